@@ -1,0 +1,30 @@
+"""Solver code behind the notebooks of the iCARMA companion.
+
+Importing this package pins the arithmetic, so that a rerun gives the same bits: one thread, one
+instruction path for matrix products on every x86 processor with AVX2, deterministic algorithms.
+Training is chaotic: a difference in the last bit grows to the third decimal within minutes.
+The pins are environment variables that torch reads once, when it is first imported.
+"""
+
+import os
+import sys
+
+_PINS = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_CBWR": "COMPATIBLE",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+}
+
+if "torch" in sys.modules and any(os.environ.get(k) != v for k, v in _PINS.items()):
+    raise ImportError(
+        "torch was imported before lib, so its arithmetic can no longer be pinned and the numbers "
+        "would not be the published ones. Import lib first (restart the kernel if this is a notebook)."
+    )
+os.environ.update(_PINS)
+
+import torch  # noqa: E402  (after the pins, on purpose)
+
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)

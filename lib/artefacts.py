@@ -1,0 +1,52 @@
+"""Saving and loading fitted models: safetensors, with their settings in the header. No pickles."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+MADE_BY = {
+    "loan_classifier": "01_data_and_scm",
+    "loan_flow": "02_causal_flow",
+    "loan_icarma_hard": "03_icarma_training",
+}
+
+
+def save(folder: Path, name: str, tensors: Mapping[str, Tensor], settings: Mapping[str, Any]) -> Path:
+    """Write tensors and their settings to folder/name.safetensors, in one step; return the path."""
+    checks_name(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.safetensors"
+    half_done = path.with_suffix(".partial")
+    header = {"settings": json.dumps(settings)}
+    save_file({k: v.detach().contiguous() for k, v in tensors.items()}, half_done, metadata=header)
+    os.replace(half_done, path)
+    return path
+
+
+def load(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and settings of folder/name.safetensors.
+
+    Raises: ValueError: the file is missing or damaged; the message names the command that makes it.
+    """
+    checks_name(name)
+    path = folder / f"{name}.safetensors"
+    remedy = f"Run notebooks/{MADE_BY[name]}.ipynb, which makes it, or all of them with `make reproduce`."
+    if not path.is_file():
+        raise ValueError(f"Expected a fitted model at {path}, found none. {remedy}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            settings = json.loads(file.metadata()["settings"])
+            return {key: file.get_tensor(key) for key in file.keys()}, settings
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is damaged or was not written by this project ({error}). {remedy}") from error
+
+
+def checks_name(name: str) -> None:
+    if name not in MADE_BY:
+        raise ValueError(f"Unknown model {name!r}: expected one of {', '.join(MADE_BY)}.")

@@ -1,0 +1,104 @@
+"""The classifier h that decides; it is fixed once fitted."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lib import artefacts, checks
+
+
+class Classifier:
+    """h: features to the probability of a positive decision, a D-32-32-1 network with ReLU.
+
+    Arguments:
+        features: Names of the D features.
+        weights, biases: Of each layer, with shapes (out, in) and (out,).
+    Source: section 5.1 of arXiv:2604.08030.
+    """
+
+    def __init__(self, features: Sequence[str], weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
+        self.features = tuple(features)
+        self.weights = [w.detach() for w in weights]
+        self.biases = [b.detach() for b in biases]
+
+    def logit(self, x: Tensor) -> Tensor:
+        """Log-odds of a positive decision, with shape (*,), for standardised features (*, D)."""
+        return self.logit_from_first_layer(F.linear(x, self.weights[0], self.biases[0]))
+
+    def logit_from_first_layer(self, hidden: Tensor) -> Tensor:
+        """Log-odds, with shape (*,), from the first layer's sums before their ReLU, with shape (*, 32)."""
+        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+            hidden = F.linear(F.relu(hidden), weight, bias)
+        return hidden.squeeze(-1)
+
+    def probability(self, x: Tensor) -> Tensor:
+        """h(x), with shape (*,)."""
+        checks.people("x", x, self.features)
+        return torch.sigmoid(self.logit(x))
+
+    def accepts(self, x: Tensor) -> Tensor:
+        """Whether the decision is positive, h(x) >= 0.5, with shape (*,)."""
+        checks.people("x", x, self.features)
+        return self.logit(x) >= 0
+
+    def save(self, folder: Path, name: str) -> Path:
+        tensors = {f"weight_{i}": w for i, w in enumerate(self.weights)}
+        tensors |= {f"bias_{i}": b for i, b in enumerate(self.biases)}
+        return artefacts.save(folder, name, tensors, {"features": self.features})
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> "Classifier":
+        tensors, settings = artefacts.load(folder, name)
+        layers = range(len(tensors) // 2)
+        return cls(settings["features"], [tensors[f"weight_{i}"] for i in layers], [tensors[f"bias_{i}"] for i in layers])
+
+
+def fit(
+    features: Sequence[str],
+    x: Tensor,
+    y: Tensor,
+    n_epochs: int = 500,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+    progress: Callable[[range], range] = iter,
+) -> tuple[Classifier, np.ndarray]:
+    """A classifier fitted by cross-entropy with Adam, and its mean training loss after each epoch.
+
+    Arguments:
+        x, y: Standardised features (N, D) and labels (N,) of the training split.
+        progress: Wraps the range of epochs, for instance `tqdm`.
+    Source: section 5.1 and appendix C of arXiv:2604.08030.
+    """
+    checks.people("x", x, features)
+    checks.shape("y", y, x.shape[:-1])
+    checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate)
+    rng = np.random.default_rng(seed)
+    sizes = [x.shape[-1], 32, 32, 1]
+    layers = []
+    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+        bound = 1 / np.sqrt(n_in)
+        weight = torch.tensor(rng.uniform(-bound, bound, (n_out, n_in)), dtype=x.dtype, requires_grad=True)
+        bias = torch.tensor(rng.uniform(-bound, bound, n_out), dtype=x.dtype, requires_grad=True)
+        layers += [weight, bias]
+    optimiser = torch.optim.Adam(layers, lr=learning_rate, fused=True)
+    w0, b0, w1, b1, w2, b2 = layers
+    target = y.to(x.dtype)
+    losses = np.zeros(n_epochs)
+    for epoch in progress(range(n_epochs)):
+        order = torch.from_numpy(rng.permutation(len(x)))
+        batches = list(zip(x[order].split(batch_size), target[order].split(batch_size), strict=True))
+        total = torch.zeros(())
+        for xs, ys in batches:
+            hidden = F.relu(F.linear(F.relu(F.linear(xs, w0, b0)), w1, b1))
+            loss = F.binary_cross_entropy_with_logits(F.linear(hidden, w2, b2).squeeze(-1), ys)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            total += loss.detach() * len(xs)
+        losses[epoch] = total.item() / len(x)
+    return Classifier(features, layers[0::2], layers[1::2]), losses

@@ -1,0 +1,82 @@
+"""What is measured of a recommendation, person by person, and how people are averaged."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib.preferences import Preferences
+from lib.recourse import Problem, Recommendation
+from lib.world import World
+
+
+def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
+    """Whether a person is told to act on a feature they like least among those they can act on; ties all count.
+
+    Its mean is the paper's hap, the hard actions probability.
+
+    Arguments:
+        preferences: Scores with shape (*, N, K).
+        is_acted: Over the K actionable features, with shape (*, N, K).
+    Source: section 5.4 of arXiv:2604.08030; the tie rule is ours.
+    """
+    scores = torch.where(preferences.is_actionable, preferences.scores, 0)
+    is_worst = scores == scores.amax(-1, keepdim=True)
+    return (is_acted & is_worst).any(-1)
+
+
+def per_person(
+    problem: Problem, x: Tensor, preferences: Preferences, recommendation: Recommendation, truth: World | None = None
+) -> pd.DataFrame:
+    """One row a person: valid, plausible, joint, cost, hard_action, n_acted, log_p, log_p_cf.
+
+    Arguments:
+        x: Rejected people, with shape (N, D).
+        recommendation: One for each person, each tensor with shape (N, D).
+        truth: A world to repeat the action in; adds valid_in_truth, the decision where the flow is not trusted.
+    Source: section 5.1 of arXiv:2604.08030: valid is h(x_cf) >= 0.5, plausible is log p(x_cf) >= log p(x).
+        joint is both. cost is unweighted.
+    """
+    log_p, log_p_cf = problem.flow.log_prob(x), problem.flow.log_prob(recommendation.x_cf)
+    acts = recommendation.is_acted
+    columns = {
+        "has_recourse": recommendation.has_recourse,
+        "valid": problem.classifier.accepts(recommendation.x_cf),
+        "plausible": log_p_cf >= log_p,
+        "cost": problem.action_cost(x, acts, recommendation.values),
+        "hard_action": hard_action(preferences, acts[..., problem.population.actionable_index]),
+        "n_acted": acts.sum(-1),
+        "log_p": log_p,
+        "log_p_cf": log_p_cf,
+    }
+    columns["joint"] = columns["valid"] & columns["plausible"]
+    if truth is not None:
+        columns["valid_in_truth"] = problem.classifier.accepts(truth.counterfactual(x, acts, recommendation.values))
+    return pd.DataFrame({name: values.numpy() for name, values in columns.items()})
+
+
+def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Means over people, a row for each group of `by`: the metrics of the paper's tables and ours.
+
+    has_recourse, validity, joint and hap are shares of all people; plausibility is a share of those who were
+    told to do something; cost_mean and cost_sd are over valid recommendations; sparsity is the mean of n_acted.
+    """
+    rows = []
+    for key, group in people.groupby(list(by), sort=False):
+        told, valid = group[group.has_recourse], group[group.valid]
+        row = dict(zip(by, key, strict=True)) | {
+            "n_people": len(group),
+            "has_recourse": group.has_recourse.mean(),
+            "validity": group.valid.mean(),
+            "plausibility": told.plausible.mean(),
+            "joint": group.joint.mean(),
+            "cost_mean": valid.cost.mean(),
+            "cost_sd": valid.cost.std(),
+            "hap": group.hard_action.mean(),
+            "sparsity": group.n_acted.mean(),
+        }
+        if "valid_in_truth" in group:
+            row["validity_in_truth"] = group.valid_in_truth.mean()
+        rows.append(row)
+    return pd.DataFrame(rows)

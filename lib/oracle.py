@@ -1,0 +1,191 @@
+"""The oracle: for each person the cheapest valid and plausible action on a grid, by exact search.
+
+Every actionable feature takes "no action" or one of n values, which makes 26^4 - 1 = 456,975 actions for four
+features and 25 values. The search is exact and does not visit them one by one:
+
+* Features that no causal path connects (amount and duration on one side, income and savings on the other) form
+  separate blocks. A person's cost, their log-density and the classifier's first layer are sums over blocks, so
+  the world and the flow are evaluated for 676 + 676 actions and not for 676 x 676.
+* Of the plausible actions only the cheapest few thousand are shown to the classifier; if one of them is valid,
+  the cheapest valid one of them is the answer, since everything unseen costs more. Else the next few are shown.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from itertools import product
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lib import checks
+from lib.preferences import Preferences, Profile
+from lib.recourse import Problem, Recommendation, in_columns
+from lib.world import World
+
+SHOWN_FIRST, SHOWN_NEXT = 2_048, 32_768  # candidates shown to the classifier at a time
+PEOPLE_TABULATED = 16  # people for whom a block's actions are worked out in one go
+
+
+@dataclass(frozen=True)
+class Block:
+    """Actions on one causally connected set of features.
+
+    Arguments:
+        columns: All features that the actions of this block can move.
+        actionable: Positions of its actionable features among the K.
+        acts, values: The block's actions, over all D features, each with shape (C, D). The first is "no action".
+    """
+
+    columns: list[int]
+    actionable: list[int]
+    acts: Tensor
+    values: Tensor
+
+
+def blocks(problem: Problem, world: World, n_values: int) -> list[Block]:
+    """The blocks of a population's graph, each with the grid of its actions."""
+    population = problem.population
+    movable = {j for i in population.actionable_index for j in [i, *world.reaches[i].nonzero().squeeze(-1).tolist()]}
+    label = {j: j for j in movable}  # connected components: a child joins its movable causes
+    for j in sorted(movable):
+        for i in set(world.parent_index[j]) & movable:
+            label = {node: label[j] if mark == label[i] else mark for node, mark in label.items()}
+    found = []
+    for mark in sorted(set(label.values())):
+        columns = sorted(j for j in movable if label[j] == mark)
+        actionable = [k for k, j in enumerate(population.actionable_index) if j in columns]
+        grids = []
+        for k in actionable:
+            j = population.actionable_index[k]
+            grids.append([None, *torch.linspace(population.low[j], population.high[j], n_values).tolist()])
+        actions = list(product(*grids))
+        acts = torch.tensor([[value is not None for value in action] for action in actions])
+        values = torch.tensor([[value or 0.0 for value in action] for action in actions])
+        at = [population.actionable_index[k] for k in actionable]
+        n_features = len(population.features)
+        found.append(
+            Block(columns, actionable, in_columns(acts.float(), at, n_features) > 0, in_columns(values, at, n_features))
+        )
+    return found
+
+
+def search(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    preferences: Preferences,
+    profile: Profile = Profile(),
+    n_values: int = 25,
+    must_be_plausible: bool = True,
+    progress: Callable[[range], range] = iter,
+) -> Recommendation:
+    """The cheapest action on the grid for each person, or none where no action will do.
+
+    Arguments:
+        world: Where actions take effect; the true SCM in the paper.
+        x: Rejected people, with shape (N, D).
+        profile: Gives the weights of the cost; the default is the unweighted cost.
+        n_values: Values per feature, evenly spread over its range in the recourse training split.
+        must_be_plausible: Whether log p(x_cf) >= log p(x) is demanded too.
+        progress: Wraps the range of people, for instance `tqdm`.
+    Returns: For a person without recourse nothing is acted on and x_cf is x.
+    Raises: ValueError: as `Problem.check`; or n_values is below 2.
+    Source: section 5.2 of arXiv:2604.08030; without plausibility: table 6.
+    """
+    problem.check(x, preferences)
+    if n_values < 2:
+        raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
+    parts = blocks(problem, world, n_values)
+    weights = profile.weight(preferences).to(x.dtype)
+    best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
+    for i in progress(range(len(x))):
+        if i % PEOPLE_TABULATED == 0:
+            some = slice(i, i + PEOPLE_TABULATED)
+            tables = [_tabulate(problem, world, block, x[some], preferences.is_actionable[some], weights[some]) for block in parts]
+        own = [table.of_person(i % PEOPLE_TABULATED) for table in tables]
+        choice = _cheapest(problem, x[i], own, must_be_plausible)
+        if choice is None:
+            continue
+        for block, table, row in zip(parts, own, choice, strict=True):
+            best.is_acted[i, block.columns] = table.acts[row, block.columns]
+            best.x_cf[i, block.columns] = table.x_cf[row, block.columns]
+    best.values[best.is_acted] = best.x_cf[best.is_acted]
+    return best
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What the C actions of one block lead to, for P people or (without the first axis) for one.
+
+    Arguments:
+        allowed: Whether the person may do it, with shape (P, C).
+        acts: As in the block, with shape (P, C, D).
+        x_cf: Features after the action, with shape (P, C, D).
+        cost: Weighted cost, with shape (P, C).
+        gain: Change of the block's terms of the log-density, with shape (P, C).
+        first_layer: Change of the classifier's first-layer sums, with shape (P, C, 32).
+    """
+
+    allowed: Tensor
+    acts: Tensor
+    x_cf: Tensor
+    cost: Tensor
+    gain: Tensor
+    first_layer: Tensor
+
+    def of_person(self, i: int) -> "_Table":
+        """The actions that the i-th person may do."""
+        rows = self.allowed[i].nonzero().squeeze(-1)
+        return _Table(*(getattr(self, field.name)[i][rows] for field in fields(self)))
+
+
+def _tabulate(
+    problem: Problem, world: World, block: Block, x: Tensor, is_actionable: Tensor, weights: Tensor
+) -> _Table:
+    columns = problem.population.actionable_index
+    cannot = in_columns(1.0 - is_actionable.float(), columns, x.shape[-1]) > 0
+    acts = block.acts.expand(len(x), -1, -1)
+    values = block.values.to(x).expand(len(x), -1, -1)
+    before = x[:, None].expand_as(values)
+    x_cf = world.counterfactual(before, acts, values)
+    terms = problem.flow.log_prob_terms(torch.cat([x[:, None], x_cf], 1), block.columns).sum(-1)
+    return _Table(
+        allowed=~(acts & cannot[:, None]).any(-1),
+        acts=acts,
+        x_cf=x_cf,
+        cost=problem.action_cost(before, acts, values, weights[:, None]),
+        gain=terms[:, 1:] - terms[:, :1],
+        first_layer=F.linear((x_cf - before)[..., block.columns], problem.classifier.weights[0][:, block.columns]),
+    )
+
+
+def _outer_sum(parts: list[Tensor]) -> Tensor:
+    """Sums over every choice of one entry from each part, flattened: (C_1 * C_2 * ...,)."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = (total[:, None] + part[None, :]).flatten()
+    return total
+
+
+def _cheapest(problem: Problem, x: Tensor, tables: list[_Table], must_be_plausible: bool) -> list[int] | None:
+    """Rows, one of each table, of the cheapest action that will do; None if there is none."""
+    sizes = [len(table.cost) for table in tables]
+    cost = _outer_sum([table.cost for table in tables])
+    cost[0] = torch.inf  # no action at all
+    if must_be_plausible:
+        candidates = (_outer_sum([table.gain for table in tables]) >= 0).nonzero().squeeze(-1)
+        cost = cost[candidates]
+    else:
+        candidates = torch.arange(len(cost))
+    at_start = F.linear(x, problem.classifier.weights[0], problem.classifier.biases[0])
+    # the cheapest few are found without sorting the rest; only if none of them is valid are all sorted
+    for order in (lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices, cost.argsort):
+        for chunk in order().split(SHOWN_NEXT):
+            shown = candidates[chunk]
+            rows = torch.unravel_index(shown[shown > 0], sizes)
+            hidden = at_start + sum(table.first_layer[row] for table, row in zip(tables, rows, strict=True))
+            valid = (problem.classifier.logit_from_first_layer(hidden) >= 0).nonzero()
+            if len(valid):
+                return [int(row[valid[0, 0]]) for row in rows]
+    return None

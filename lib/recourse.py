@@ -1,0 +1,82 @@
+"""The problem every solver gets, and the recommendation every solver returns."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lib import checks
+from lib.classifier import Classifier
+from lib.flow import CausalFlow
+from lib.populations import Population
+from lib.preferences import Preferences
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Who applies, who decides, and the flow that says what is plausible."""
+
+    population: Population
+    classifier: Classifier
+    flow: CausalFlow
+
+    @cached_property
+    def range(self) -> Tensor:
+        """Range of each standardised feature over the recourse training split, with shape (D,)."""
+        return self.population.high - self.population.low
+
+    def rejected(self, split: str) -> Tensor:
+        """The people of a recourse split ("train", "validation" or "test") that h turns down, with shape (N, D)."""
+        checks.known("recourse split", [split], ("train", "validation", "test"))
+        x = self.population.x[f"recourse/{split}"]
+        return x[~self.classifier.accepts(x)]
+
+    def check(self, x: Tensor, preferences: Preferences) -> None:
+        """Raise ValueError unless x are rejected people (N, D) and the preferences are theirs."""
+        checks.people("x", x, self.population.features)
+        checks.shape("preferences.scores", preferences.scores, (*x.shape[:-1], len(self.population.actionable)))
+        checks.rejected(self.classifier.accepts(x))
+
+    def action_cost(self, x: Tensor, is_acted: Tensor, values: Tensor, weights: Tensor | None = None) -> Tensor:
+        r"""Effort of each person's own actions, with shape (*,); effects downstream cost nothing.
+
+        .. math:: c = \frac{1}{K} \sum_{j \in A} w_j\, m_j\, \frac{(x_j - a_j)^2}{\max_j - \min_j}
+
+        Arguments:
+            x, is_acted, values: Standardised features, who acts on what (bool or 0/1) and to what, (*, D).
+            weights: Individual weights of the K actionable features, (*, K); left out: the unweighted cost.
+        Source: CARMA's cost (doi 10.1145/3630106.3659003) with the weights of section 4.2, arXiv:2604.08030.
+        """
+        columns = self.population.actionable_index
+        effort = is_acted[..., columns] * (x - values)[..., columns].square() / self.range[columns].to(x)
+        return (effort if weights is None else weights * effort).mean(-1)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What each person is told to do, and what they would then look like; each with shape (*, N, D).
+
+    Arguments:
+        is_acted: True where the person acts; nowhere for someone who has no recourse.
+        values: What to set those features to, in standardised units; the factual value elsewhere.
+        x_cf: Features after the action, by the world the solver searched.
+    """
+
+    is_acted: Tensor
+    values: Tensor
+    x_cf: Tensor
+
+    @property
+    def has_recourse(self) -> Tensor:
+        """Whether anything is recommended, with shape (*, N)."""
+        return self.is_acted.any(-1)
+
+    def __getitem__(self, member: int) -> "Recommendation":
+        """The recommendation of one member of a stack."""
+        return Recommendation(self.is_acted[member], self.values[member], self.x_cf[member])
+
+
+def in_columns(part: Tensor, columns: list[int], n_features: int) -> Tensor:
+    """Spread values of the K actionable features (*, K) over all D features, zero elsewhere: (*, D)."""
+    return part @ torch.eye(n_features, dtype=part.dtype)[columns]

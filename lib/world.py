@@ -1,0 +1,102 @@
+"""A world: a causal graph, and the answer to "what would this person look like, had they acted?".
+
+The true SCM (`lib/scm.py`) and the causal flow (`lib/flow.py`) are both worlds. They differ in how one
+feature follows from its parents and its noise; the walk through the graph is the same and stands here.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from lib import checks
+
+
+class World:
+    """A causal graph over D named features, listed so that parents come before children.
+
+    Subclasses give `abduct` (features to noise) and `feature` (one feature from parents and noise).
+
+    Arguments:
+        parents: The direct causes of each feature, by name, in causal order.
+    Raises: ValueError: a parent is unknown or comes after its child.
+    """
+
+    def __init__(self, parents: Mapping[str, Sequence[str]]) -> None:
+        self.features = tuple(parents)
+        self.parents = {name: tuple(causes) for name, causes in parents.items()}
+        for j, (name, causes) in enumerate(self.parents.items()):
+            checks.known(f"cause of {name}, among the features listed before it:", causes, self.features[:j])
+        self.parent_index = [[self.index(p) for p in causes] for causes in self.parents.values()]
+        # reaches[i, j]: does a directed path lead from i to j? (D, D)
+        self.reaches = torch.zeros(len(self.features), len(self.features), dtype=torch.bool)
+        for j, causes in enumerate(self.parent_index):
+            for i in causes:
+                self.reaches[:, j] |= self.reaches[:, i]
+                self.reaches[i, j] = True
+
+    def index(self, name: str) -> int:
+        """Column of a feature. Raises ValueError if there is none of that name."""
+        checks.known("feature", [name], self.features)
+        return self.features.index(name)
+
+    def adjacency(self) -> Tensor:
+        """Entry (j, i) is True where feature i is a direct cause of feature j, with shape (D, D)."""
+        matrix = torch.zeros(len(self.features), len(self.features), dtype=torch.bool)
+        for j, causes in enumerate(self.parent_index):
+            matrix[j, causes] = True
+        return matrix
+
+    def abduct(self, x: Tensor) -> Tensor:
+        """Noise behind each person's features, both with shape (*, D)."""
+        raise NotImplementedError
+
+    def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
+        """Value of feature j with shape (*,), from its parents (*, P) and its own noise (*,)."""
+        raise NotImplementedError
+
+    def predict(self, noise: Tensor) -> Tensor:
+        """Features that follow from the noise: the inverse of `abduct`, both with shape (*, D)."""
+        columns: list[Tensor] = []
+        for j, causes in enumerate(self.parent_index):
+            x_parents = torch.stack([columns[i] for i in causes], -1) if causes else noise[..., :0]
+            columns.append(self.feature(j, x_parents, noise[..., j]))
+        return torch.stack(columns, -1)
+
+    def counterfactual(self, x: Tensor, is_acted: Tensor, values: Tensor) -> Tensor:
+        r"""Each person after their own action :math:`do(X_I = a)`.
+
+        .. math:: x^{CF}_j = a_j \text{ if } j \in I, \text{ else } f_j(x^{CF}_{pa(j)}, u_j), \quad u = f^{-1}(x)
+
+        Arguments:
+            x: Features before the action, with shape (*, D).
+            is_acted: True where the person acts, with shape (*, D).
+            values: What they set it to, with shape (*, D); read only where `is_acted`.
+        Returns: Features after the action, with shape (*, D). Features that no acted-on feature reaches are
+            returned unchanged, to the bit.
+        Raises: ValueError: shapes differ, or a value that is used is not finite.
+        Source: sections 3 and 4 of arXiv:2604.08030 (abduction, action, prediction). By hand in notebook 01.
+        """
+        checks.people("x", x, self.features)
+        checks.shape("is_acted", is_acted, x.shape)
+        checks.shape("values", values, x.shape)
+        values = torch.where(is_acted, values, torch.zeros((), dtype=x.dtype))
+        checks.people("values", values, self.features)
+        return self.walk(x, self.abduct(x), is_acted.to(x.dtype), values)
+
+    def walk(self, x: Tensor, noise: Tensor, acts: Tensor, values: Tensor) -> Tensor:
+        """`counterfactual` without checks, for noise that is known and masks that carry gradients.
+
+        Arguments: as for `counterfactual`, `acts` being 1.0 where the person acts and 0.0 elsewhere.
+        """
+        moved = (acts.detach() @ self.reaches.to(acts.dtype)) > 0  # something upstream was acted on
+        may_move = moved.flatten(0, -2).any(0).tolist()
+        columns: list[Tensor] = []
+        for j, causes in enumerate(self.parent_index):
+            left_alone = x[..., j]
+            if may_move[j]:
+                x_parents = torch.stack([columns[i] for i in causes], -1)
+                follows = self.feature(j, x_parents, noise[..., j])
+                left_alone = torch.where(moved[..., j], follows, left_alone)
+            columns.append(acts[..., j] * values[..., j] + (1 - acts[..., j]) * left_alone)
+        return torch.stack(columns, -1)

@@ -1,0 +1,72 @@
+"""The causal flow against zuko's own transform, autograd, and a linear model with known answers."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib import flow
+
+
+def test_agrees_with_zuko(problem):
+    """Our feature-by-feature walk and zuko's masked network are the same function."""
+    x = problem.population.x["flow/test"]
+    transform = problem.flow.zuko_layer()
+    z, log_volume = transform.call_and_ladj(x)
+    assert torch.allclose(problem.flow.abduct(x), z, atol=1e-9)
+    log_p = log_volume + torch.distributions.Normal(0, 1).log_prob(z).sum(-1)
+    assert torch.allclose(problem.flow.log_prob(x), log_p, atol=1e-9)
+    assert torch.allclose(problem.flow.predict(z), transform.inv(z), atol=1e-9)
+
+
+def test_terms_add_up_and_can_be_picked(problem):
+    x = problem.population.x["flow/test"][:20]
+    terms = problem.flow.log_prob_terms(x)
+    assert torch.allclose(terms.sum(-1), problem.flow.log_prob(x))
+    assert torch.equal(problem.flow.log_prob_terms(x, [5, 2]), terms[:, [5, 2]])
+
+
+def test_latent_depends_on_parents_only(problem):
+    """Jacobian of the abduction: its pattern is the graph, and its log-determinant the volume term."""
+    x = problem.population.x["flow/test"][0]
+    jacobian = torch.autograd.functional.jacobian(problem.flow.abduct, x)
+    allowed = problem.flow.adjacency() | torch.eye(7, dtype=torch.bool)
+    assert (jacobian[~allowed] == 0).all()
+    assert (jacobian[allowed] != 0).all()
+    z = problem.flow.abduct(x)
+    log_p = jacobian.slogdet().logabsdet - 0.5 * z.square().sum() - 3.5 * np.log(2 * np.pi)
+    assert problem.flow.log_prob(x).item() == pytest.approx(log_p.item(), abs=1e-9)
+
+
+def test_learns_a_linear_model():
+    """M = 2 A + u: the fitted counterfactual of do(A = a) is the closed form M + 2 (a - A)."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=4_000)
+    x = torch.from_numpy(np.stack([a, 2 * a + 0.5 * rng.normal(size=4_000)], -1))
+    fitted, history = flow.fit({"a": [], "m": ["a"]}, x[:3000], x[3000:], hidden=(16,), n_epochs=60, batch_size=250)
+    is_acted = torch.tensor([[True, False]]).expand(1000, -1)
+    x_cf = fitted.counterfactual(x[3000:], is_acted, torch.full((1000, 2), 0.5, dtype=torch.float64))
+    assert (x_cf[:, 1] - (x[3000:, 1] + 2 * (0.5 - x[3000:, 0]))).abs().mean() < 0.1
+    entropy = np.log(2 * np.pi * np.e) + np.log(0.5)  # of the true density, in nats
+    assert history["validation"].max() == pytest.approx(-entropy, abs=0.08)
+    assert fitted.log_prob(x[3000:]).mean().item() == pytest.approx(history["validation"].max(), abs=1e-6)
+
+
+def test_same_seed_same_bits_and_saved_is_loaded(problem, tmp_path):
+    x = problem.population.x
+    parents = problem.population.graph.parents
+    one, _ = flow.fit(parents, x["flow/train"][:300], x["flow/validation"], n_epochs=2, seed=4)
+    two, _ = flow.fit(parents, x["flow/train"][:300], x["flow/validation"], n_epochs=2, seed=4)
+    other, _ = flow.fit(parents, x["flow/train"][:300], x["flow/validation"], n_epochs=2, seed=5)
+    test = x["flow/test"]
+    assert torch.equal(one.log_prob(test), two.log_prob(test))
+    assert not torch.equal(one.log_prob(test), other.log_prob(test))
+    one.save(tmp_path, "loan_flow")
+    assert torch.equal(flow.CausalFlow.load(tmp_path, "loan_flow").log_prob(test), one.log_prob(test))
+
+
+def test_bad_settings_are_refused(problem):
+    x = problem.population.x["flow/train"]
+    with pytest.raises(ValueError, match="Unknown activation"):
+        flow.fit(problem.population.graph.parents, x, x, activation="gelu")
+    with pytest.raises(ValueError, match="n_epochs must be above zero"):
+        flow.fit(problem.population.graph.parents, x, x, n_epochs=0)

@@ -1,0 +1,177 @@
+"""The loss against numpy, the laws of a recommendation, and what a stack promises."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import icarma
+from lib.icarma import Settings
+from lib.preferences import Preferences, Profile, RankingSampler
+
+LINEAR = Profile(gamma=1, w_max=3, p_min=0.1)
+SHORT = Settings(n_epochs=3, batch_size=64, hidden=16)
+
+
+@pytest.fixture(scope="module")
+def stack(problem):
+    sampler = RankingSampler(problem.population.actionable)
+    members = [SHORT, Settings(n_epochs=3, batch_size=64, hidden=16, profile=LINEAR, mask=1.0, tau=0.5)]
+    return icarma.fit(problem, [sampler] * 2, members, [1, 2])
+
+
+def numpy_loss(stack, member, x, z, preferences, noise):
+    """The five terms for one member, from weights and the problem's parts, without torch's autograd or stacking."""
+    problem, s = stack.problem, stack.settings[member]
+    w = {name: value[member].detach().numpy() for name, value in stack.weights.items()}
+    sigma = lambda t: 1 / (1 + np.exp(-t))  # noqa: E731
+
+    def network(which, inputs):
+        for i in range(3):
+            inputs = (np.maximum(inputs, 0) if i else inputs) @ w[f"{which}_weight_{i}"] + w[f"{which}_bias_{i}"]
+        return inputs
+
+    allowed, hard, weight, prior = (preferences[k].numpy() for k in ("is_actionable", "hardness", "weight", "prior"))
+    logits = network("mask", np.concatenate([z.numpy(), allowed, hard * allowed], -1))
+    m = (sigma((logits + noise.numpy()) / s.tau) > 0.5) * allowed
+    columns = problem.population.actionable_index
+    a = x.numpy()[:, columns] + network("action", np.concatenate([z.numpy(), m, allowed, hard * allowed], -1))
+    is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
+    is_acted[:, columns] = torch.from_numpy(m > 0)
+    values[:, columns] = torch.from_numpy(a)
+    x_cf = problem.flow.counterfactual(x, is_acted, values)
+    q = sigma(logits)
+    low, high = problem.population.low.numpy(), problem.population.high.numpy()
+    over = np.maximum(x_cf.numpy() - high, 0) + np.maximum(low - x_cf.numpy(), 0)
+    may_move = [j for j, kind in enumerate(problem.population.kinds.values()) if kind != "immutable"]
+    lost = np.maximum((problem.flow.log_prob(x) - problem.flow.log_prob(x_cf)).numpy(), 0)
+    effort = weight * m * (x.numpy()[:, columns] - a) ** 2 / (high - low)[columns]
+    return {
+        "cost": effort.mean(-1).mean(),
+        "mask": (allowed * (q * np.log(q / prior) + (1 - q) * np.log((1 - q) / (1 - prior)))).sum(-1).mean(),
+        "hinge": np.maximum(s.margin - (2 * problem.classifier.probability(x_cf).numpy() - 1), 0).mean(),
+        "plausibility": (lost * s.cap / (s.cap + lost)).mean(),
+        "feasibility": (over / (high - low))[:, may_move].sum(-1).mean(),
+    }
+
+
+@pytest.fixture
+def batch(problem, stack, people):
+    x, preferences = people
+    members = stack[0].settings
+    each = {
+        "is_actionable": torch.stack([preferences.is_actionable.double()] * 2),
+        "hardness": torch.stack([s.profile.hardness(preferences).double() for s in members]),
+        "weight": torch.stack([s.profile.weight(preferences).double() for s in members]),
+        "prior": torch.stack([s.profile.prior(preferences).double() for s in members]),
+    }
+    noise = torch.from_numpy(np.random.default_rng(0).logistic(size=(2, len(x), 4)))
+    z = problem.flow.abduct(x)
+    log_p = problem.flow.log_prob_terms(x, [3, 4, 5, 6]).sum(-1)
+    return x.expand(2, -1, -1), z.expand(2, -1, -1), log_p.expand(2, -1), each, noise
+
+
+def test_loss_term_by_term(stack, batch):
+    x, z, _, preferences, noise = batch
+    terms = stack[0].loss_terms(*batch)
+    assert tuple(terms) == icarma.TERMS
+    for member in range(2):
+        own = {name: value[member] for name, value in preferences.items()}
+        for name, expected in numpy_loss(stack[0], member, x[member], z[member], own, noise[member]).items():
+            assert expected >= 0, name
+            assert terms[name][member].item() == pytest.approx(expected, rel=1e-5, abs=1e-9), name
+    assert all(term.max() > 0 for term in terms.values())
+
+
+def test_gradient_of_the_action_network_by_finite_differences(stack, batch):
+    """Masks are piecewise constant in the action network's weights, so its gradient has no straight-through part."""
+    weights = {name: value.clone() for name, value in stack[0].weights.items()}
+    moved = icarma.ICarma(stack[0].problem, stack[0].settings, stack[0].seeds, weights)
+    bias = weights["action_bias_2"].requires_grad_()
+    sum(term.sum() for term in moved.loss_terms(*batch).values()).backward()
+    step = 1e-6
+    for member, k in ((0, 0), (0, 3), (1, 2)):
+        total = []
+        for sign in (1, -1):
+            weights["action_bias_2"] = bias.detach().clone()
+            weights["action_bias_2"][member, 0, k] += sign * step
+            total.append(sum(term.sum() for term in moved.loss_terms(*batch).values()).item())
+        assert bias.grad[member, 0, k].item() == pytest.approx((total[0] - total[1]) / (2 * step), rel=1e-4, abs=1e-7)
+
+
+def scores_of_somebody():
+    return st.lists(st.integers(1, 5), min_size=4, max_size=4).filter(lambda s: min(s) < 5)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.lists(scores_of_somebody(), min_size=6, max_size=6))
+def test_a_forbidden_feature_is_never_acted_on(problem, stack, scores):
+    x = problem.rejected("test")[:6]
+    preferences = Preferences(torch.tensor(scores))
+    told = stack[0].recommend(x, preferences)
+    columns = problem.population.actionable_index
+    assert not (told.is_acted[..., columns] & ~preferences.is_actionable).any()
+    others = [j for j in range(7) if j not in columns]
+    assert not told.is_acted[..., others].any()
+    assert torch.equal(told.x_cf[..., :3], x[:, :3].expand(2, -1, -1))
+
+
+def test_recommendation_is_what_the_networks_say(problem, stack, people):
+    """Acts where the probability used in training is above one half; the counterfactual is the flow's."""
+    x, preferences = people
+    told = stack[0].recommend(x, preferences)
+    columns = problem.population.actionable_index
+    for member in range(2):
+        allowed = preferences.is_actionable.double()
+        hardness = stack[0].settings[member].profile.hardness(preferences).double()
+        z = problem.flow.abduct(x)
+        logits = stack[0].mask_logits(z.expand(2, -1, -1), allowed.expand(2, -1, -1), hardness.expand(2, -1, -1))[member]
+        m = (torch.sigmoid(logits) > 0.5) & preferences.is_actionable
+        assert torch.equal(told[member].is_acted[:, columns], m)
+        x_cf = problem.flow.counterfactual(x, told[member].is_acted, told[member].values)
+        assert torch.allclose(told[member].x_cf, x_cf, atol=1e-12)
+    assert torch.equal(told.values[~told.is_acted], x.expand(2, -1, -1)[~told.is_acted])
+
+
+def test_a_member_does_not_depend_on_its_neighbours(problem, stack):
+    sampler = RankingSampler(problem.population.actionable)
+    alone, history = icarma.fit(problem, [sampler], [stack[0].settings[1]], [2])
+    for name, weight in alone.weights.items():
+        assert torch.allclose(weight[0], stack[0].weights[name][1], atol=1e-8), name
+    assert history["hinge"][:, 0] == pytest.approx(stack[1]["hinge"][:, 1], abs=1e-8)
+
+
+def test_same_seed_same_bits(problem, stack):
+    sampler = RankingSampler(problem.population.actionable)
+    again, _ = icarma.fit(problem, [sampler] * 2, stack[0].settings, [1, 2])
+    assert all(torch.equal(again.weights[name], weight) for name, weight in stack[0].weights.items())
+
+
+def test_training_lowers_the_loss(problem):
+    sampler = RankingSampler(problem.population.actionable)
+    _, history = icarma.fit(problem, [sampler], [Settings(n_epochs=30, batch_size=32, hidden=16)], [0])
+    assert history["hinge"][-1, 0] < 0.5 * history["hinge"][0, 0]
+
+
+def test_saved_is_loaded(problem, stack, people, tmp_path):
+    stack[0].save(tmp_path, "loan_icarma_hard")
+    loaded = icarma.ICarma.load(tmp_path, "loan_icarma_hard", problem)
+    assert loaded.settings == stack[0].settings and loaded.seeds == [1, 2]
+    assert torch.equal(loaded.recommend(*people).x_cf, stack[0].recommend(*people).x_cf)
+
+
+def test_bad_input_is_named(problem, stack, people):
+    sampler = RankingSampler(problem.population.actionable)
+    with pytest.raises(ValueError, match="one sampler, one setting and one seed"):
+        icarma.fit(problem, [sampler], [SHORT, SHORT], [1])
+    with pytest.raises(ValueError, match="must share batch_size"):
+        icarma.fit(problem, [sampler] * 2, [SHORT, Settings(n_epochs=3, batch_size=32, hidden=16)], [1, 2])
+    with pytest.raises(ValueError, match="tau must be above zero"):
+        Settings(tau=0)
+    with pytest.raises(ValueError, match="preferences.scores has shape"):
+        stack[0].recommend(people[0][:3], people[1])
+    with pytest.raises(ValueError, match="people are already accepted"):
+        accepted = problem.population.x["recourse/test"]
+        accepted = accepted[problem.classifier.accepts(accepted)][:30]
+        stack[0].recommend(accepted, people[1])

@@ -1,0 +1,57 @@
+"""hap with ties by brute force; averages on a table small enough to check by eye."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib import metrics, oracle
+from lib.preferences import Preferences
+
+
+def test_hard_action_by_brute_force():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(1, 6, (500, 4))
+    scores[(scores == 5).all(1)] = 1
+    is_acted = (rng.random((500, 4)) < 0.4) & (scores < 5)
+    expected = []
+    for person, acts in zip(scores.tolist(), is_acted.tolist(), strict=True):
+        worst = max(s for s in person if s < 5)
+        expected.append(any(act and s == worst for s, act in zip(person, acts, strict=True)))
+    found = metrics.hard_action(Preferences(torch.from_numpy(scores)), torch.from_numpy(is_acted))
+    assert found.tolist() == expected
+
+
+def test_summary_by_hand():
+    people = pd.DataFrame(
+        {
+            "group": ["a", "a", "a", "b"],
+            "has_recourse": [True, True, False, True],
+            "valid": [True, True, False, False],
+            "plausible": [True, False, True, True],
+            "joint": [True, False, False, False],
+            "cost": [1.0, 3.0, 0.0, 9.0],
+            "hard_action": [True, False, False, True],
+            "n_acted": [1, 2, 0, 4],
+        }
+    )
+    a, b = metrics.summarise(people, ["group"]).to_dict("records")
+    assert a == {
+        "group": "a", "n_people": 3, "validity": pytest.approx(2 / 3), "plausibility": 0.5,
+        "joint": pytest.approx(1 / 3), "cost_mean": 2.0, "cost_sd": pytest.approx(2**0.5),
+        "hap": pytest.approx(1 / 3), "sparsity": 1.0, "has_recourse": pytest.approx(2 / 3),
+    }  # fmt: skip
+    assert b["validity"] == 0 and np.isnan(b["cost_mean"])
+
+
+def test_per_person_agrees_with_the_oracle(problem, people):
+    """Found by the oracle in the true world: valid and plausible by the metrics too, in the truth as well."""
+    x, preferences = people
+    world = problem.population.graph
+    found = oracle.search(problem, world, x, preferences, n_values=7)
+    table = metrics.per_person(problem, x, preferences, found, truth=world)
+    assert len(table) == len(x)
+    assert (table.joint == found.has_recourse.numpy()).all()
+    assert (table.valid_in_truth == table.valid).all()
+    assert (table.cost[~table.has_recourse] == 0).all()
+    assert (table.n_acted <= preferences.is_actionable.sum(-1).numpy()).all()

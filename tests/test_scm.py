@@ -1,0 +1,87 @@
+"""The Loan equations against numbers worked out on paper; densities against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from lib.scm import SCM, additive, loan, loan_label
+
+
+def test_loan_by_hand():
+    u = torch.tensor([[1.0, 40.0, 0.2, -1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)
+    x = loan().predict(u)[0].tolist()
+    sigma = lambda t: 1 / (1 + math.exp(-t))  # noqa: E731
+    education = -0.5 + sigma(-1 + 0.5 + sigma(0.5) + 0.2)
+    income = -4 + 4 + 2 + education + 0.5
+    expected = [1, 5, education, 0, -1 + 0.5 + 0 + 2, income, -4 + 1.5 * income - 1]
+    assert x == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("amount", "duration", "income", "savings", "paid"),
+    [
+        (0, 0, 1, 1, True),  # 0.3 (2 + 1) > 0
+        (3, 0, 1, 1, True),  # 0.3 (-3 + 2 + 1) = 0, exactly one half
+        (3.1, 0, 1, 1, False),
+        (0, 0, 2, -1, True),  # k = -1: 1 + 2 > 0
+        (0, 0, -1, -1, False),  # k = -1: -2 - 1 < 0
+    ],
+)
+def test_label_by_hand(amount, duration, income, savings, paid):
+    assert loan_label(torch.tensor([0, 0, 0, amount, duration, income, savings], dtype=torch.float64)).item() is paid
+
+
+def test_density_of_a_linear_model_is_the_multivariate_normal():
+    scm = SCM(
+        {
+            "a": additive((), lambda pa: 0.0, stats.norm(0, 2), ""),
+            "b": additive(("a",), lambda pa: 3 * pa["a"], stats.norm(0, 0.5), ""),
+        }
+    )
+    covariance = np.array([[4, 12], [12, 36.25]])
+    x = scm.sample(50, np.random.default_rng(0))
+    expected = stats.multivariate_normal(cov=covariance).logpdf(x.numpy())
+    assert scm.log_prob(x).numpy() == pytest.approx(expected, abs=1e-9)
+
+
+def test_density_of_education_integrates_to_one():
+    """The only equation that is not additive: its volume term counts."""
+    model = loan()
+    grid = torch.linspace(-0.4999, 0.4999, 4001, dtype=torch.float64)
+    x = torch.zeros(len(grid), 7, dtype=torch.float64)
+    x[:, 2] = grid
+    others = model.abduct(x)
+    rest = sum(
+        torch.from_numpy(np.asarray(e.noise.logpdf(others[:, j].numpy())))
+        for j, (name, e) in enumerate(model.equations.items())
+        if name not in ("gender", "education")
+    )
+    density = (model.log_prob(x) - rest - math.log(0.5)).exp()
+    assert torch.trapezoid(density, grid).item() == pytest.approx(1, abs=1e-3)
+
+
+def test_standardised_model_is_the_same_model():
+    model = loan()
+    x = model.sample(200, np.random.default_rng(1))
+    mean, std = x.mean(0), torch.from_numpy(x.numpy().std(0))
+    scaled = model.standardised(mean, std)
+    is_acted = torch.zeros_like(x, dtype=torch.bool)
+    is_acted[:, 3] = is_acted[:, 5] = True
+    plain = model.counterfactual(x, is_acted, x + 1)
+    assert torch.allclose(scaled.counterfactual((x - mean) / std, is_acted, (x + 1 - mean) / std) * std + mean, plain)
+    gap = std[1:].log().sum()  # gender is discrete and has no volume term
+    assert torch.allclose(scaled.log_prob((x - mean) / std), model.log_prob(x) + gap, atol=1e-9)
+
+
+def test_noise_has_the_stated_law():
+    """Abducted noise of sampled people, by Kolmogorov-Smirnov (fixed seed)."""
+    model = loan()
+    u = model.abduct(model.sample(4_000, np.random.default_rng(2)))
+    for j, (name, equation) in enumerate(model.equations.items()):
+        if name == "gender":
+            assert abs(u[:, j].mean().item() - 0.5) < 0.03
+        else:
+            assert stats.kstest(u[:, j].numpy(), equation.noise.cdf).pvalue > 0.01, name
