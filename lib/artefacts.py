@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from lib import checks
 
 MADE_BY = {
     "loan_classifier": "01_data_and_scm",
@@ -19,7 +22,7 @@ MADE_BY = {
 
 def save(folder: Path, name: str, tensors: Mapping[str, Tensor], settings: Mapping[str, Any]) -> Path:
     """Write tensors and their settings to folder/name.safetensors, in one step; return the path."""
-    checks_name(name)
+    checks.known("model", [name], tuple(MADE_BY))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.safetensors"
     half_done = path.with_suffix(".partial")
@@ -34,7 +37,7 @@ def load(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     Raises: ValueError: the file is missing or damaged; the message names the command that makes it.
     """
-    checks_name(name)
+    checks.known("model", [name], tuple(MADE_BY))
     path = folder / f"{name}.safetensors"
     remedy = f"Run notebooks/{MADE_BY[name]}.ipynb, which makes it, or all of them with `make reproduce`."
     if not path.is_file():
@@ -47,6 +50,9 @@ def load(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ValueError(f"{path} is damaged or was not written by this project ({error}). {remedy}") from error
 
 
-def checks_name(name: str) -> None:
-    if name not in MADE_BY:
-        raise ValueError(f"Unknown model {name!r}: expected one of {', '.join(MADE_BY)}.")
+def same(name: str, folder: Path, other: Path) -> bool:
+    """Whether the other folder holds the same model: equal settings, and weights equal to the bit."""
+    if not (other / f"{name}.safetensors").is_file():
+        return False
+    (tensors, settings), (others, other_settings) = load(folder, name), load(other, name)
+    return settings == other_settings and all(torch.equal(tensor, others[key]) for key, tensor in tensors.items())

@@ -71,7 +71,8 @@ class CausalFlow(World):
             layers = [(weight.new_zeros(2, 0), layers[-1][1])]
         return layers
 
-    def _shift_and_log_scale(self, j: int, x_parents: Tensor) -> tuple[Tensor, Tensor]:
+    def shift_and_log_scale(self, j: int, x_parents: Tensor) -> tuple[Tensor, Tensor]:
+        """Feature j's two numbers t and s, each with shape (*,), from its parents (*, P)."""
         activation = getattr(F, self.settings["activation"])
         hidden = x_parents
         for i, (weight, bias) in enumerate(self._conditioners[j]):
@@ -82,12 +83,12 @@ class CausalFlow(World):
     def abduct(self, x: Tensor) -> Tensor:
         columns = []
         for j, causes in enumerate(self.parent_index):
-            shift, log_scale = self._shift_and_log_scale(j, x[..., causes])
+            shift, log_scale = self.shift_and_log_scale(j, x[..., causes])
             columns.append(x[..., j] * log_scale.exp() + shift)
         return torch.stack(columns, -1)
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        shift, log_scale = self._shift_and_log_scale(j, x_parents)
+        shift, log_scale = self.shift_and_log_scale(j, x_parents)
         return (noise - shift) * (-log_scale).exp()
 
     def log_prob_terms(self, x: Tensor, columns: Sequence[int] | None = None) -> Tensor:
@@ -99,7 +100,7 @@ class CausalFlow(World):
         """
         terms = []
         for j in range(len(self.features)) if columns is None else columns:
-            shift, log_scale = self._shift_and_log_scale(j, x[..., self.parent_index[j]])
+            shift, log_scale = self.shift_and_log_scale(j, x[..., self.parent_index[j]])
             z = x[..., j] * log_scale.exp() + shift
             terms.append(log_scale - 0.5 * z.square() - 0.5 * float(np.log(2 * np.pi)))
         return torch.stack(terms, -1)
@@ -108,6 +109,38 @@ class CausalFlow(World):
         """Log-density of standardised features (*, D), in nats, with shape (*,)."""
         checks.people("x", x, self.features)
         return self.log_prob_terms(x).sum(-1)
+
+    def shifts_and_log_scales(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Every feature's two numbers t and s, each with shape (*, D)."""
+        both = [self.shift_and_log_scale(j, x[..., causes]) for j, causes in enumerate(self.parent_index)]
+        return torch.stack([t for t, _ in both], -1), torch.stack([s for _, s in both], -1)
+
+    def act(
+        self, x: Tensor, z: Tensor, t: Tensor, s: Tensor, columns: Sequence[int], m: Tensor, a: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """`counterfactual` and the change of the log-density in one walk, for training: masks carry gradients.
+
+        The networks behind t and s are asked anew only where a parent may have moved, and once for both results.
+
+        Arguments:
+            x, z, t, s: The factual, its latent, shifts and log-scales, with shape (*, D).
+            columns: The K features that may be acted on.
+            m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K).
+        Returns: x_cf with shape (*, D) and log p(x_cf) - log p(x) in nats with shape (*,).
+        """
+        after, gain = list(x.unbind(-1)), torch.zeros(x.shape[:-1], dtype=x.dtype)
+        movable = self.reaches[list(columns)].any(0).tolist()
+        for j, causes in enumerate(self.parent_index):
+            tj, sj = t[..., j], s[..., j]
+            if movable[j]:
+                tj, sj = self.shift_and_log_scale(j, torch.stack([after[i] for i in causes], -1))
+                after[j] = (z[..., j] - tj) * (-sj).exp()
+                gain = gain + sj - s[..., j]
+            if j in columns:
+                k = columns.index(j)
+                after[j] = m[..., k] * a[..., k] + (1 - m[..., k]) * after[j]
+                gain = gain + 0.5 * (z[..., j].square() - (after[j] * sj.exp() + tj).square())
+        return torch.stack(after, -1), gain
 
     def save(self, folder: Path, name: str) -> Path:
         weights = {k: v for k, v in self.zuko_layer.state_dict().items() if not k.endswith("mask")}

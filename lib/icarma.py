@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib import artefacts, checks
+from lib.linear import stacked_linear
 from lib.preferences import Preferences, Profile, RankingSampler
 from lib.recourse import Problem, Recommendation, in_columns
 
@@ -35,16 +36,16 @@ class Settings:
 
     profile: Profile = Profile()
     cost: float = 1.1
-    mask: float = 0.03
+    mask: float = 0.1
     hinge: float = 40.0
-    plausibility: float = 8.0
+    plausibility: float = 11.0
     feasibility: float = 0.1
     cap: float = 3.0
     margin: float = 0.013
     tau: float = 0.36
     n_epochs: int = 450
     batch_size: int = 128
-    learning_rate: float = 5e-3
+    learning_rate: float = 3e-3
     hidden: int = 64
 
     def __post_init__(self) -> None:
@@ -73,12 +74,7 @@ class ICarma:
         self.problem, self.settings, self.seeds, self.weights = problem, list(settings), list(seeds), weights
         self.columns = problem.population.actionable_index
         self._low, self._high, self._range = problem.population.low, problem.population.high, problem.range
-        # features that an action can move, and so the terms of log p(x) that an action can change
-        flow = problem.flow
-        moved = flow.reaches[self.columns].any(0)
-        moved[self.columns] = True
         self._mutable = [j for j, kind in enumerate(problem.population.kinds.values()) if kind != "immutable"]
-        self._terms = [j for j, causes in enumerate(flow.parent_index) if moved[j] or moved[causes].any()]
 
     @property
     def n_members(self) -> int:
@@ -87,51 +83,73 @@ class ICarma:
     def _network(self, which: str, inputs: Tensor) -> Tensor:
         hidden = inputs
         for i in range(3):
-            hidden = torch.baddbmm(
-                self.weights[f"{which}_bias_{i}"], F.relu(hidden) if i else hidden, self.weights[f"{which}_weight_{i}"]
-            )
+            weight, bias = self.weights[f"{which}_weight_{i}"], self.weights[f"{which}_bias_{i}"]
+            hidden = stacked_linear(F.relu(hidden) if i else hidden, weight, bias)
         return hidden
 
-    def mask_logits(self, z: Tensor, is_actionable: Tensor, hardness: Tensor) -> Tensor:
-        """Log-odds q of acting on each actionable feature, (M, N, K), from the latent (M, N, D) and preferences."""
-        return self._network("mask", torch.cat([z, is_actionable, hardness * is_actionable], -1))
+    def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
+        """Each member's "hardness", "weight" or "prior", (M, N, K), of scores (N, K) or (M, N, K)."""
+        scores = preferences.scores.expand(self.n_members, -1, -1)
+        pairs = zip(self.settings, scores, strict=True)
+        return torch.stack([getattr(member.profile, what)(Preferences(own)) for member, own in pairs])
 
-    def action_values(self, x: Tensor, z: Tensor, m: Tensor, is_actionable: Tensor, hardness: Tensor) -> Tensor:
-        """Values a_j for the actionable features, with shape (M, N, K), given which are acted on, m."""
-        shift = self._network("action", torch.cat([z, m, is_actionable, hardness * is_actionable], -1))
-        return x[..., self.columns] + shift
+    def context(self, z: Tensor, preferences: Preferences) -> Tensor:
+        """What the networks know of each person, (M, N, D + 2K): latent, mask of A_u, and hardness.
 
-    def loss_terms(
-        self, x: Tensor, z: Tensor, log_p: Tensor, preferences: dict[str, Tensor], logistic_noise: Tensor
-    ) -> dict[str, Tensor]:
+        Arguments: z with shape (N, D) or (M, N, D), scores with shape (N, K) or (M, N, K).
+        """
+        parts = (z, preferences.is_actionable, self._by_profile("hardness", preferences))
+        return torch.cat([part.to(z.dtype).expand(self.n_members, -1, -1) for part in parts], -1)
+
+    def batch(self, factual: dict[str, Tensor], preferences: Preferences, noise: Tensor) -> dict[str, Tensor]:
+        """What `loss_terms` reads, for all people of an epoch.
+
+        Arguments:
+            factual: As `factuals` gives it, each tensor with shape (N, D) or (M, N, D).
+            preferences: With scores (N, K) or (M, N, K).
+            noise: Difference of two Gumbel draws, with shape (M, N, K).
+        """
+        rows = factual | {
+            "context": self.context(factual["z"], preferences),
+            "allowed": preferences.is_actionable,
+            "weight": self._by_profile("weight", preferences),
+            "prior": self._by_profile("prior", preferences),
+            "noise": noise,
+        }
+        return {name: row.to(noise.dtype).expand(self.n_members, -1, -1) for name, row in rows.items()}
+
+    def mask_logits(self, context: Tensor) -> Tensor:
+        """Log-odds of q, the probability of acting on each actionable feature, with shape (M, N, K)."""
+        return self._network("mask", context)
+
+    def action_values(self, x: Tensor, context: Tensor, m: Tensor) -> Tensor:
+        """Values a_j for the actionable features, given which are acted on, m; both with shape (M, N, K)."""
+        return x[..., self.columns] + self._network("action", torch.cat([context, m], -1))
+
+    def loss_terms(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         r"""The five terms of the loss, each a mean over the batch, with shape (M,).
 
         Arguments:
-            x, z: Factual features and their latent, with shape (M, B, D).
-            log_p: Log-density of the factual, restricted to the terms that an action can change, (M, B).
-            preferences: "is_actionable" (0/1), "hardness", "weight" and "prior", each with shape (M, B, K).
-            logistic_noise: Difference of two Gumbel draws, with shape (M, B, K).
+            batch: Tensors with leading axes (M, B), cut from what `batch` gives.
         """
         tau, margin, cap = (torch.tensor([getattr(s, k) for s in self.settings])[:, None] for k in ("tau", "margin", "cap"))
-        allowed = preferences["is_actionable"]
-        logits = self.mask_logits(z, allowed, preferences["hardness"])
-        soft = torch.sigmoid((logits + logistic_noise) / tau[..., None])
+        x, allowed = batch["x"], batch["allowed"]
+        logits = self.mask_logits(batch["context"])
+        soft = torch.sigmoid((logits + batch["noise"]) / tau[..., None])
         m = ((soft > 0.5).to(soft.dtype) + soft - soft.detach()) * allowed  # straight-through, hard constraints
-        a = self.action_values(x, z, m, allowed, preferences["hardness"])
-        acts, values = (in_columns(part, self.columns, x.shape[-1]) for part in (m, a))
-        x_cf = self.problem.flow.walk(x, z, acts, values)
+        a = self.action_values(x, batch["context"], m)
+        x_cf, gain = self.problem.flow.act(x, batch["z"], batch["t"], batch["s"], self.columns, m, a)
 
-        q, p = torch.sigmoid(logits), preferences["prior"]
+        q, p = torch.sigmoid(logits), batch["prior"]
         divergence = q * (F.logsigmoid(logits) - p.log()) + (1 - q) * (F.logsigmoid(-logits) - (1 - p).log())
         h = torch.sigmoid(self.problem.classifier.logit(x_cf))
-        log_p_cf = self.problem.flow.log_prob_terms(x_cf, self._terms).sum(-1)
-        loss_of_p = (log_p - log_p_cf).relu()
+        lost = (-gain).relu()
         outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
         return {
-            "cost": self.problem.action_cost(x, acts, values, preferences["weight"]).mean(-1),
+            "cost": self.problem.action_cost(x[..., self.columns], m, a, batch["weight"]).mean(-1),
             "mask": (allowed * divergence).sum(-1).mean(-1),
             "hinge": (margin - (2 * h - 1)).relu().mean(-1),
-            "plausibility": (loss_of_p / (1 + loss_of_p / cap)).mean(-1),
+            "plausibility": (lost / (1 + lost / cap)).mean(-1),
             "feasibility": (outside / self._range)[..., self._mutable].sum(-1).mean(-1),
         }
 
@@ -143,12 +161,10 @@ class ICarma:
         Raises: ValueError: shapes differ, x holds NaN, or someone is accepted already.
         """
         self.problem.check(x, preferences)
-        allowed = preferences.is_actionable.to(x.dtype).expand(self.n_members, -1, -1)
-        hardness = torch.stack([s.profile.hardness(preferences) for s in self.settings]).to(x.dtype)
-        z = self.problem.flow.abduct(x).expand(self.n_members, -1, -1)
+        context = self.context(self.problem.flow.abduct(x), preferences)
+        m = ((self.mask_logits(context) > 0) & preferences.is_actionable).to(x.dtype)
         x = x.expand(self.n_members, -1, -1)
-        m = (self.mask_logits(z, allowed, hardness) > 0).to(x.dtype) * allowed
-        a = self.action_values(x, z, m, allowed, hardness)
+        a = self.action_values(x, context, m)
         is_acted = in_columns(m, self.columns, x.shape[-1]) > 0.5
         values = torch.where(is_acted, in_columns(a, self.columns, x.shape[-1]), x)
         return Recommendation(is_acted, values, self.problem.flow.counterfactual(x, is_acted, values))
@@ -174,6 +190,12 @@ def _initial_weights(
             drawn = np.stack([rng.uniform(-1, 1, shape) / np.sqrt(n_in) for rng in rngs])
             weights[f"{which}_{part}_{i}"] = torch.tensor(drawn, dtype=dtype, requires_grad=True)
     return weights
+
+
+def factuals(problem: Problem, x: Tensor) -> dict[str, Tensor]:
+    """What the flow says of people before they act: "x", "z", and its shifts "t" and log-scales "s", each (N, D)."""
+    t, s = problem.flow.shifts_and_log_scales(x)
+    return {"x": x, "z": problem.flow.abduct(x), "t": t, "s": s}
 
 
 def fit(
@@ -215,30 +237,20 @@ def fit(
     optimiser = torch.optim.Adam(weights.values(), lr=shared.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, shared.n_epochs)
     term_weights = {term: torch.tensor([getattr(s, term) for s in settings]) for term in TERMS}
-    z = problem.flow.abduct(x)
-    log_p = problem.flow.log_prob_terms(x, stack._terms).sum(-1)
+    factual = factuals(problem, x)
     batch_size = min(shared.batch_size, n_people)
+    n_batches = n_people // batch_size
     history = {term: np.zeros((shared.n_epochs, len(seeds))) for term in TERMS}
 
     for epoch in progress(range(shared.n_epochs)):
         order = torch.from_numpy(np.stack([rng.permutation(n_people) for rng in rngs]))
         drawn = [sampler.draw(n_people, rng) for sampler, rng in zip(samplers, rngs, strict=True)]
         uniform = torch.from_numpy(np.stack([rng.random((n_people, n_actionable)) for rng in rngs]))
-        rows = {
-            "x": x[order],
-            "z": z[order],
-            "log_p": log_p[order],
-            "noise": torch.logit(uniform, eps=1e-9),
-            "is_actionable": torch.stack([p.is_actionable for p in drawn]),
-            "hardness": torch.stack([s.profile.hardness(p) for s, p in zip(settings, drawn, strict=True)]),
-            "weight": torch.stack([s.profile.weight(p) for s, p in zip(settings, drawn, strict=True)]),
-            "prior": torch.stack([s.profile.prior(p) for s, p in zip(settings, drawn, strict=True)]),
-        }
-        rows = {name: row.to(x.dtype) for name, row in rows.items()}
-        n_batches = n_people // batch_size
+        preferences = Preferences(torch.stack([own.scores for own in drawn]))
+        noise = torch.logit(uniform, eps=1e-9).to(x.dtype)
+        rows = stack.batch({name: value[order] for name, value in factual.items()}, preferences, noise)
         for i in range(n_batches):
-            batch = {name: row[:, i * batch_size : (i + 1) * batch_size] for name, row in rows.items()}
-            terms = stack.loss_terms(batch["x"], batch["z"], batch["log_p"], batch, batch["noise"])
+            terms = stack.loss_terms({name: row[:, i * batch_size : (i + 1) * batch_size] for name, row in rows.items()})
             loss = sum((term_weights[name] * term).sum() for name, term in terms.items())
             optimiser.zero_grad()
             loss.backward()

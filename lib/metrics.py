@@ -39,13 +39,13 @@ def per_person(
         joint is both. cost is unweighted.
     """
     log_p, log_p_cf = problem.flow.log_prob(x), problem.flow.log_prob(recommendation.x_cf)
-    acts = recommendation.is_acted
+    acts, actionable = recommendation.is_acted, problem.population.actionable_index
     columns = {
         "has_recourse": recommendation.has_recourse,
         "valid": problem.classifier.accepts(recommendation.x_cf),
         "plausible": log_p_cf >= log_p,
-        "cost": problem.action_cost(x, acts, recommendation.values),
-        "hard_action": hard_action(preferences, acts[..., problem.population.actionable_index]),
+        "cost": problem.action_cost(*(part[..., actionable] for part in (x, acts, recommendation.values))),
+        "hard_action": hard_action(preferences, acts[..., actionable]),
         "n_acted": acts.sum(-1),
         "log_p": log_p,
         "log_p_cf": log_p_cf,

@@ -154,7 +154,7 @@ def _tabulate(
         allowed=~(acts & cannot[:, None]).any(-1),
         acts=acts,
         x_cf=x_cf,
-        cost=problem.action_cost(before, acts, values, weights[:, None]),
+        cost=problem.action_cost(*(part[..., columns] for part in (before, acts, values)), weights[:, None]),
         gain=terms[:, 1:] - terms[:, :1],
         first_layer=F.linear((x_cf - before)[..., block.columns], problem.classifier.weights[0][:, block.columns]),
     )

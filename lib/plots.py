@@ -50,21 +50,21 @@ def readable(name: str) -> str:
     return name.replace("_", " ")
 
 
-def box(ax: Axes, x: float, y: float, text: str, colour: str, width: float = 0.2, height: float = 0.13) -> tuple[float, float]:
-    """A rounded box with a text, centred at (x, y); returns its centre."""
+def box(ax: Axes, x: float, y: float, text: str, colour: str, width: float, height: float = 0.15) -> None:
+    """A rounded box with a text, centred at (x, y)."""
     ax.add_patch(
         FancyBboxPatch(
             (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.012", fc=colour, ec="#333333", lw=0.8, zorder=3
         )
     )
     ax.text(x, y, text, ha="center", va="center", fontsize=8, zorder=4)
-    return x, y
 
 
-def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], bend: float = 0.0, colour: str = "#333333") -> None:
+def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], bend: float = 0.0, shrink: float = 0.0) -> None:
+    """An arrow that stops the given number of points short of both ends."""
     ax.add_patch(
         FancyArrowPatch(
-            start, end, arrowstyle="-|>", mutation_scale=10, lw=1, color=colour, shrinkA=22, shrinkB=22,
+            start, end, arrowstyle="-|>", mutation_scale=10, lw=1, color="#333333", shrinkA=shrink, shrinkB=shrink,
             connectionstyle=f"arc3,rad={bend}", zorder=2,
         )
     )  # fmt: skip
@@ -75,11 +75,11 @@ def causal_graph(
 ) -> Axes:
     """The graph, features coloured by what may be done about them; `at` places them in the unit square."""
     for name, (x, y) in at.items():
-        box(ax, x, y, readable(name), COLOURS[kinds[name]])
+        ax.scatter(x, y, s=2_300, color=COLOURS[kinds[name]], edgecolor="#333333", linewidth=0.8, zorder=3)
+        ax.text(x, y, readable(name).replace(" ", "\n"), ha="center", va="center", fontsize=7.5, zorder=4)
     for child, causes in parents.items():
         for cause in causes:
-            far = abs(at[child][0] - at[cause][0]) > 0.5 and abs(at[child][1] - at[cause][1]) < 0.1
-            arrow(ax, at[cause], at[child], bend=-0.25 if far else 0.0)
+            arrow(ax, at[cause], at[child], shrink=25)
     for kind in ("actionable", "mutable", "immutable"):
         ax.scatter([], [], marker="s", s=60, color=COLOURS[kind], edgecolor="#333333", linewidth=0.8, label=kind)
     ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.08))
@@ -90,24 +90,25 @@ def causal_graph(
 
 def architecture(ax: Axes) -> Axes:
     """How iCARMA recommends: the paper's Fig. 1 in our own drawing."""
-    grey, blue, green = COLOURS["immutable"], COLOURS["actionable"], COLOURS["flow"]
-    person = box(ax, 0.08, 0.72, "factual\n$x$", "white", 0.11)
-    latent = box(ax, 0.27, 0.72, "flow: abduct\n$z = T(x)$", green + "66", 0.15)
-    scores = box(ax, 0.08, 0.25, "preferences\nscores $s$", "white", 0.11)
-    derived = box(ax, 0.27, 0.25, "mask of $A_u$\nhardness $h(s)$", grey, 0.15)
-    mask_net = box(ax, 0.48, 0.72, "mask network\n$q_j = P(m_j = 1)$", blue, 0.16)
-    mask = box(ax, 0.48, 0.48, "mask $m$\n(never outside $A_u$)", "white", 0.16)
-    action_net = box(ax, 0.70, 0.48, "action network\nvalues $a_j$", blue, 0.16)
-    world = box(ax, 0.70, 0.25, "flow: predict\n$do(x_I = a)$", green + "66", 0.16)
-    result = box(ax, 0.92, 0.25, "counterfactual\n$x^{CF}$", "white", 0.12)
-    for start, end, bend in (
-        (person, latent, 0), (latent, mask_net, 0), (scores, derived, 0), (derived, mask_net, 0), (derived, mask, 0),
-        (mask_net, mask, 0), (mask, action_net, 0), (latent, action_net, -0.45), (derived, action_net, 0.25),
-        (action_net, world, 0), (world, result, 0),
+    grey, blue, green = COLOURS["immutable"], COLOURS["actionable"], "#A6DCC9"
+    box(ax, 0.07, 0.80, "factual $x$", "white", 0.11)
+    box(ax, 0.26, 0.80, "flow: abduct\n$z = T(x)$", green, 0.14)
+    box(ax, 0.07, 0.20, "scores $s$", "white", 0.11)
+    box(ax, 0.26, 0.20, "mask of $A_u$,\nhardness $h(s)$", grey, 0.14)
+    box(ax, 0.48, 0.50, "mask network\n$q_j = P(m_j = 1)$", blue, 0.15)
+    box(ax, 0.69, 0.50, "action network\nvalues $a_j$", blue, 0.15)
+    box(ax, 0.69, 0.14, "flow: predict\n$do(x_I = a)$", green, 0.15)
+    box(ax, 0.91, 0.14, "counterfactual\n$x^{CF}$", "white", 0.13)
+    for start, end in (
+        ((0.14, 0.80), (0.18, 0.80)), ((0.14, 0.20), (0.18, 0.20)), ((0.34, 0.76), (0.42, 0.60)),
+        ((0.34, 0.24), (0.44, 0.40)), ((0.57, 0.50), (0.60, 0.50)), ((0.69, 0.41), (0.69, 0.24)),
+        ((0.78, 0.14), (0.83, 0.14)), ((0.34, 0.82), (0.66, 0.60)), ((0.34, 0.18), (0.66, 0.40)),
     ):  # fmt: skip
-        arrow(ax, start, end, bend)
-    ax.text(0.92, 0.09, "classifier $h$, density $\\log p$", ha="center", fontsize=8)
-    ax.text(0.92, 0.02, "judge it", ha="center", fontsize=8)
+        arrow(ax, start, end)
+    ax.text(0.585, 0.545, "$m$", ha="center", fontsize=9)
+    ax.text(0.48, 0.635, "$m_j = 0$ wherever $j \\notin A_u$", ha="center", fontsize=7.5)
+    ax.text(0.91, 0.36, "judged by the\nclassifier $h$ and\nthe density $\\log p$", ha="center", va="center", fontsize=7.5)
+    arrow(ax, (0.91, 0.28), (0.91, 0.23))
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
     return ax
@@ -174,10 +175,13 @@ def log_densities(ax: Axes, log_p: np.ndarray, log_p_cf: np.ndarray, valid: np.n
     Arguments:
         low: Values below are drawn at this edge, in nats.
     """
-    for mask, colour, marker, label in ((valid, COLOURS["icarma"], "o", "valid"), (~valid, COLOURS["misled"], "x", "not valid")):
+    for mask, colour, marker, alpha, label in (
+        (valid, COLOURS["icarma"], "o", 0.3, "valid"),
+        (~valid, COLOURS["oracle"], "x", 0.9, "not valid"),
+    ):
         ax.scatter(
             np.maximum(log_p[mask], low), np.maximum(log_p_cf[mask], low), s=6, marker=marker, lw=0.6,
-            color=colour, alpha=0.35, label=label, rasterized=True,
+            color=colour, alpha=alpha, label=label, rasterized=True,
         )  # fmt: skip
     ax.plot([low, -4], [low, -4], color="#333333", lw=1)
     ax.set(xlim=(-16, -4), ylim=(low - 1, -3), xlabel="log p(x) (nats)", ylabel="log p(x$^{CF}$) (nats)")

@@ -38,18 +38,18 @@ class Problem:
         checks.shape("preferences.scores", preferences.scores, (*x.shape[:-1], len(self.population.actionable)))
         checks.rejected(self.classifier.accepts(x))
 
-    def action_cost(self, x: Tensor, is_acted: Tensor, values: Tensor, weights: Tensor | None = None) -> Tensor:
+    def action_cost(self, x: Tensor, m: Tensor, a: Tensor, weights: Tensor | None = None) -> Tensor:
         r"""Effort of each person's own actions, with shape (*,); effects downstream cost nothing.
 
         .. math:: c = \frac{1}{K} \sum_{j \in A} w_j\, m_j\, \frac{(x_j - a_j)^2}{\max_j - \min_j}
 
         Arguments:
-            x, is_acted, values: Standardised features, who acts on what (bool or 0/1) and to what, (*, D).
-            weights: Individual weights of the K actionable features, (*, K); left out: the unweighted cost.
+            x, m, a: Factual value, whether it is acted on (bool or 0/1), and to what it is set, for the K
+                actionable features in standardised units, each with shape (*, K).
+            weights: Individual weights, with shape (*, K); left out: the unweighted cost.
         Source: CARMA's cost (doi 10.1145/3630106.3659003) with the weights of section 4.2, arXiv:2604.08030.
         """
-        columns = self.population.actionable_index
-        effort = is_acted[..., columns] * (x - values)[..., columns].square() / self.range[columns].to(x)
+        effort = m * (x - a).square() / self.range[self.population.actionable_index].to(x)
         return (effort if weights is None else weights * effort).mean(-1)
 
 

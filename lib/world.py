@@ -82,21 +82,14 @@ class World:
         checks.shape("values", values, x.shape)
         values = torch.where(is_acted, values, torch.zeros((), dtype=x.dtype))
         checks.people("values", values, self.features)
-        return self.walk(x, self.abduct(x), is_acted.to(x.dtype), values)
-
-    def walk(self, x: Tensor, noise: Tensor, acts: Tensor, values: Tensor) -> Tensor:
-        """`counterfactual` without checks, for noise that is known and masks that carry gradients.
-
-        Arguments: as for `counterfactual`, `acts` being 1.0 where the person acts and 0.0 elsewhere.
-        """
-        moved = (acts.detach() @ self.reaches.to(acts.dtype)) > 0  # something upstream was acted on
+        noise = self.abduct(x)
+        moved = (is_acted.to(x.dtype) @ self.reaches.to(x.dtype)) > 0  # something upstream was acted on
         may_move = moved.flatten(0, -2).any(0).tolist()
         columns: list[Tensor] = []
         for j, causes in enumerate(self.parent_index):
             left_alone = x[..., j]
             if may_move[j]:
-                x_parents = torch.stack([columns[i] for i in causes], -1)
-                follows = self.feature(j, x_parents, noise[..., j])
+                follows = self.feature(j, torch.stack([columns[i] for i in causes], -1), noise[..., j])
                 left_alone = torch.where(moved[..., j], follows, left_alone)
-            columns.append(acts[..., j] * values[..., j] + (1 - acts[..., j]) * left_alone)
+            columns.append(torch.where(is_acted[..., j], values[..., j], left_alone))
         return torch.stack(columns, -1)

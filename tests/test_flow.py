@@ -25,6 +25,20 @@ def test_terms_add_up_and_can_be_picked(problem):
     assert torch.equal(problem.flow.log_prob_terms(x, [5, 2]), terms[:, [5, 2]])
 
 
+def test_training_walk_is_the_counterfactual(problem):
+    """`act` and `counterfactual` are the same function, and so are the two ways to a change of log-density."""
+    x = problem.population.x["flow/test"]
+    rng = np.random.default_rng(0)
+    columns = problem.population.actionable_index
+    m = torch.from_numpy((rng.random((len(x), 4)) < 0.5).astype(float))
+    a = torch.from_numpy(rng.normal(size=(len(x), 4)))
+    x_cf, gain = problem.flow.act(x, problem.flow.abduct(x), *problem.flow.shifts_and_log_scales(x), columns, m, a)
+    is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
+    is_acted[:, columns], values[:, columns] = m > 0, a
+    assert torch.allclose(x_cf, problem.flow.counterfactual(x, is_acted, values), atol=1e-9)
+    assert torch.allclose(gain, problem.flow.log_prob(x_cf) - problem.flow.log_prob(x), atol=1e-8)
+
+
 def test_latent_depends_on_parents_only(problem):
     """Jacobian of the abduction: its pattern is the graph, and its log-determinant the volume term."""
     x = problem.population.x["flow/test"][0]

@@ -21,8 +21,8 @@ def stack(problem):
     return icarma.fit(problem, [sampler] * 2, members, [1, 2])
 
 
-def numpy_loss(stack, member, x, z, preferences, noise):
-    """The five terms for one member, from weights and the problem's parts, without torch's autograd or stacking."""
+def numpy_loss(stack, member, x, preferences, noise):
+    """The five terms for one member in numpy, from its weights and the problem's public parts."""
     problem, s = stack.problem, stack.settings[member]
     w = {name: value[member].detach().numpy() for name, value in stack.weights.items()}
     sigma = lambda t: 1 / (1 + np.exp(-t))  # noqa: E731
@@ -32,11 +32,13 @@ def numpy_loss(stack, member, x, z, preferences, noise):
             inputs = (np.maximum(inputs, 0) if i else inputs) @ w[f"{which}_weight_{i}"] + w[f"{which}_bias_{i}"]
         return inputs
 
-    allowed, hard, weight, prior = (preferences[k].numpy() for k in ("is_actionable", "hardness", "weight", "prior"))
-    logits = network("mask", np.concatenate([z.numpy(), allowed, hard * allowed], -1))
-    m = (sigma((logits + noise.numpy()) / s.tau) > 0.5) * allowed
+    allowed = preferences.is_actionable.numpy().astype(float)
+    hard, weight, prior = (part(preferences).numpy() for part in (s.profile.hardness, s.profile.weight, s.profile.prior))
+    context = np.concatenate([problem.flow.abduct(x).numpy(), allowed, hard], -1)
+    logits = network("mask", context)
+    m = (sigma((logits + noise) / s.tau) > 0.5) * allowed
     columns = problem.population.actionable_index
-    a = x.numpy()[:, columns] + network("action", np.concatenate([z.numpy(), m, allowed, hard * allowed], -1))
+    a = x.numpy()[:, columns] + network("action", np.concatenate([context, m], -1))
     is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
     is_acted[:, columns] = torch.from_numpy(m > 0)
     values[:, columns] = torch.from_numpy(a)
@@ -59,28 +61,18 @@ def numpy_loss(stack, member, x, z, preferences, noise):
 @pytest.fixture
 def batch(problem, stack, people):
     x, preferences = people
-    members = stack[0].settings
-    each = {
-        "is_actionable": torch.stack([preferences.is_actionable.double()] * 2),
-        "hardness": torch.stack([s.profile.hardness(preferences).double() for s in members]),
-        "weight": torch.stack([s.profile.weight(preferences).double() for s in members]),
-        "prior": torch.stack([s.profile.prior(preferences).double() for s in members]),
-    }
     noise = torch.from_numpy(np.random.default_rng(0).logistic(size=(2, len(x), 4)))
-    z = problem.flow.abduct(x)
-    log_p = problem.flow.log_prob_terms(x, [3, 4, 5, 6]).sum(-1)
-    return x.expand(2, -1, -1), z.expand(2, -1, -1), log_p.expand(2, -1), each, noise
+    return stack[0].batch(icarma.factuals(problem, x), preferences, noise)
 
 
-def test_loss_term_by_term(stack, batch):
-    x, z, _, preferences, noise = batch
-    terms = stack[0].loss_terms(*batch)
+def test_loss_term_by_term(stack, batch, people):
+    terms = stack[0].loss_terms(batch)
     assert tuple(terms) == icarma.TERMS
     for member in range(2):
-        own = {name: value[member] for name, value in preferences.items()}
-        for name, expected in numpy_loss(stack[0], member, x[member], z[member], own, noise[member]).items():
-            assert expected >= 0, name
-            assert terms[name][member].item() == pytest.approx(expected, rel=1e-5, abs=1e-9), name
+        expected = numpy_loss(stack[0], member, *people, batch["noise"][member].numpy())
+        for name, value in expected.items():
+            assert value >= 0, name
+            assert terms[name][member].item() == pytest.approx(value, rel=1e-5, abs=1e-9), name
     assert all(term.max() > 0 for term in terms.values())
 
 
@@ -89,14 +81,14 @@ def test_gradient_of_the_action_network_by_finite_differences(stack, batch):
     weights = {name: value.clone() for name, value in stack[0].weights.items()}
     moved = icarma.ICarma(stack[0].problem, stack[0].settings, stack[0].seeds, weights)
     bias = weights["action_bias_2"].requires_grad_()
-    sum(term.sum() for term in moved.loss_terms(*batch).values()).backward()
+    sum(term.sum() for term in moved.loss_terms(batch).values()).backward()
     step = 1e-6
     for member, k in ((0, 0), (0, 3), (1, 2)):
         total = []
         for sign in (1, -1):
             weights["action_bias_2"] = bias.detach().clone()
             weights["action_bias_2"][member, 0, k] += sign * step
-            total.append(sum(term.sum() for term in moved.loss_terms(*batch).values()).item())
+            total.append(sum(term.sum() for term in moved.loss_terms(batch).values()).item())
         assert bias.grad[member, 0, k].item() == pytest.approx((total[0] - total[1]) / (2 * step), rel=1e-4, abs=1e-7)
 
 
@@ -123,10 +115,7 @@ def test_recommendation_is_what_the_networks_say(problem, stack, people):
     told = stack[0].recommend(x, preferences)
     columns = problem.population.actionable_index
     for member in range(2):
-        allowed = preferences.is_actionable.double()
-        hardness = stack[0].settings[member].profile.hardness(preferences).double()
-        z = problem.flow.abduct(x)
-        logits = stack[0].mask_logits(z.expand(2, -1, -1), allowed.expand(2, -1, -1), hardness.expand(2, -1, -1))[member]
+        logits = stack[0].mask_logits(stack[0].context(problem.flow.abduct(x), preferences))[member]
         m = (torch.sigmoid(logits) > 0.5) & preferences.is_actionable
         assert torch.equal(told[member].is_acted[:, columns], m)
         x_cf = problem.flow.counterfactual(x, told[member].is_acted, told[member].values)

@@ -1,0 +1,62 @@
+# make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
+# make quick       the same chain at a smaller size          make smoke    the same at the smallest
+# make test        unit tests, and every notebook executed again and compared with its committed outputs
+# make lab         JupyterLab in this environment
+# For maintainers: make notebooks (execute in place), make models (keep a paper-size run's), make lock, make clean
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_NUM_THREADS := 1
+
+.PHONY: help setup reproduce quick smoke test lab notebooks models lock clean
+
+help:
+	@sed -n '1,/^$$/s/^# //p' Makefile
+
+reproduce: setup
+	@$(BIN)/python workflow/reproduce.py paper
+
+quick smoke: setup
+	@$(BIN)/python workflow/reproduce.py $@
+
+# A notebook's cells share a kernel, so one worker takes a whole file.
+test: setup
+	$(BIN)/python -m pytest tests lib notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+
+lab: setup
+	$(BIN)/jupyter lab notebooks
+
+setup: .venv/ready
+
+# Made afresh whenever a pin changes. Python compiles the modules it imports; compiling all of them takes half a minute.
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and \
+	  f"Python 3.11 or later is needed, $(PYTHON) is {v}: name another, e.g. make PYTHON=python3.11 ...")'
+	@echo "Setting up .venv (1.5 GB, a minute or two) ..."
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check -r requirements.lock
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --disable-pip-version-check -e .
+	@touch $@
+
+# With the default parameters, in order, each in its folder, and without what differs from one execution to the next.
+notebooks: setup
+	$(BIN)/jupyter execute --inplace --kernel_name=python3 notebooks/*.ipynb
+	$(BIN)/nbstripout --keep-output --keep-count --keep-id \
+	  --extra-keys "metadata.papermill cell.metadata.papermill cell.metadata.execution metadata.language_info" notebooks/*.ipynb
+
+# The models that the notebooks read by default: those of the last paper-size run.
+models:
+	@test -d runs/paper/models || { echo "There is no runs/paper/models: make reproduce first."; exit 1; }
+	mkdir -p models
+	cp runs/paper/models/*.safetensors models/
+
+lock:
+	@( echo "# Exact pins for Python 3.11, made from requirements.in by 'make lock'."; \
+	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate requirements.in \
+	   | grep -vE '^(nvidia-|cuda-|triton==)' | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' ) > requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+
+clean:
+	rm -rf runs .snakemake

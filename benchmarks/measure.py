@@ -1,0 +1,102 @@
+"""Time and peak memory of the fits and the search at the paper's size, each in a process of its own.
+
+    .venv/bin/python benchmarks/measure.py            all of them
+    .venv/bin/python benchmarks/measure.py oracle     one of them
+
+Prints a table and writes benchmarks/results.csv. Needs the committed models; changes none of them.
+"""
+
+import csv
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import lib  # noqa: F401  (before torch: it pins the arithmetic)
+
+import numpy as np
+
+from lib import classifier, flow, icarma, oracle, populations
+from lib.paths import inside
+from lib.preferences import RankingSampler
+from lib.recourse import Problem
+
+RESULTS = Path(__file__).parent / "results.csv"
+
+
+def loan_problem() -> Problem:
+    h = classifier.Classifier.load(inside("models"), "loan_classifier")
+    return Problem(populations.loan(), h, flow.CausalFlow.load(inside("models"), "loan_flow"))
+
+
+def prepare_classifier():
+    """classifier, 500 epochs"""
+    population = populations.loan()
+    x, y = population.x["classifier/train"], population.y["classifier/train"]
+    return lambda: classifier.fit(population.features, x, y)
+
+
+def prepare_flow():
+    """flow, 300 epochs"""
+    population = populations.loan()
+    return lambda: flow.fit(population.graph.parents, population.x["flow/train"], population.x["flow/validation"])
+
+
+def prepare_icarma():
+    """iCARMA, ten seeds, 450 epochs"""
+    problem = loan_problem()
+    samplers = [RankingSampler(problem.population.actionable)] * 10
+    return lambda: icarma.fit(problem, samplers, [icarma.Settings()] * 10, [1000 * (i + 1) for i in range(10)])
+
+
+def prepare_oracle():
+    """oracle, all test people, four features, 25 values"""
+    problem = loan_problem()
+    x = problem.rejected("test")
+    sampler = RankingSampler(problem.population.actionable, n_actionable=4)
+    wishes = sampler.draw(len(x), np.random.default_rng(0))
+    return lambda: oracle.search(problem, problem.population.graph, x, wishes)
+
+
+def prepare_recommend():
+    """iCARMA, one seed, all test people (mean of 20 calls)"""
+    problem = loan_problem()
+    stack = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem)
+    one = icarma.ICarma(problem, stack.settings[:1], stack.seeds[:1], {k: w[:1] for k, w in stack.weights.items()})
+    x = problem.rejected("test")
+    wishes = RankingSampler(problem.population.actionable).draw(len(x), np.random.default_rng(0))
+    return lambda: [one.recommend(x, wishes) for _ in range(20)]
+
+
+WORK = {name.removeprefix("prepare_"): value for name, value in list(globals().items()) if name.startswith("prepare_")}
+
+
+def measure(name: str) -> None:
+    """Print seconds and peak memory in MB of one piece of work, in this process."""
+    task = WORK[name]()
+    if name == "recommend":
+        task()  # warm up
+    start = time.perf_counter()
+    task()
+    seconds = (time.perf_counter() - start) / (20 if name == "recommend" else 1)
+    print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e3 if platform.system() == "Linux" else 1e6))
+
+
+def main(names: list[str]) -> None:
+    rows = []
+    for name in names or WORK:
+        answer = subprocess.run([sys.executable, __file__, "--here", name], check=True, capture_output=True, text=True)
+        seconds, megabytes = map(float, answer.stdout.split())
+        rows.append({"work": WORK[name].__doc__, "seconds": f"{seconds:.4g}", "peak memory (MB)": f"{megabytes:.0f}"})
+        print("{work}: {seconds} s, {peak memory (MB)} MB".format(**rows[-1]), flush=True)
+    if not names:
+        with open(RESULTS, "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, rows[0])
+            table.writeheader()
+            table.writerows(rows)
+
+
+if __name__ == "__main__":
+    measure(sys.argv[2]) if sys.argv[1:2] == ["--here"] else main(sys.argv[1:])

@@ -1,0 +1,30 @@
+"""Figures are the same bytes on a rerun, and say what they show."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from lib import plots
+
+
+def test_saved_figures_are_byte_equal(problem, tmp_path):
+    plots.use_style()
+    graph = problem.population.graph
+    at = {name: (0.1 + 0.13 * j, 0.2 + 0.1 * (j % 3)) for j, name in enumerate(graph.features)}
+    for run in ("one", "two"):
+        figure, ax = plt.subplots()
+        plots.causal_graph(ax, graph.parents, problem.population.kinds, at)
+        plots.save(figure, tmp_path / run, "graph")
+        plt.close(figure)
+    for kind in ("png", "pdf"):
+        assert (tmp_path / f"one/graph.{kind}").read_bytes() == (tmp_path / f"two/graph.{kind}").read_bytes(), kind
+
+
+def test_log_densities_are_drawn_at_the_edge_and_not_dropped():
+    figure, ax = plt.subplots()
+    plots.log_densities(ax, np.array([-8.0, -9.0]), np.array([-7.0, -400.0]), np.array([True, True]))
+    assert ax.collections[0].get_offsets().tolist() == [[-8.0, -7.0], [-9.0, -25.0]]
+    plt.close(figure)

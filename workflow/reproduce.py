@@ -1,0 +1,78 @@
+"""The batch: every notebook at one size, then one table of the paper's numbers beside ours.
+
+`python workflow/reproduce.py paper` (or quick, or smoke) starts from nothing in runs/paper, goes on where an interrupted
+batch stopped, and runs again only what an edit since then touches.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import report
+from parameters import ROOT, read_parameters
+
+
+def main() -> None:
+    sizes = sorted(folder.name for folder in (ROOT / "params").iterdir() if folder.is_dir())
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("size", choices=sizes)
+    size = arguments.parse_args().size
+    run = ROOT / "runs" / size
+    try:
+        for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+            read_parameters(size, notebook.stem)
+        with only_batch(run):
+            run_notebooks(size, run)
+            print(f"\nThe paper's numbers and ours (runs/{size}/paper_vs_ours.csv):\n\n{report.as_text(report.collect(run))}")
+    except ValueError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted: the same command goes on from here.")
+
+
+@contextlib.contextmanager
+def only_batch(run: Path):
+    """Holds runs/<size>/.lock; the system lets go of it when this process ends, however it ends.
+
+    Raises: ValueError: another batch holds it.
+    """
+    run.mkdir(parents=True, exist_ok=True)
+    with open(run / ".lock", "a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise ValueError(f"A batch of this size is running already (process {lock.read()}, in runs/{run.name}): "
+                             "wait for it, or stop it and start again, which goes on where it stopped.") from None
+        lock.truncate(0)
+        print(os.getpid(), end="", file=lock, flush=True)
+        yield
+
+
+def run_notebooks(size: str, run: Path) -> None:
+    """Nothing; all notebooks of the batch have run when it returns.
+
+    Raises: ValueError: a notebook failed; says which, in which cell, why, and where it is kept.
+    """
+    shutil.rmtree(run / "failed", ignore_errors=True)
+    log = run / "snakemake.log"
+    with open(log, "w", encoding="utf-8") as stderr:
+        # The pipe stays open as long as this process lives: run_notebook.py watches it.
+        batch = subprocess.Popen([sys.executable, "-m", "snakemake", "--snakefile", "workflow/Snakefile",
+                                  "--profile", "workflow/profile", "--config", f"size={size}"],
+                                 cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdin=subprocess.PIPE, stderr=stderr)
+        status = batch.wait()
+    if status != 0:
+        notes = [note.read_text(encoding="utf-8") for note in sorted((run / "failed").glob("*.txt"))]
+        why = notes or log.read_text(encoding="utf-8").splitlines()[-15:]
+        raise ValueError("\n".join(["", *why, f"Not everything ran ({log.relative_to(ROOT)} says more). "
+                                    "The same command runs what is missing."]))
+
+
+if __name__ == "__main__":
+    main()
