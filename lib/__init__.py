@@ -3,7 +3,7 @@
 Importing this package pins the arithmetic, so that a rerun gives the same bits: one thread, one
 instruction path for matrix products on every x86 processor with AVX2, deterministic algorithms.
 Training is chaotic: a difference in the last bit grows to the third decimal within minutes.
-The pins are environment variables that torch reads once, when it is first imported.
+The pins are environment variables that torch and numpy read once, when they are first imported.
 """
 
 import os
@@ -17,10 +17,11 @@ _PINS = {
     "OPENBLAS_CORETYPE": "Haswell",
 }
 
-if "torch" in sys.modules and any(os.environ.get(k) != v for k, v in _PINS.items()):
+_too_early = [name for name in ("torch", "numpy") if name in sys.modules]
+if _too_early and any(os.environ.get(k) != v for k, v in _PINS.items()):
     raise ImportError(
-        "torch was imported before lib, so its arithmetic can no longer be pinned and the numbers "
-        "would not be the published ones. Import lib first (restart the kernel if this is a notebook)."
+        f"{_too_early[0]} was imported before lib, so its arithmetic can no longer be pinned and the numbers "
+        "would not be the committed ones. Import lib first (restart the kernel if this is a notebook)."
     )
 os.environ.update(_PINS)
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -20,13 +22,22 @@ MADE_BY = {
 }
 
 
-def save(folder: Path, name: str, tensors: Mapping[str, Tensor], settings: Mapping[str, Any]) -> Path:
-    """Write tensors and their settings to folder/name.safetensors, in one step; return the path."""
+def save(
+    folder: Path, name: str, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], made_with: Mapping[str, Any]
+) -> Path:
+    """Write tensors, settings and provenance to folder/name.safetensors, in one step; return the path.
+
+    Arguments:
+        settings: What is needed to rebuild the model.
+        made_with: What is needed to fit it again: sizes of the population, seed, epochs.
+    """
     checks.known("model", [name], tuple(MADE_BY))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.safetensors"
     half_done = path.with_suffix(".partial")
-    header = {"settings": json.dumps(settings)}
+    versions = {"torch": torch.__version__, "numpy": np.__version__, "processor": platform.machine()}
+    provenance = {"notebook": MADE_BY[name]} | dict(made_with) | versions
+    header = {"settings": json.dumps(settings), "provenance": json.dumps(provenance)}
     save_file({k: v.detach().contiguous() for k, v in tensors.items()}, half_done, metadata=header)
     os.replace(half_done, path)
     return path
@@ -55,4 +66,6 @@ def same(name: str, folder: Path, other: Path) -> bool:
     if not (other / f"{name}.safetensors").is_file():
         return False
     (tensors, settings), (others, other_settings) = load(folder, name), load(other, name)
-    return settings == other_settings and all(torch.equal(tensor, others[key]) for key, tensor in tensors.items())
+    return settings == other_settings and tensors.keys() == others.keys() and all(
+        torch.equal(tensor, others[key]) for key, tensor in tensors.items()
+    )

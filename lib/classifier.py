@@ -1,7 +1,8 @@
 """The classifier h that decides; it is fixed once fitted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,10 +46,11 @@ class Classifier:
         checks.people("x", x, self.features)
         return self.logit(x) >= 0
 
-    def save(self, folder: Path, name: str) -> Path:
+    def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
+        """Write folder/name.safetensors; `made_with` as for `artefacts.save`."""
         tensors = {f"weight_{i}": w for i, w in enumerate(self.weights)}
         tensors |= {f"bias_{i}": b for i, b in enumerate(self.biases)}
-        return artefacts.save(folder, name, tensors, {"features": self.features})
+        return artefacts.save(folder, name, tensors, {"features": self.features}, made_with)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> "Classifier":

@@ -142,9 +142,10 @@ class CausalFlow(World):
                 gain = gain + 0.5 * (z[..., j].square() - (after[j] * sj.exp() + tj).square())
         return torch.stack(after, -1), gain
 
-    def save(self, folder: Path, name: str) -> Path:
+    def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
+        """Write folder/name.safetensors; `made_with` as for `artefacts.save`."""
         weights = {k: v for k, v in self.zuko_layer.state_dict().items() if not k.endswith("mask")}
-        return artefacts.save(folder, name, weights, self.settings)
+        return artefacts.save(folder, name, weights, self.settings, made_with)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> "CausalFlow":

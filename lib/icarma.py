@@ -5,9 +5,10 @@ axis M, every batch has shape (M, B, ...), and one matrix product serves all mem
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,10 @@ from lib import artefacts, checks
 from lib.linear import stacked_linear
 from lib.preferences import Preferences, Profile, RankingSampler
 from lib.recourse import Problem, Recommendation, in_columns
+
+
+TERMS = ("cost", "mask", "hinge", "plausibility", "feasibility")
+SHARED = ("n_epochs", "batch_size", "learning_rate", "hidden")
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,9 @@ class Settings:
     def __post_init__(self) -> None:
         checks.positive(tau=self.tau, cap=self.cap, n_epochs=self.n_epochs, batch_size=self.batch_size)
         checks.positive(learning_rate=self.learning_rate, hidden=self.hidden)
-
-
-TERMS = ("cost", "mask", "hinge", "plausibility", "feasibility")
-SHARED = ("n_epochs", "batch_size", "learning_rate", "hidden")
+        for name in TERMS:
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"The weight of {name} must not be below zero, got {getattr(self, name)!r}.")
 
 
 class ICarma:
@@ -169,9 +173,10 @@ class ICarma:
         values = torch.where(is_acted, in_columns(a, self.columns, x.shape[-1]), x)
         return Recommendation(is_acted, values, self.problem.flow.counterfactual(x, is_acted, values))
 
-    def save(self, folder: Path, name: str) -> Path:
+    def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
+        """Write folder/name.safetensors; `made_with` as for `artefacts.save`."""
         members = {"seeds": self.seeds, "settings": [dataclasses.asdict(s) for s in self.settings]}
-        return artefacts.save(folder, name, self.weights, members)
+        return artefacts.save(folder, name, self.weights, members, made_with)
 
     @classmethod
     def load(cls, folder: Path, name: str, problem: Problem) -> "ICarma":
@@ -208,7 +213,7 @@ def fit(
 ) -> tuple[ICarma, dict[str, np.ndarray]]:
     """Members trained side by side on the rejected people of the training split.
 
-    Preferences are drawn anew for every person in every epoch. Each member has its own random stream, so that
+    Preferences are drawn anew for every person in every epoch; an epoch ends with the last full batch. Each member has its own random stream, so that
     its result does not depend on who is trained beside it (up to rounding in batched products).
 
     Arguments:
@@ -216,7 +221,7 @@ def fit(
         progress: Wraps the range of epochs, for instance `tqdm`.
         after_epoch: Called with the number of epochs done and the stack as it stands.
     Returns: The stack, and the mean of each loss term (see `TERMS`) by epoch and member, (n_epochs, M).
-    Raises: ValueError: lists of different lengths, or settings that a stack must share differ.
+    Raises: ValueError: lists of different lengths, settings that a stack must share differ, or no one is rejected.
     """
     if not len(samplers) == len(settings) == len(seeds) > 0:
         raise ValueError(
@@ -227,6 +232,8 @@ def fit(
             raise ValueError(f"Members of one stack must share {name}. Train those that differ in a stack of their own.")
     shared = settings[0]
     x = problem.rejected("train")
+    if len(x) == 0:
+        raise ValueError("Nobody in the training split is rejected, so there is no one to train on. Draw more people.")
     n_people, n_features = x.shape
     n_actionable = len(problem.population.actionable)
     rngs = [np.random.default_rng(seed) for seed in seeds]

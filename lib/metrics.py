@@ -60,7 +60,7 @@ def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Means over people, a row for each group of `by`: the metrics of the paper's tables and ours.
 
     has_recourse, validity, joint and hap are shares of all people; plausibility is a share of those who were
-    told to do something; cost_mean and cost_sd are over valid recommendations; sparsity is the mean of n_acted.
+    told to do something (the paper says so of the oracle; for every solver it is our reading); cost_mean and cost_sd are over valid recommendations; sparsity is the mean of n_acted.
     """
     rows = []
     for key, group in people.groupby(list(by), sort=False):

@@ -33,12 +33,10 @@ class Block:
 
     Arguments:
         columns: All features that the actions of this block can move.
-        actionable: Positions of its actionable features among the K.
         acts, values: The block's actions, over all D features, each with shape (C, D). The first is "no action".
     """
 
     columns: list[int]
-    actionable: list[int]
     acts: Tensor
     values: Tensor
 
@@ -54,19 +52,13 @@ def blocks(problem: Problem, world: World, n_values: int) -> list[Block]:
     found = []
     for mark in sorted(set(label.values())):
         columns = sorted(j for j in movable if label[j] == mark)
-        actionable = [k for k, j in enumerate(population.actionable_index) if j in columns]
-        grids = []
-        for k in actionable:
-            j = population.actionable_index[k]
-            grids.append([None, *torch.linspace(population.low[j], population.high[j], n_values).tolist()])
+        at = [j for j in population.actionable_index if j in columns]
+        grids = [[None, *torch.linspace(population.low[j], population.high[j], n_values).tolist()] for j in at]
         actions = list(product(*grids))
         acts = torch.tensor([[value is not None for value in action] for action in actions])
         values = torch.tensor([[value or 0.0 for value in action] for action in actions])
-        at = [population.actionable_index[k] for k in actionable]
         n_features = len(population.features)
-        found.append(
-            Block(columns, actionable, in_columns(acts.float(), at, n_features) > 0, in_columns(values, at, n_features))
-        )
+        found.append(Block(columns, in_columns(acts.float(), at, n_features) > 0, in_columns(values, at, n_features)))
     return found
 
 

@@ -20,6 +20,9 @@ COLOURS = {
     "flow": "#009E73",
     "truth": "#E69F00",
     "misled": "#CC79A7",
+    "accepted": "#009E73",
+    "refused": "#CC79A7",
+    "chosen": "#000000",
     "actionable": "#56B4E9",
     "mutable": "#F0E442",
     "immutable": "#BBBBBB",
@@ -95,18 +98,17 @@ def architecture(ax: Axes) -> Axes:
     box(ax, 0.26, 0.80, "flow: abduct\n$z = T(x)$", green, 0.14)
     box(ax, 0.07, 0.20, "scores $s$", "white", 0.11)
     box(ax, 0.26, 0.20, "mask of $A_u$,\nhardness $h(s)$", grey, 0.14)
-    box(ax, 0.48, 0.50, "mask network\n$q_j = P(m_j = 1)$", blue, 0.15)
+    box(ax, 0.48, 0.50, "mask network\n$q_j = P(m_j = 1)$,\n$m_j = 0$ if $j \\notin A_u$", blue, 0.15, 0.2)
     box(ax, 0.69, 0.50, "action network\nvalues $a_j$", blue, 0.15)
     box(ax, 0.69, 0.14, "flow: predict\n$do(x_I = a)$", green, 0.15)
     box(ax, 0.91, 0.14, "counterfactual\n$x^{CF}$", "white", 0.13)
     for start, end in (
-        ((0.14, 0.80), (0.18, 0.80)), ((0.14, 0.20), (0.18, 0.20)), ((0.34, 0.76), (0.42, 0.60)),
-        ((0.34, 0.24), (0.44, 0.40)), ((0.57, 0.50), (0.60, 0.50)), ((0.69, 0.41), (0.69, 0.24)),
+        ((0.14, 0.80), (0.18, 0.80)), ((0.14, 0.20), (0.18, 0.20)), ((0.34, 0.76), (0.42, 0.63)),
+        ((0.34, 0.24), (0.42, 0.37)), ((0.57, 0.50), (0.60, 0.50)), ((0.69, 0.41), (0.69, 0.24)),
         ((0.78, 0.14), (0.83, 0.14)), ((0.34, 0.82), (0.66, 0.60)), ((0.34, 0.18), (0.66, 0.40)),
     ):  # fmt: skip
         arrow(ax, start, end)
     ax.text(0.585, 0.545, "$m$", ha="center", fontsize=9)
-    ax.text(0.48, 0.635, "$m_j = 0$ wherever $j \\notin A_u$", ha="center", fontsize=7.5)
     ax.text(0.91, 0.36, "judged by the\nclassifier $h$ and\nthe density $\\log p$", ha="center", va="center", fontsize=7.5)
     arrow(ax, (0.91, 0.28), (0.91, 0.23))
     ax.set(xlim=(0, 1), ylim=(0, 1))
@@ -169,22 +171,22 @@ def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str) -> Axes:
     return ax
 
 
-def log_densities(ax: Axes, log_p: np.ndarray, log_p_cf: np.ndarray, valid: np.ndarray, low: float = -25.0) -> Axes:
+def log_densities(ax: Axes, log_p: np.ndarray, log_p_cf: np.ndarray, valid: np.ndarray) -> Axes:
     """Log-density after the action against before, a dot a person; below the diagonal is less plausible.
 
-    Arguments:
-        low: Values below are drawn at this edge, in nats.
+    People below -16 nats before or -25 nats after are drawn at that edge.
     """
+    left, low = -16.0, -25.0
     for mask, colour, marker, alpha, label in (
-        (valid, COLOURS["icarma"], "o", 0.3, "valid"),
-        (~valid, COLOURS["oracle"], "x", 0.9, "not valid"),
+        (valid, COLOURS["icarma"], "o", 0.3, "accepted"),
+        (~valid, COLOURS["refused"], "x", 0.9, "still refused"),
     ):
         ax.scatter(
-            np.maximum(log_p[mask], low), np.maximum(log_p_cf[mask], low), s=6, marker=marker, lw=0.6,
+            np.maximum(log_p[mask], left), np.maximum(log_p_cf[mask], low), s=6, marker=marker, lw=0.6,
             color=colour, alpha=alpha, label=label, rasterized=True,
         )  # fmt: skip
     ax.plot([low, -4], [low, -4], color="#333333", lw=1)
-    ax.set(xlim=(-16, -4), ylim=(low - 1, -3), xlabel="log p(x) (nats)", ylabel="log p(x$^{CF}$) (nats)")
+    ax.set(xlim=(left - 0.3, -4), ylim=(low - 1, -3), xlabel="log p(x) (nats)", ylabel="log p(x$^{CF}$) (nats)")
     return ax
 
 

@@ -59,6 +59,10 @@ class Preferences:
     @classmethod
     def from_mask(cls, is_actionable: Tensor) -> "Preferences":
         """Preferences of people who only say what they can do; all of that is equally easy. Mask: (N, K) of bool."""
+        if is_actionable.dtype != torch.bool or is_actionable.ndim < 2:
+            raise ValueError(
+                f"A mask must be of bool with shape (N, K), got {is_actionable.dtype} with shape {tuple(is_actionable.shape)}."
+            )
         n_features = is_actionable.shape[-1]
         return cls(torch.where(is_actionable, 1, n_features + 1))
 
@@ -90,12 +94,23 @@ class Profile:
     p_min: float = 0.5
     p_max: float = 0.5
 
+    def __post_init__(self) -> None:
+        if self.gamma is not None:
+            checks.positive(gamma=self.gamma)
+        if not self.w_max >= 1:
+            raise ValueError(f"w_max must be at least 1, the weight of the easiest feature, got {self.w_max!r}.")
+        if not 0 < self.p_min <= self.p_max < 1:
+            raise ValueError(
+                f"Priors must satisfy 0 < p_min <= p_max < 1 (0 and 1 would make the mask's KL term infinite), "
+                f"got p_min {self.p_min!r} and p_max {self.p_max!r}."
+            )
+
     def hardness(self, preferences: Preferences) -> Tensor:
         """h(s) in [0, 1], with shape (*, N, K); 0 for features a person can't act on (no one asks how hard)."""
         scores = preferences.scores
         if self.gamma is None:
             return torch.zeros(scores.shape)
-        share = (scores - 1).float() / (scores.shape[-1] - 1)
+        share = (scores - 1).float() / max(scores.shape[-1] - 1, 1)
         return torch.where(preferences.is_actionable, share.pow(self.gamma), 0.0)
 
     def weight(self, preferences: Preferences) -> Tensor:

@@ -22,14 +22,12 @@ class Equation:
         forward: f; takes the parents by name, each with shape (*,), and u with shape (*,).
         inverse: The u for which f gives x; takes the parents and x.
         noise: Law of u, a frozen scipy distribution.
-        formula: The equation as LaTeX, for the reader.
     """
 
     parents: tuple[str, ...]
     forward: Callable[[Parents, Tensor], Tensor]
     inverse: Callable[[Parents, Tensor], Tensor]
     noise: stats.distributions.rv_frozen
-    formula: str
 
 
 class SCM(World):
@@ -97,9 +95,9 @@ class SCM(World):
         return total
 
 
-def additive(parents: tuple[str, ...], mechanism: Callable[[Parents], Tensor | float], noise, formula: str) -> Equation:
+def additive(parents: tuple[str, ...], mechanism: Callable[[Parents], Tensor | float], noise: stats.distributions.rv_frozen) -> Equation:
     """Equation x = mechanism(parents) + u."""
-    return Equation(parents, lambda pa, u: mechanism(pa) + u, lambda pa, x: x - mechanism(pa), noise, formula)
+    return Equation(parents, lambda pa, u: mechanism(pa) + u, lambda pa, x: x - mechanism(pa), noise)
 
 
 def loan() -> SCM:
@@ -114,38 +112,33 @@ def loan() -> SCM:
 
     return SCM(
         {
-            "gender": additive((), lambda pa: 0.0, stats.bernoulli(0.5), r"G = u_1,\; u_1 \sim Bernoulli(0.5)"),
-            "age": additive((), lambda pa: -35.0, stats.gamma(10, scale=3.5), r"A = -35 + u_2,\; u_2 \sim \Gamma(10, 3.5)"),
+            "gender": additive((), lambda pa: 0.0, stats.bernoulli(0.5)),
+            "age": additive((), lambda pa: -35.0, stats.gamma(10, scale=3.5)),
             "education": Equation(
                 ("gender", "age"),
                 lambda pa, u: -0.5 + torch.sigmoid(education_score(pa) + u),
                 lambda pa, x: torch.logit(x + 0.5) - education_score(pa),
                 stats.norm(0, 0.5),
-                r"E = -0.5 + \sigma(-1 + 0.5\,G + \sigma(0.1\,A) + u_3),\; u_3 \sim N(0, 0.5)",
             ),
             "loan_amount": additive(
                 ("gender", "age"),
                 lambda pa: 1 - 0.01 * (pa["age"] - 5).square() + (1 - pa["gender"]),
                 stats.norm(0, 2),
-                r"L = 1 - 0.01\,(A - 5)^2 + (1 - G) + u_4,\; u_4 \sim N(0, 2)",
             ),
             "loan_duration": additive(
                 ("gender", "age", "loan_amount"),
                 lambda pa: -1 + 0.1 * pa["age"] + 2 * (1 - pa["gender"]) + pa["loan_amount"],
                 stats.norm(0, 3),
-                r"D = -1 + 0.1\,A + 2\,(1 - G) + L + u_5,\; u_5 \sim N(0, 3)",
             ),
             "income": additive(
                 ("gender", "age", "education"),
                 lambda pa: -4 + 0.1 * (pa["age"] + 35) + 2 * pa["gender"] + pa["gender"] * pa["education"],
                 stats.norm(0, 2),
-                r"I = -4 + 0.1\,(A + 35) + 2\,G + G\,E + u_6,\; u_6 \sim N(0, 2)",
             ),
             "savings": additive(
                 ("income",),
                 lambda pa: -4 + 1.5 * pa["income"].clamp(min=0),
                 stats.norm(0, 5),
-                r"S = -4 + 1.5\,\max(I, 0) + u_7,\; u_7 \sim N(0, 5)",
             ),
         }
     )

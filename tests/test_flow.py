@@ -74,7 +74,7 @@ def test_same_seed_same_bits_and_saved_is_loaded(problem, tmp_path):
     test = x["flow/test"]
     assert torch.equal(one.log_prob(test), two.log_prob(test))
     assert not torch.equal(one.log_prob(test), other.log_prob(test))
-    one.save(tmp_path, "loan_flow")
+    one.save(tmp_path, "loan_flow", {})
     assert torch.equal(flow.CausalFlow.load(tmp_path, "loan_flow").log_prob(test), one.log_prob(test))
 
 

@@ -1,5 +1,7 @@
 """The loss against numpy, the laws of a recommendation, and what a stack promises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -144,10 +146,15 @@ def test_training_lowers_the_loss(problem):
 
 
 def test_saved_is_loaded(problem, stack, people, tmp_path):
-    stack[0].save(tmp_path, "loan_icarma_hard")
+    stack[0].save(tmp_path, "loan_icarma_hard", {})
     loaded = icarma.ICarma.load(tmp_path, "loan_icarma_hard", problem)
     assert loaded.settings == stack[0].settings and loaded.seeds == [1, 2]
     assert torch.equal(loaded.recommend(*people).x_cf, stack[0].recommend(*people).x_cf)
+
+
+def accepted_people(problem):
+    x = problem.population.x["recourse/test"]
+    return x[problem.classifier.accepts(x)]
 
 
 def test_bad_input_is_named(problem, stack, people):
@@ -158,9 +165,12 @@ def test_bad_input_is_named(problem, stack, people):
         icarma.fit(problem, [sampler] * 2, [SHORT, Settings(n_epochs=3, batch_size=32, hidden=16)], [1, 2])
     with pytest.raises(ValueError, match="tau must be above zero"):
         Settings(tau=0)
+    with pytest.raises(ValueError, match="weight of hinge must not be below zero"):
+        Settings(hinge=-1.0)
+    nobody = replace(problem.population, x=problem.population.x | {"recourse/train": accepted_people(problem)})
+    with pytest.raises(ValueError, match="Nobody in the training split is rejected"):
+        icarma.fit(replace(problem, population=nobody), [sampler], [SHORT], [1])
     with pytest.raises(ValueError, match="preferences.scores has shape"):
         stack[0].recommend(people[0][:3], people[1])
     with pytest.raises(ValueError, match="people are already accepted"):
-        accepted = problem.population.x["recourse/test"]
-        accepted = accepted[problem.classifier.accepts(accepted)][:30]
-        stack[0].recommend(accepted, people[1])
+        stack[0].recommend(accepted_people(problem)[:30], people[1])

@@ -7,6 +7,7 @@ import torch
 
 from lib import metrics, oracle
 from lib.preferences import Preferences
+from lib.recourse import Recommendation
 
 
 def test_hard_action_by_brute_force():
@@ -55,3 +56,32 @@ def test_per_person_agrees_with_the_oracle(problem, people):
     assert (table.valid_in_truth == table.valid).all()
     assert (table.cost[~table.has_recourse] == 0).all()
     assert (table.n_acted <= preferences.is_actionable.sum(-1).numpy()).all()
+
+
+def test_per_person_by_hand(problem):
+    """People found by trying: accepted but implausible, plausible but refused, told nothing; against numpy."""
+    x = problem.rejected("test")[:40]
+    columns = problem.population.actionable_index
+    rng = np.random.default_rng(1)
+    is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
+    is_acted[1:, columns] = torch.from_numpy(rng.random((39, 4)) < 0.7)
+    values[is_acted] += torch.from_numpy(rng.normal(1, 2, int(is_acted.sum())))
+    x_cf = problem.flow.counterfactual(x, is_acted, values)
+    scores = np.tile([1, 2, 3, 4], (40, 1))
+    table = metrics.per_person(problem, x, Preferences(torch.from_numpy(scores)), Recommendation(is_acted, values, x_cf))
+    acts = is_acted.numpy()
+    assert table.has_recourse.tolist() == acts.any(1).tolist() and not table.has_recourse[0]
+    assert table.valid.tolist() == (problem.classifier.probability(x_cf).numpy() >= 0.5).tolist()
+    gain = (problem.flow.zuko_layer().log_abs_det_jacobian(x_cf, None) - 0.5 * problem.flow.abduct(x_cf).square().sum(-1)) - (
+        problem.flow.zuko_layer().log_abs_det_jacobian(x, None) - 0.5 * problem.flow.abduct(x).square().sum(-1)
+    )
+    assert (table.log_p_cf - table.log_p).to_numpy() == pytest.approx(gain.numpy(), abs=1e-9)
+    assert table.plausible[1:].tolist() == (gain[1:] >= 0).tolist()
+    assert table.joint.tolist() == (table.valid & table.plausible).tolist()
+    span = (problem.population.high - problem.population.low).numpy()[columns]
+    effort = acts[:, columns] * (x - values).numpy()[:, columns] ** 2 / span
+    assert table.cost.to_numpy() == pytest.approx(effort.sum(1) / 4)
+    assert table.hard_action.tolist() == acts[:, columns[3]].tolist()
+    assert table.n_acted.tolist() == acts.sum(1).tolist()
+    kinds = set(zip(table.valid, table.plausible, strict=True))
+    assert {(True, False), (False, True), (True, True)} <= kinds

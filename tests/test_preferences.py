@@ -56,6 +56,26 @@ def test_causal_order_by_hand():
     assert [(probabilities == 0).sum(), np.isclose(probabilities, 1 / 24).sum()] == [12, 8]
 
 
+@pytest.mark.parametrize(
+    ("distribution", "favourites"),
+    [
+        ("co", ("income", "loan_amount")),
+        ("rco", ("loan_duration", "savings")),
+        ("privileged", ("income", "savings")),
+        ("non_privileged", ("loan_amount", "loan_duration")),
+    ],
+)
+def test_favourites_come_first(distribution, favourites):
+    rankings, probabilities = permutation_probabilities(distribution, LOAN)
+    columns = [LOAN.index(name) for name in favourites]
+    on_top = np.sort(rankings[:, columns], 1).tolist()
+    both = np.array([ranks == [1, 2] for ranks in on_top])
+    first = np.array([ranks[0] == 1 for ranks in on_top])
+    assert both.sum() == 4 and probabilities[both] == pytest.approx(1 / 6)
+    assert probabilities[first & ~both] == pytest.approx(1 / 24)
+    assert (probabilities[~first] == 0).all()
+
+
 @pytest.mark.parametrize("distribution", ["uniform", "co", "rco", "privileged", "non_privileged"])
 def test_sampled_rankings_follow_their_distribution(distribution):
     rankings, probabilities = permutation_probabilities(distribution, LOAN)
@@ -86,6 +106,11 @@ def test_bad_preferences_are_named():
         Preferences(torch.tensor([[1, 2, 3, 4], [5, 5, 5, 5]]))
     with pytest.raises(ValueError, match="act on nothing"):
         Preferences.from_mask(torch.zeros(2, 4, dtype=torch.bool))
+    with pytest.raises(ValueError, match="A mask must be of bool"):
+        Preferences.from_mask(torch.ones(2, 4))
+    for wrong in ({"gamma": 0}, {"w_max": 0.5}, {"p_min": 0}, {"p_min": 0.6}, {"p_max": 1.0}):
+        with pytest.raises(ValueError, match="gamma|w_max|Priors"):
+            Profile(**wrong)
     with pytest.raises(ValueError, match="between 1 and 4"):
         Preferences(torch.tensor([[0, 1, 2, 3]]))
     with pytest.raises(ValueError, match="whole numbers"):

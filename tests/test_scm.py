@@ -37,8 +37,8 @@ def test_label_by_hand(amount, duration, income, savings, paid):
 def test_density_of_a_linear_model_is_the_multivariate_normal():
     scm = SCM(
         {
-            "a": additive((), lambda pa: 0.0, stats.norm(0, 2), ""),
-            "b": additive(("a",), lambda pa: 3 * pa["a"], stats.norm(0, 0.5), ""),
+            "a": additive((), lambda pa: 0.0, stats.norm(0, 2)),
+            "b": additive(("a",), lambda pa: 3 * pa["a"], stats.norm(0, 0.5)),
         }
     )
     covariance = np.array([[4, 12], [12, 36.25]])

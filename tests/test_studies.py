@@ -56,8 +56,8 @@ def test_paper_and_ours_stand_side_by_side(everyone):
     assert cost.paper.isna().all() and cost.within.isna().all()
 
 
-def test_oracle_is_never_beaten_on_its_own_grid(everyone):
-    """Fewer features, fewer people with recourse: the settings are nested, so this holds person by person."""
+def test_a_nested_constraint_never_helps(everyone):
+    """Whoever has recourse with fewer features has it with more: on one grid this holds person by person."""
     found = everyone[everyone.method == "oracle"].pivot(index="person", columns="setting", values="has_recourse").astype(bool)
     for more, fewer in (("all (4)", "3"), ("3", "2"), ("2", "1")):
         assert not (found[fewer] & ~found[more]).any()

@@ -12,9 +12,9 @@ def chain() -> SCM:
     """A -> M -> B, linear: M = 2 A + u_M, B = M - A + u_B."""
     return SCM(
         {
-            "a": additive((), lambda pa: 0.0, stats.norm(), ""),
-            "m": additive(("a",), lambda pa: 2 * pa["a"], stats.norm(), ""),
-            "b": additive(("a", "m"), lambda pa: pa["m"] - pa["a"], stats.norm(), ""),
+            "a": additive((), lambda pa: 0.0, stats.norm()),
+            "m": additive(("a",), lambda pa: 2 * pa["a"], stats.norm()),
+            "b": additive(("a", "m"), lambda pa: pa["m"] - pa["a"], stats.norm()),
         }
     )
 
@@ -124,4 +124,4 @@ def test_bad_input_is_named(world, actions):
 
 def test_a_cause_must_come_first():
     with pytest.raises(ValueError, match="cause of a"):
-        SCM({"a": additive(("b",), lambda pa: pa["b"], stats.norm(), ""), "b": additive((), lambda pa: 0.0, stats.norm(), "")})
+        SCM({"a": additive(("b",), lambda pa: pa["b"], stats.norm()), "b": additive((), lambda pa: 0.0, stats.norm())})

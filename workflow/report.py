@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-COLUMNS = ["table", "setting", "method", "metric", "paper", "ours", "difference", "seed_low", "seed_high", "within"]
+COLUMNS = ["table", "setting", "method", "metric", "paper", "ours", "difference", "seed_low", "seed_high", "standard_error", "within"]
 
 
 def collect(run: Path) -> pd.DataFrame:
