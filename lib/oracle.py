@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib import checks
 from lib.preferences import Preferences, Profile
 from lib.recourse import Problem, Recommendation, in_columns
 from lib.world import World

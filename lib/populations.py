@@ -1,6 +1,6 @@
 """Who applies: features and what may be done about them, splits, the scaler, the labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np

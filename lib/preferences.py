@@ -71,9 +71,6 @@ class Preferences:
         """A_u: which features each person may act on, with shape (*, N, K)."""
         return self.scores <= self.scores.shape[-1]
 
-    def __len__(self) -> int:
-        return self.scores.shape[-2]
-
 
 @dataclass(frozen=True)
 class Profile:
