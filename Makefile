@@ -2,6 +2,7 @@
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make lab         JupyterLab in this environment
+# make tune        the search for settings of notebook 05, about an hour; its result is committed, nothing needs it again
 # For maintainers: make notebooks (execute in place), make models (keep a paper-size run's), make lock, make clean
 
 SHELL := bash
@@ -10,7 +11,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup reproduce quick smoke test lab notebooks models lock clean
+.PHONY: help setup reproduce quick smoke test lab tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -27,6 +28,11 @@ test: setup
 
 lab: setup
 	$(BIN)/jupyter lab notebooks
+
+# Two searches at once, one core each; what was searched before is kept in runs/tuning_*.db.
+tune: setup
+	@trap 'kill 0' INT TERM; $(BIN)/python workflow/tune.py ranking & one=$$!; \
+	$(BIN)/python workflow/tune.py score & other=$$!; wait $$one; wait $$other
 
 setup: .venv/ready
 

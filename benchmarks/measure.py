@@ -18,10 +18,10 @@ import lib  # noqa: F401  (before torch: it pins the arithmetic)
 
 import numpy as np
 
-from lib import classifier, flow, icarma, oracle, populations
+from lib import classifier, flow, icarma, oracle, populations, studies, training
 from lib.paths import inside
-from lib.preferences import RankingSampler
 from lib.recourse import Problem
+from lib.samplers import RankingSampler
 
 RESULTS = Path(__file__).parent / "results.csv"
 
@@ -51,12 +51,42 @@ def prepare_icarma():
     return lambda: icarma.fit(problem, samplers, [icarma.Settings()] * 10, [1000 * (i + 1) for i in range(10)])
 
 
+def _prepare_stack(name: str, n_epochs: int):
+    problem = loan_problem()
+    seeds = [1000 * (i + 1) for i in range(10)]
+    members = training.STACKS[name](problem.population.actionable, seeds, n_epochs)
+    return lambda: icarma.fit(problem, *members)
+
+
+def prepare_ranking():
+    """forty ranking networks, 450 epochs"""
+    return _prepare_stack("loan_icarma_ranking", 450)
+
+
+def prepare_score():
+    """forty score networks, 900 epochs"""
+    return _prepare_stack("loan_icarma_score", 900)
+
+
+def prepare_tables():
+    """oracle rows of tables 2, 5 and 6, one process"""
+    problem = loan_problem()
+    x = problem.rejected("test")
+
+    def search():
+        studies.soft_search(problem, x, seed=0)
+        studies.search(problem, x, studies.biased_preferences(problem, len(x), seed=1))
+        studies.ablation(problem, x, seed=0)
+
+    return search
+
+
 def prepare_oracle():
     """oracle, all test people, four features, 25 values"""
     problem = loan_problem()
     x = problem.rejected("test")
     sampler = RankingSampler(problem.population.actionable, n_actionable=4)
-    wishes = sampler.draw(len(x), np.random.default_rng(0))
+    wishes = sampler.draw(range(len(x)), np.random.default_rng(0))
     return lambda: oracle.search(problem, problem.population.graph, x, wishes)
 
 
@@ -66,7 +96,7 @@ def prepare_recommend():
     stack = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem)
     one = icarma.ICarma(problem, stack.settings[:1], stack.seeds[:1], {k: w[:1] for k, w in stack.weights.items()})
     x = problem.rejected("test")
-    wishes = RankingSampler(problem.population.actionable).draw(len(x), np.random.default_rng(0))
+    wishes = RankingSampler(problem.population.actionable).draw(range(len(x)), np.random.default_rng(0))
     return lambda: [one.recommend(x, wishes) for _ in range(20)]
 
 

@@ -14,8 +14,8 @@ import lib  # noqa: F401  (before torch: it pins the arithmetic)
 
 from lib import classifier, flow, icarma, populations, progress, studies
 from lib.paths import inside
-from lib.preferences import RankingSampler
 from lib.recourse import Problem
+from lib.samplers import RankingSampler
 
 RESULTS = Path(__file__).with_suffix(".csv")
 TRIED = [(8.0, 3e-3), (9.0, 3e-3), (10.0, 3e-3), (11.0, 3e-3), (12.0, 3e-3), (11.0, 5e-3)]

@@ -16,9 +16,13 @@ from torch import Tensor
 from lib import checks
 
 MADE_BY = {
-    "loan_classifier": "01_data_and_scm",
-    "loan_flow": "02_causal_flow",
-    "loan_icarma_hard": "03_icarma_training",
+    "loan_classifier": "notebooks/01_data_and_scm.ipynb",
+    "loan_flow": "notebooks/02_causal_flow.ipynb",
+    "loan_icarma_hard": "notebooks/03_icarma_training.ipynb",
+    "loan_icarma_ranking": "workflow/train.py",
+    "loan_icarma_score": "workflow/train.py",
+    "loan_icarma_rco": "workflow/train.py",
+    "loan_carma": "workflow/train.py",
 }
 
 
@@ -36,7 +40,7 @@ def save(
     path = folder / f"{name}.safetensors"
     half_done = path.with_suffix(".partial")
     versions = {"torch": torch.__version__, "numpy": np.__version__, "processor": platform.machine()}
-    provenance = {"notebook": MADE_BY[name]} | dict(made_with) | versions
+    provenance = {"made_by": MADE_BY[name]} | dict(made_with) | versions
     header = {"settings": json.dumps(settings), "provenance": json.dumps(provenance)}
     save_file({k: v.detach().contiguous() for k, v in tensors.items()}, half_done, metadata=header)
     os.replace(half_done, path)
@@ -50,7 +54,7 @@ def load(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     checks.known("model", [name], tuple(MADE_BY))
     path = folder / f"{name}.safetensors"
-    remedy = f"Run notebooks/{MADE_BY[name]}.ipynb, which makes it, or all of them with `make reproduce`."
+    remedy = f"{MADE_BY[name]} makes it: `make reproduce`, then `make models` to keep what was made; or restore the file."
     if not path.is_file():
         raise ValueError(f"Expected a fitted model at {path}, found none. {remedy}")
     try:

@@ -17,8 +17,9 @@ from torch.nn import functional as F
 
 from lib import artefacts, checks
 from lib.linear import stacked_linear
-from lib.preferences import Preferences, Profile, RankingSampler
+from lib.preferences import Preferences, Profile
 from lib.recourse import Problem, Recommendation, in_columns
+from lib.samplers import Sampler
 
 
 TERMS = ("cost", "mask", "hinge", "plausibility", "feasibility")
@@ -83,6 +84,11 @@ class ICarma:
     @property
     def n_members(self) -> int:
         return len(self.seeds)
+
+    def select(self, members: Sequence[int]) -> "ICarma":
+        """The members with these positions, as a stack of their own."""
+        weights = {name: weight[list(members)] for name, weight in self.weights.items()}
+        return ICarma(self.problem, [self.settings[i] for i in members], [self.seeds[i] for i in members], weights)
 
     def _network(self, which: str, inputs: Tensor) -> Tensor:
         hidden = inputs
@@ -205,7 +211,7 @@ def factuals(problem: Problem, x: Tensor) -> dict[str, Tensor]:
 
 def fit(
     problem: Problem,
-    samplers: Sequence[RankingSampler],
+    samplers: Sequence[Sampler],
     settings: Sequence[Settings],
     seeds: Sequence[int],
     progress: Callable[[range], range] = iter,
@@ -213,8 +219,8 @@ def fit(
 ) -> tuple[ICarma, dict[str, np.ndarray]]:
     """Members trained side by side on the rejected people of the training split.
 
-    Preferences are drawn anew for every person in every epoch; an epoch ends with the last full batch. Each member has its own random stream, so that
-    its result does not depend on who is trained beside it (up to rounding in batched products).
+    Preferences are drawn anew for every person in every epoch; an epoch ends with the last full batch. Each member
+    has its own random stream, so that its result does not depend on who is trained beside it (up to rounding).
 
     Arguments:
         samplers, settings, seeds: Of each of the M members.
@@ -250,8 +256,9 @@ def fit(
     history = {term: np.zeros((shared.n_epochs, len(seeds))) for term in TERMS}
 
     for epoch in progress(range(shared.n_epochs)):
-        order = torch.from_numpy(np.stack([rng.permutation(n_people) for rng in rngs]))
-        drawn = [sampler.draw(n_people, rng) for sampler, rng in zip(samplers, rngs, strict=True)]
+        orders = [rng.permutation(n_people) for rng in rngs]
+        order = torch.from_numpy(np.stack(orders))
+        drawn = [sampler.draw(own, rng) for sampler, own, rng in zip(samplers, orders, rngs, strict=True)]
         uniform = torch.from_numpy(np.stack([rng.random((n_people, n_actionable)) for rng in rngs]))
         preferences = Preferences(torch.stack([own.scores for own in drawn]))
         noise = torch.logit(uniform, eps=1e-9).to(x.dtype)

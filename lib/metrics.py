@@ -14,7 +14,7 @@ from lib.world import World
 def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
     """Whether a person is told to act on a feature they like least among those they can act on; ties all count.
 
-    Its mean is the paper's hap, the hard actions probability.
+    Its mean over people who are told to do something is the paper's hap, the hard actions probability.
 
     Arguments:
         preferences: Scores with shape (*, N, K).
@@ -29,14 +29,14 @@ def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
 def per_person(
     problem: Problem, x: Tensor, preferences: Preferences, recommendation: Recommendation, truth: World | None = None
 ) -> pd.DataFrame:
-    """One row a person: valid, plausible, joint, cost, hard_action, n_acted, log_p, log_p_cf.
+    """One row a person: has_recourse, valid, plausible, joint, spared, cost, hard_action, n_acted, log_p, log_p_cf.
 
     Arguments:
         x: Rejected people, with shape (N, D).
         recommendation: One for each person, each tensor with shape (N, D).
         truth: A world to repeat the action in; adds valid_in_truth, the decision where the flow is not trusted.
     Source: section 5.1 of arXiv:2604.08030: valid is h(x_cf) >= 0.5, plausible is log p(x_cf) >= log p(x).
-        joint is both. cost is unweighted.
+        joint is both, spared is joint without a hardest action. cost is unweighted.
     """
     log_p, log_p_cf = problem.flow.log_prob(x), problem.flow.log_prob(recommendation.x_cf)
     acts, actionable = recommendation.is_acted, problem.population.actionable_index
@@ -51,6 +51,7 @@ def per_person(
         "log_p_cf": log_p_cf,
     }
     columns["joint"] = columns["valid"] & columns["plausible"]
+    columns["spared"] = columns["joint"] & ~columns["hard_action"]
     if truth is not None:
         columns["valid_in_truth"] = problem.classifier.accepts(truth.counterfactual(x, acts, recommendation.values))
     return pd.DataFrame({name: values.numpy() for name, values in columns.items()})
@@ -59,8 +60,10 @@ def per_person(
 def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Means over people, a row for each group of `by`: the metrics of the paper's tables and ours.
 
-    has_recourse, validity, joint and hap are shares of all people; plausibility is a share of those who were
-    told to do something (the paper says so of the oracle; for every solver it is our reading); cost_mean and cost_sd are over valid recommendations; sparsity is the mean of n_acted.
+    has_recourse, validity and joint are shares of all people. plausibility and hap are shares of those who were told to
+    do something: the paper says so of the oracle's plausibility, its oracle's hap can be nothing else (notebook 05), and
+    for every other solver it is our reading. cost_mean and cost_sd are over valid recommendations; sparsity is the mean
+    of n_acted.
     """
     rows = []
     for key, group in people.groupby(list(by), sort=False):
@@ -73,7 +76,7 @@ def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
             "joint": group.joint.mean(),
             "cost_mean": valid.cost.mean(),
             "cost_sd": valid.cost.std(),
-            "hap": group.hard_action.mean(),
+            "hap": told.hard_action.mean(),
             "sparsity": group.n_acted.mean(),
         }
         if "valid_in_truth" in group:

@@ -15,6 +15,11 @@ from scipy.stats import gaussian_kde
 COLOURS = {
     "icarma": "#0072B2",
     "oracle": "#D55E00",
+    "icarma (rco-trained)": "#56B4E9",
+    "constant": "#555555",
+    "concave": "#E69F00",
+    "linear": "#0072B2",
+    "convex": "#009E73",
     "data": "#555555",
     "flow": "#009E73",
     "truth": "#E69F00",
@@ -26,7 +31,8 @@ COLOURS = {
     "mutable": "#F0E442",
     "immutable": "#BBBBBB",
 }
-MARKERS = {"icarma": "o", "oracle": "s"}
+MARKERS = {"icarma": "o", "oracle": "s", "icarma (rco-trained)": "D"}
+LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 
 def use_style() -> None:
@@ -150,7 +156,7 @@ def band(ax: Axes, steps: np.ndarray, curves: np.ndarray, colour: str, label: st
     return ax
 
 
-def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str) -> Axes:
+def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "features a person may act on") -> Axes:
     """One metric by setting: ours as dots with the range over seeds, the paper's as dashes.
 
     Arguments:
@@ -158,15 +164,40 @@ def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str) -> Axes:
     """
     rows = rows[rows.metric == metric]
     settings = list(dict.fromkeys(rows.setting))
-    for shift, (method, own) in zip((-0.13, 0.13), rows.groupby("method", sort=False), strict=False):
-        key = method.lower()
-        at = np.array([settings.index(s) for s in own.setting]) + shift
+    methods = list(dict.fromkeys(rows.method))
+    for i, method in enumerate(methods):
+        own, key = rows[rows.method == method], method.lower()
+        at = np.array([settings.index(s) for s in own.setting]) + 0.26 * (i - (len(methods) - 1) / 2)
         if own.seed_low.notna().all():
             ax.vlines(at, own.seed_low, own.seed_high, color=COLOURS[key], lw=4, alpha=0.3)
         ax.plot(at, own.ours, MARKERS[key], color=COLOURS[key], label=f"{method}, ours")
         ax.hlines(own.paper, at - 0.12, at + 0.12, color="#333333", lw=1.3, ls="--", label="the paper")
     ax.set_xticks(range(len(settings)), settings)
-    ax.set(ylim=(-0.02, 1.03), ylabel=metric, xlabel="features a person may act on")
+    ax.set(ylim=(-0.02, 1.03), ylabel=metric, xlabel=xlabel)
+    return ax
+
+
+def frontier(ax: Axes, trials: pd.DataFrame, networks: pd.DataFrame, paper: pd.DataFrame) -> Axes:
+    """hap against plausibility, each the mean of the two settings; a line for each profile.
+
+    Arguments:
+        trials: Of the search, as `tuning.trials_table` gives them, with columns plausibility_mean and hap_mean.
+        networks: Ours, with columns profile, plausibility, hap; a row a seed, the reported one marked in "reported".
+        paper: The paper's, with columns profile, plausibility, hap.
+    """
+    for profile, own in networks.groupby("profile", sort=False):
+        colour = COLOURS[profile]
+        tried = trials[trials.profile == profile]
+        front = tried[tried.on_front].sort_values("plausibility_mean")
+        ax.scatter(tried.plausibility_mean, tried.hap_mean, s=4, color=colour, alpha=0.25, lw=0)
+        if len(front):
+            ax.plot(front.plausibility_mean, front.hap_mean, LINES[profile], color=colour, lw=1.2, label=f"{profile}: front of the search")
+        ax.scatter(own.plausibility, own.hap, s=12, color=colour, alpha=0.45, lw=0)
+        reported = own[own.reported]
+        ax.scatter(reported.plausibility, reported.hap, s=55, color=colour, edgecolor="#333333", lw=0.8, zorder=4, label=f"{profile}: ours")
+        theirs = paper[paper.profile == profile]
+        ax.scatter(theirs.plausibility, theirs.hap, s=90, marker="*", color=colour, edgecolor="#333333", lw=0.8, zorder=4, label=f"{profile}: the paper")
+    ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.1, 1.0), ylim=(-0.03, 1.05))
     return ax
 
 

@@ -4,24 +4,23 @@ Scores are whole numbers with shape (*, N, K), one for each of the K globally ac
 K the hardest that can still be done, K + 1 means "I can't" (a hard constraint).
 """
 
-from collections.abc import Sequence
+import csv
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lib import checks
 
-# the two features that most people of a named distribution put first (appendix B of arXiv:2604.08030)
-FAVOURITES = {
-    "uniform": None,
-    "co": ("income", "loan_amount"),
-    "rco": ("loan_duration", "savings"),
-    "privileged": ("income", "savings"),
-    "non_privileged": ("loan_amount", "loan_duration"),
-}
+# shape of the hardness for each cost profile of the paper; the numbers are reconstructed
+GAMMA = {"constant": None, "concave": 0.5, "linear": 1.0, "convex": 2.0}
+
+# what a person may say of a feature, from the easiest to the hardest; evenly spread over the scores 1 to K
+WORDS = ("easy", "manageable", "hard", "very hard")
+IMPOSSIBLE = ("can't", "cannot", "impossible")
 
 
 @dataclass(frozen=True)
@@ -116,63 +115,92 @@ class Profile:
 
     def prior(self, preferences: Preferences) -> Tensor:
         """Actionability priors p(s), with shape (*, N, K)."""
-        return self.p_max - (self.p_max - self.p_min) * self.hardness(preferences)
+        hardness = self.hardness(preferences)
+        return self.p_max * (1 - hardness) + self.p_min * hardness
 
 
-def permutation_probabilities(distribution: str, features: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """All K! rankings of the features and how often each occurs, with shapes (K!, K) and (K!,).
-
-    In a named distribution with favourites {a, b}, a ranking whose first two are a and b has probability 1/6
-    (four features: there are four of them); the other rankings that begin with a or b share the remaining third.
+def from_words(answers: str | Mapping[str, str], features: Sequence[str]) -> Preferences:
+    """What one person says, as preferences with scores of shape (1, K).
 
     Arguments:
-        distribution: "uniform", "co", "rco", "privileged" or "non_privileged".
-        features: Names of the K actionable features; entry (r, j) of the first result is the rank of features[j].
-    Source: appendix B of arXiv:2604.08030 for the meaning; the numbers are reconstructed.
-    """
-    checks.known("permutation distribution", [distribution], tuple(FAVOURITES))
-    rankings = np.array(list(permutations(range(1, len(features) + 1))))
-    favourites = FAVOURITES[distribution]
-    if favourites is None:
-        return rankings, np.full(len(rankings), 1 / len(rankings))
-    checks.known(f"favourite of the distribution {distribution!r}", favourites, features)
-    ranks_of_both = rankings[:, [features.index(name) for name in favourites]]
-    has_both = ranks_of_both.max(1) == 2
-    has_one = (ranks_of_both.min(1) == 1) & ~has_both
-    return rankings, has_both * (2 / 3 / has_both.sum()) + has_one * (1 / 3 / has_one.sum())
-
-
-@dataclass(frozen=True)
-class RankingSampler:
-    """Draws rankings with hard constraints: a permutation of 1..K, and a threshold from which on a rank means "can't".
-
-    Arguments:
+        answers: "income: can't; savings: hard; ..." or a mapping of that kind. Every feature is answered by one of
+            `WORDS`, by a rank or score from 1 to K, or by "can't".
         features: Names of the K actionable features.
-        distribution: Of the permutations; see `permutation_probabilities`.
-        n_actionable: How many features each person may act on (the threshold is one more), from 1 to K;
-            None draws it for each person, every number alike.
-    Source: section 4.1 and appendix B of arXiv:2604.08030.
+    Raises: ValueError: a feature is unknown, left out or answered twice; a word is unknown; nothing is left to do.
+    Example:
+        >>> features = ("loan_amount", "loan_duration", "income", "savings")
+        >>> from_words("loan amount: easy; loan duration: 2; income: can't; savings: very hard", features).scores
+        tensor([[1, 2, 5, 4]])
     """
+    pairs = _split_answers(answers) if isinstance(answers, str) else answers.items()
+    names = {_plain(name): name for name in features}
+    said: dict[str, str] = {}
+    for feature, answer in pairs:
+        name = names.get(_plain(feature), feature)
+        if name in said:
+            raise ValueError(f"{name} is answered twice. Keep one answer.")
+        said[name] = _plain(answer)
+    checks.known("feature", said, features)
+    missing = [name for name in features if name not in said]
+    if missing:
+        raise ValueError(
+            f"Nothing was said about {', '.join(missing)}. For each feature say {', '.join(WORDS)}, a number from 1 (easiest) "
+            f"to {len(features)}, or can't."
+        )
+    scores = [_score(name, said[name], len(features)) for name in features]
+    if min(scores) > len(features):
+        raise ValueError(
+            "This person can't act on anything, so there is no action to recommend. Is there one feature, however hard, "
+            "that they could change?"
+        )
+    return Preferences(torch.tensor([scores]))
 
-    features: tuple[str, ...]
-    distribution: str = "uniform"
-    n_actionable: int | None = None
 
-    def __post_init__(self) -> None:
-        permutation_probabilities(self.distribution, self.features)
-        if self.n_actionable is not None and not 1 <= self.n_actionable <= len(self.features):
-            raise ValueError(
-                f"n_actionable is {self.n_actionable}: expected 1 to {len(self.features)} features, or None for a "
-                "random number. With none at all there is nothing to recommend."
-            )
+def read(path: Path, features: Sequence[str]) -> Preferences:
+    """Answers of many people from a CSV file: a column for each actionable feature, a row a person, cells as `from_words`.
 
-    def draw(self, n_people: int, rng: np.random.Generator) -> Preferences:
-        """Preferences of n_people, with scores of shape (N, K)."""
-        n_features = len(self.features)
-        rankings, probabilities = permutation_probabilities(self.distribution, self.features)
-        ranks = rankings[np.searchsorted(probabilities.cumsum()[:-1], rng.random(n_people), side="right")]
-        if self.n_actionable is None:
-            allowed = rng.integers(1, n_features + 1, n_people)[:, None]
-        else:
-            allowed = self.n_actionable
-        return Preferences(torch.from_numpy(np.where(ranks <= allowed, ranks, n_features + 1)))
+    Raises: ValueError: the file is missing or empty, a column is missing, or an answer is wrong (the message names its line).
+    """
+    if not path.is_file():
+        raise ValueError(f"Expected a table of answers at {path}, found none. It needs the columns {', '.join(features)}.")
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        table = csv.DictReader(file)
+        missing = [name for name in features if name not in (table.fieldnames or ())]
+        if missing:
+            raise ValueError(f"{path} has no column {', '.join(missing)}; found {', '.join(table.fieldnames or ['nothing'])}.")
+        scores = []
+        for row in table:
+            try:
+                scores.append(from_words({name: row[name] or "" for name in features}, features).scores)
+            except ValueError as error:
+                raise ValueError(f"{path}, line {table.line_num}: {error}") from error
+    if not scores:
+        raise ValueError(f"{path} holds no answers below its header.")
+    return Preferences(torch.cat(scores))
+
+
+def _plain(text: str) -> str:
+    """Lower case, single blanks, straight apostrophes."""
+    return " ".join(str(text).lower().replace("\u2019", "'").replace("_", " ").split())
+
+
+def _split_answers(text: str) -> list[tuple[str, str]]:
+    answers = []
+    for part in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
+        feature, colon, answer = part.partition(":")
+        if not colon:
+            raise ValueError(f"Expected \"feature: answer\", parts divided by semicolons, got {part!r}.")
+        answers.append((feature.strip(), answer))
+    return answers
+
+
+def _score(feature: str, answer: str, n_features: int) -> int:
+    if answer in IMPOSSIBLE:
+        return n_features + 1
+    if answer in WORDS:
+        return 1 + round(WORDS.index(answer) * (n_features - 1) / (len(WORDS) - 1))
+    if answer.isdecimal() and 1 <= int(answer) <= n_features:
+        return int(answer)
+    raise ValueError(
+        f"{feature}: can't read {answer!r}. Say {', '.join(WORDS)}, a number from 1 (easiest) to {n_features}, or can't."
+    )

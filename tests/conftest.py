@@ -10,8 +10,9 @@ from torch import Tensor
 
 from lib import classifier, flow, populations
 from lib.populations import Population
-from lib.preferences import Preferences, RankingSampler
+from lib.preferences import Preferences
 from lib.recourse import Problem
+from lib.samplers import RankingSampler
 
 
 @pytest.fixture(scope="session")
@@ -32,4 +33,4 @@ def problem(population: Population) -> Problem:
 def people(problem: Problem) -> tuple[Tensor, Preferences]:
     """Thirty rejected people and their preferences."""
     sampler = RankingSampler(problem.population.actionable)
-    return problem.rejected("test")[:30], sampler.draw(30, np.random.default_rng(5))
+    return problem.rejected("test")[:30], sampler.draw(range(30), np.random.default_rng(5))

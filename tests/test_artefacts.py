@@ -24,7 +24,7 @@ def test_round_trip(tmp_path):
 
 
 def test_missing_and_corrupt_files_name_the_remedy(tmp_path):
-    with pytest.raises(ValueError, match="found none. Run notebooks/02_causal_flow.ipynb.*make reproduce"):
+    with pytest.raises(ValueError, match="found none. notebooks/02_causal_flow.ipynb makes it: `make reproduce`, then `make models`"):
         artefacts.load(tmp_path, "loan_flow")
     path = artefacts.save(tmp_path, "loan_flow", {"a": torch.ones(100)}, {}, {})
     path.write_bytes(path.read_bytes()[:-40])
@@ -41,7 +41,7 @@ def test_provenance_is_in_the_header(tmp_path):
     path = artefacts.save(tmp_path, "loan_flow", {"a": torch.ones(1)}, {}, {"seed": 3, "n_epochs": 10})
     with safe_open(path, framework="pt") as file:
         provenance = json.loads(file.metadata()["provenance"])
-    assert provenance["notebook"] == "02_causal_flow" and provenance["seed"] == 3
+    assert provenance["made_by"] == "notebooks/02_causal_flow.ipynb" and provenance["seed"] == 3
     assert provenance["torch"] == torch.__version__
 
 

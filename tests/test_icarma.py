@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lib import icarma
 from lib.icarma import Settings
-from lib.preferences import Preferences, Profile, RankingSampler
+from lib.preferences import Preferences, Profile
+from lib.samplers import RankingSampler
 
 LINEAR = Profile(gamma=1, w_max=3, p_min=0.1)
 SHORT = Settings(n_epochs=3, batch_size=64, hidden=16)

@@ -40,7 +40,7 @@ def test_summary_by_hand():
     assert a == {
         "group": "a", "n_people": 3, "validity": pytest.approx(2 / 3), "plausibility": 0.5,
         "joint": pytest.approx(1 / 3), "cost_mean": 2.0, "cost_sd": pytest.approx(2**0.5),
-        "hap": pytest.approx(1 / 3), "sparsity": 1.0, "has_recourse": pytest.approx(2 / 3),
+        "hap": 0.5, "sparsity": 1.0, "has_recourse": pytest.approx(2 / 3),
     }  # fmt: skip
     assert b["validity"] == 0 and np.isnan(b["cost_mean"])
 
@@ -82,6 +82,7 @@ def test_per_person_by_hand(problem):
     effort = acts[:, columns] * (x - values).numpy()[:, columns] ** 2 / span
     assert table.cost.to_numpy() == pytest.approx(effort.sum(1) / 4)
     assert table.hard_action.tolist() == acts[:, columns[3]].tolist()
+    assert table.spared.tolist() == (table.joint & ~table.hard_action).tolist()
     assert table.n_acted.tolist() == acts.sum(1).tolist()
     kinds = set(zip(table.valid, table.plausible, strict=True))
     assert {(True, False), (False, True), (True, True)} <= kinds

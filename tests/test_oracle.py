@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from lib import oracle
-from lib.preferences import Preferences, Profile, RankingSampler
+from lib.preferences import Preferences, Profile
+from lib.samplers import RankingSampler
 
 
 def brute_force(problem, world, x, preferences, profile, n_values, must_be_plausible):
@@ -85,7 +86,7 @@ def test_what_is_found_holds(problem, people):
 def test_a_very_dear_feature_is_as_good_as_forbidden(problem, people):
     """Weight 1e9 on the last rank: whoever has recourse without it never uses it."""
     x, _ = people
-    ranking = RankingSampler(problem.population.actionable, n_actionable=4).draw(len(x), np.random.default_rng(0))
+    ranking = RankingSampler(problem.population.actionable, n_actionable=4).draw(range(len(x)), np.random.default_rng(0))
     forbidden = Preferences(torch.where(ranking.scores == 4, 5, ranking.scores))
     world = problem.population.graph
     dear = oracle.search(problem, world, x, ranking, Profile(gamma=60, w_max=1e9), n_values=6)

@@ -6,6 +6,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from lib import plots
 
@@ -27,4 +28,14 @@ def test_log_densities_are_drawn_at_the_edge_and_not_dropped():
     figure, ax = plt.subplots()
     plots.log_densities(ax, np.array([-8.0, -9.0]), np.array([-7.0, -400.0]), np.array([True, True]))
     assert ax.collections[0].get_offsets().tolist() == [[-8.0, -7.0], [-9.0, -25.0]]
+    plt.close(figure)
+
+
+def test_frontier_draws_a_line_only_where_something_was_searched():
+    trials = pd.DataFrame({"profile": ["linear"] * 3, "plausibility_mean": [0.5, 0.4, 0.6], "hap_mean": [0.2, 0.1, 0.9], "on_front": [True, True, False]})
+    ours = pd.DataFrame({"profile": ["constant", "linear"], "plausibility": [0.8, 0.5], "hap": [1.0, 0.2], "reported": True})
+    figure, ax = plt.subplots()
+    plots.frontier(ax, trials, ours, ours)
+    assert [line.get_xydata().tolist() for line in ax.lines] == [[[0.4, 0.1], [0.5, 0.2]]]
+    assert "constant: front of the search" not in ax.get_legend_handles_labels()[1]
     plt.close(figure)

@@ -1,11 +1,9 @@
-"""Scores, profiles and samplers against numbers worked out by hand."""
+"""Scores, profiles and answers in words against numbers worked out by hand."""
 
-import numpy as np
 import pytest
 import torch
-from scipy import stats
 
-from lib.preferences import Preferences, Profile, RankingSampler, permutation_probabilities
+from lib.preferences import GAMMA, Preferences, Profile, from_words, read
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 
@@ -38,69 +36,6 @@ def test_what_cannot_be_done_has_no_hardness():
     assert profile.hardness(Preferences(torch.tensor([[5, 4, 1, 5]])))[0].tolist() == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize("distribution", ["uniform", "co", "rco", "privileged", "non_privileged"])
-def test_probabilities_of_permutations(distribution):
-    rankings, probabilities = permutation_probabilities(distribution, LOAN)
-    assert rankings.shape == (24, 4) and len({tuple(r) for r in rankings}) == 24
-    assert probabilities.sum() == pytest.approx(1)
-
-
-def test_causal_order_by_hand():
-    rankings, probabilities = permutation_probabilities("co", LOAN)
-    by_ranking = {tuple(r): p for r, p in zip(rankings.tolist(), probabilities, strict=True)}
-    assert by_ranking[(1, 3, 2, 4)] == pytest.approx(1 / 6)  # amount, income, ...
-    assert by_ranking[(2, 4, 1, 3)] == pytest.approx(1 / 6)  # income, amount, ...
-    assert by_ranking[(3, 2, 1, 4)] == pytest.approx(1 / 24)  # income, duration, ...
-    assert by_ranking[(2, 1, 3, 4)] == 0  # duration first
-    assert sorted(np.unique(probabilities.round(9))) == pytest.approx([0, 1 / 24, 1 / 6])
-    assert [(probabilities == 0).sum(), np.isclose(probabilities, 1 / 24).sum()] == [12, 8]
-
-
-@pytest.mark.parametrize(
-    ("distribution", "favourites"),
-    [
-        ("co", ("income", "loan_amount")),
-        ("rco", ("loan_duration", "savings")),
-        ("privileged", ("income", "savings")),
-        ("non_privileged", ("loan_amount", "loan_duration")),
-    ],
-)
-def test_favourites_come_first(distribution, favourites):
-    rankings, probabilities = permutation_probabilities(distribution, LOAN)
-    columns = [LOAN.index(name) for name in favourites]
-    on_top = np.sort(rankings[:, columns], 1).tolist()
-    both = np.array([ranks == [1, 2] for ranks in on_top])
-    first = np.array([ranks[0] == 1 for ranks in on_top])
-    assert both.sum() == 4 and probabilities[both] == pytest.approx(1 / 6)
-    assert probabilities[first & ~both] == pytest.approx(1 / 24)
-    assert (probabilities[~first] == 0).all()
-
-
-@pytest.mark.parametrize("distribution", ["uniform", "co", "rco", "privileged", "non_privileged"])
-def test_sampled_rankings_follow_their_distribution(distribution):
-    rankings, probabilities = permutation_probabilities(distribution, LOAN)
-    drawn = RankingSampler(LOAN, distribution, n_actionable=4).draw(4_000, np.random.default_rng(0)).scores.numpy()
-    counts = np.array([(drawn == ranking).all(1).sum() for ranking in rankings])
-    assert counts.sum() == 4_000
-    assert (counts[probabilities == 0] == 0).all()
-    some = probabilities > 0
-    assert stats.chisquare(counts[some], probabilities[some] * 4_000).pvalue > 0.01
-
-
-@pytest.mark.parametrize("n_actionable", [1, 2, 3, 4])
-def test_threshold_leaves_the_favourites(n_actionable):
-    drawn = RankingSampler(LOAN, n_actionable=n_actionable).draw(500, np.random.default_rng(1))
-    assert (drawn.is_actionable.sum(-1) == n_actionable).all()
-    ranks = drawn.scores.sort(-1).values[:, :n_actionable]
-    assert (ranks == torch.arange(1, n_actionable + 1)).all()
-
-
-def test_random_threshold_is_uniform():
-    drawn = RankingSampler(LOAN).draw(4_000, np.random.default_rng(2))
-    counts = torch.bincount(drawn.is_actionable.sum(-1), minlength=5)[1:]
-    assert stats.chisquare(counts.numpy()).pvalue > 0.01
-
-
 def test_bad_preferences_are_named():
     with pytest.raises(ValueError, match="1 people may act on nothing at all .the first is row 1."):
         Preferences(torch.tensor([[1, 2, 3, 4], [5, 5, 5, 5]]))
@@ -115,9 +50,67 @@ def test_bad_preferences_are_named():
         Preferences(torch.tensor([[0, 1, 2, 3]]))
     with pytest.raises(ValueError, match="whole numbers"):
         Preferences(torch.ones(3, 4))
-    with pytest.raises(ValueError, match="Did you mean 'rco'"):
-        RankingSampler(LOAN, "rcoo")
-    with pytest.raises(ValueError, match="Unknown favourite"):
-        RankingSampler(("age", "wealth"), "co")
-    with pytest.raises(ValueError, match="n_actionable is 0"):
-        RankingSampler(LOAN, n_actionable=0)
+
+
+def test_profiles_of_the_paper_by_hand():
+    """h at the scores 1 to 4: thirds, their roots and their squares."""
+    expected = {
+        "constant": [0, 0, 0, 0],
+        "concave": [0, 3**-0.5, (2 / 3) ** 0.5, 1],
+        "linear": [0, 1 / 3, 2 / 3, 1],
+        "convex": [0, 1 / 9, 4 / 9, 1],
+    }
+    scores = Preferences(torch.tensor([[1, 2, 3, 4]]))
+    for name, gamma in GAMMA.items():
+        profile = Profile(gamma, w_max=11, p_min=0.1)
+        assert profile.hardness(scores)[0].tolist() == pytest.approx(expected[name], abs=1e-6), name
+        assert profile.weight(scores)[0].tolist() == pytest.approx([1 + 10 * h for h in expected[name]], abs=1e-5), name
+        assert profile.prior(scores)[0].tolist() == pytest.approx([0.5 - 0.4 * h for h in expected[name]], abs=1e-6), name
+
+
+def test_the_smallest_prior_is_never_zero():
+    """Its logarithm stands in the loss; in single precision 0.5 - (0.5 - 1e-12) is 0."""
+    assert Profile(gamma=1, p_min=1e-12).prior(Preferences(torch.tensor([[4, 1, 1, 1]])))[0, 0] == torch.tensor(1e-12)
+
+
+def test_what_one_person_says():
+    said = from_words("Income: can't; savings: hard; loan amount: easy; loan_duration: 2", LOAN)
+    assert said.scores.tolist() == [[1, 2, 5, 3]]
+    as_mapping = {"income": "can\u2019t", "savings": "HARD", "loan_amount": "1", "loan_duration": "manageable"}
+    assert from_words(as_mapping, LOAN).scores.tolist() == [[1, 2, 5, 3]]
+    assert from_words("monthly income: 2; MonthlyIncome2: 1", ("Monthly_Income", "MonthlyIncome2")).scores.tolist() == [[2, 1]]
+    assert from_words("a: easy\nb: very hard", ("a", "b")).scores.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("income: can't", "Nothing was said about loan_amount, loan_duration, savings. For each feature say easy"),
+        ("incme: easy", "Unknown feature 'incme'.*Did you mean 'income'"),
+        ("income: easy; Income: hard", "income is answered twice"),
+        ("income easy", "parts divided by semicolons, got 'income easy'"),
+        ("income: 5; savings: 1; loan amount: 2; loan duration: 3", "income: can't read '5'. Say easy, .* from 1 .easiest. to 4"),
+        ("income: so-so; savings: 1; loan amount: 2; loan duration: 3", "can't read 'so-so'"),
+        ("income: can't; savings: cannot; loan amount: impossible; loan duration: can't", "Is there one feature, however hard"),
+    ],
+)
+def test_answers_that_cannot_be_read(said, message):
+    with pytest.raises(ValueError, match=message):
+        from_words(said, LOAN)
+
+
+def test_answers_from_a_file(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("savings,income,loan_duration,loan_amount,name\n3,can't,easy,2,A\nhard,1,very hard,2,B\n", encoding="utf-8")
+    assert read(path, LOAN).scores.tolist() == [[2, 1, 5, 3], [2, 4, 1, 3]]
+    path.write_text("savings,income,loan_duration,loan_amount\n3,1,2,2\n3,1,2,six\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="answers.csv, line 3: loan_amount: can't read 'six'"):
+        read(path, LOAN)
+    path.write_text("savings,income,loan_duration\n3,1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no column loan_amount; found savings"):
+        read(path, LOAN)
+    path.write_text("savings,income,loan_duration,loan_amount\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no answers below its header"):
+        read(path, LOAN)
+    with pytest.raises(ValueError, match="found none"):
+        read(tmp_path / "nowhere.csv", LOAN)

@@ -1,5 +1,6 @@
 """The batch: parameter files, the report, the lock, what stays after a failure or a kill, and the pinned environment."""
 
+import ast
 import fcntl
 import re
 import shutil
@@ -16,9 +17,11 @@ import report
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
+from lib import training
+
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
-SIZES = sorted(path.name for path in (ROOT / "params").iterdir())
+SIZES = sorted(path.name for path in (ROOT / "params").iterdir() if path.is_dir())
 DEFAULTS = {"seed": 0, "rate": 1e-3, "fast": True, "models": "models", "ks": [4, 3], "weights": [0.5], "limit": None, "any": []}
 
 
@@ -96,12 +99,57 @@ def test_parameter_file_fits_its_notebook(size, notebook):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_each_parameter_file_has_a_notebook(size):
-    assert sorted(path.stem for path in (ROOT / "params" / size).iterdir()) == NOTEBOOKS
+    assert sorted(path.stem for path in (ROOT / "params" / size).iterdir()) == [*NOTEBOOKS, "networks"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_networks_are_described(size):
+    values = parameters.read_network_parameters(size)
+    assert values["models"] == f"runs/{size}/models"
+    assert sorted(values["n_epochs"]) == sorted(training.STACKS)
+    notebook = ROOT / "notebooks" / "05_soft_constraints.ipynb"
+    read_by = parameters.notebook_defaults(notebook) | parameters.read_parameters(size, notebook.stem)
+    assert all(values[name] == read_by[name] for name in ("seed", "n_classifier", "n_flow", "n_recourse"))
+
+
+def test_networks_that_are_not_described(tmp_path):
+    with pytest.raises(ValueError, match="params/tiny/networks.yaml is missing"):
+        parameters.read_network_parameters("tiny", tmp_path)
+    (tmp_path / "params" / "tiny").mkdir(parents=True)
+    (tmp_path / "params" / "tiny" / "networks.yaml").write_text("seed: 0\nn_seeds: 2\n")
+    with pytest.raises(ValueError, match="says nothing about n_classifier, n_flow, n_recourse, models, n_epochs"):
+        parameters.read_network_parameters("tiny", tmp_path)
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ("n_seeds: 1", "n_sedes: 1", "a description of networks has no parameter 'n_sedes'; did you mean n_seeds"),
+    ("loan_carma: 2", "loan_crma: 2", "n_epochs: a description of networks has no parameter 'loan_crma'; did you mean loan_carma"),
+    ("  loan_carma: 2\n", "", "n_epochs says nothing about loan_carma"),
+    ("loan_carma: 2", "loan_carma: many", "loan_carma is 'many' (str), expected int"),
+])
+def test_networks_that_are_described_wrongly(tmp_path, old, new, message):
+    right = (ROOT / "params" / "smoke" / "networks.yaml").read_text()
+    assert old in right
+    (tmp_path / "params" / "tiny").mkdir(parents=True)
+    (tmp_path / "params" / "tiny" / "networks.yaml").write_text(right.replace(old, new))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parameters.read_network_parameters("tiny", tmp_path)
+
+
+def test_edits_that_train_no_network_again():
+    """The rooms that the Snakefile leaves out are not imported by what trains a stack, but for the bars."""
+    rooms = ast.literal_eval(re.search(r"NOT_TRAINED_WITH = (\{.*?\})", (ROOT / "workflow" / "Snakefile").read_text()).group(1))
+    assert all((ROOT / "lib" / f"{room}.py").is_file() for room in rooms)
+    code = "import lib, sys; from lib import classifier, flow, icarma, populations, training; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {f"lib.{room}" for room in rooms} & set(loaded)
 
 
 def test_the_batch_runs_each_notebook():
-    entries = re.findall(r'^    "(\w+)": \[', (ROOT / "workflow" / "Snakefile").read_text(), flags=re.MULTILINE)
-    assert sorted(entries) == NOTEBOOKS
+    needs = (ROOT / "workflow" / "Snakefile").read_text().split("NEEDS = ")[1].split("\n}")[0] + "}"
+    needs = ast.literal_eval(needs)
+    assert sorted(needs) == NOTEBOOKS
+    assert {name for needed in needs.values() for name in needed} - set(needs) == set(training.STACKS)
 
 
 def test_lock_pins_each_direct_dependency():
@@ -169,6 +217,8 @@ def batch(tmp_path):
     snakefile = tmp_path / "workflow" / "Snakefile"
     needs = 'NEEDS = {"one": [], "two": ["one"]}\n'
     snakefile.write_text(re.sub(r"^NEEDS = \{.*?^\}\n", needs, snakefile.read_text(), flags=re.DOTALL | re.MULTILINE))
+    (tmp_path / "params" / "tiny").mkdir(parents=True)
+    shutil.copy(ROOT / "params" / "smoke" / "networks.yaml", tmp_path / "params" / "tiny")
     for name in ("one", "two"):
         write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", FIRST, WRITE)
         set_parameters(tmp_path, name)

@@ -27,6 +27,34 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict:
     return parameters
 
 
+NETWORKS = {
+    "n_classifier": 20_000, "n_flow": 25_000, "n_recourse": 20_000, "seed": 0, "n_seeds": 10, "models": "runs/paper/models",
+    "n_epochs": {"loan_icarma_ranking": 450, "loan_icarma_score": 900, "loan_icarma_rco": 450, "loan_carma": 450},
+}
+
+
+def read_network_parameters(size: str, root: Path = ROOT) -> dict:
+    """Values of params/<size>/networks.yaml, for the stacks of networks that are trained outside of notebooks.
+
+    Raises: ValueError: no such file; a name is missing or unknown; a value is of another type.
+    """
+    path = root / "params" / size / "networks.yaml"
+    if not path.is_file():
+        raise ValueError(f"{path.relative_to(root)} is missing: each size says how its networks are trained.")
+    parameters = yaml.safe_load(path.read_text(encoding="utf-8"))
+    _check_all(parameters, NETWORKS, f"{path.relative_to(root)}")
+    _check_all(parameters["n_epochs"], NETWORKS["n_epochs"], f"{path.relative_to(root)}, n_epochs")
+    return parameters
+
+
+def _check_all(parameters: dict, expected: dict, where: str) -> None:
+    """`check_parameters`, and that none is missing."""
+    check_parameters(parameters, expected, where, "a description of networks")
+    missing = [name for name in expected if name not in parameters]
+    if missing:
+        raise ValueError(f"{where} says nothing about {', '.join(missing)}.")
+
+
 def notebook_defaults(path: Path) -> dict:
     """Names and default values in the one cell tagged `parameters` of a notebook.
 
@@ -44,8 +72,8 @@ def notebook_defaults(path: Path) -> dict:
                          "Derive other values in a later cell: papermill's values land after this one.") from error
 
 
-def check_parameters(parameters: dict, defaults: dict, path: Path) -> None:
-    """Nothing; complains about a parameter whose name or type does not fit the notebook's defaults.
+def check_parameters(parameters: dict, defaults: dict, path: Path | str, owner: str = "the notebook") -> None:
+    """Nothing; complains about a parameter whose name or type does not fit its owner's defaults.
 
     Raises: ValueError: says the file, the name, what was expected and the likely cause.
     """
@@ -55,10 +83,10 @@ def check_parameters(parameters: dict, defaults: dict, path: Path) -> None:
         if name not in defaults:
             close = difflib.get_close_matches(str(name), defaults, n=3)
             hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(defaults)}."
-            raise ValueError(f"{path}: the notebook has no parameter {name!r}; {hint}")
+            raise ValueError(f"{path}: {owner} has no parameter {name!r}; {hint}")
         if not _fits(value, defaults[name]):
             raise ValueError(f"{path}: {name} is {value!r} ({type(value).__name__}), expected "
-                             f"{_expected(defaults[name])} like the notebook's {defaults[name]!r}.{_likely_cause(value)}")
+                             f"{_expected(defaults[name])} like {owner}'s {defaults[name]!r}.{_likely_cause(value)}")
 
 
 def _name(line: ast.stmt) -> str:

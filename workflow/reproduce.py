@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import report
-from parameters import ROOT, read_parameters
+from parameters import ROOT, read_network_parameters, read_parameters
 
 
 def main() -> None:
@@ -26,6 +26,7 @@ def main() -> None:
     try:
         for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
             read_parameters(size, notebook.stem)
+        read_network_parameters(size)
         with only_batch(run):
             run_notebooks(size, run)
             print(f"\nThe paper's numbers and ours (runs/{size}/paper_vs_ours.csv):\n\n{report.as_text(report.collect(run))}")

@@ -1,16 +1,11 @@
-"""Runs one notebook with its parameter file: `python workflow/run_notebook.py SIZE NOTEBOOK`, called by the Snakefile.
+"""Runs one notebook with its parameter file: `python workflow/run_notebook.py SIZE NOTEBOOK`, called by the Snakefile."""
 
-Standard input is the line to reproduce.py: when it closes, the batch is gone (killed, say) and so this run ends, or else
-two runs would write to the same files after a restart.
-"""
-
-import os
 import sys
-import threading
 import time
 
 import nbformat
 import papermill
+from lifeline import end_with_batch
 from parameters import ROOT, read_parameters
 
 
@@ -51,13 +46,6 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _end_with_batch() -> None:
-    """Never returns; ends this process when standard input closes."""
-    while os.read(0, 1024):
-        pass
-    os._exit(1)
-
-
 if __name__ == "__main__":
-    threading.Thread(target=_end_with_batch, daemon=True).start()
+    end_with_batch()
     run_notebook(*sys.argv[1:])
