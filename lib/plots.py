@@ -169,7 +169,7 @@ def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "featu
         own, key = rows[rows.method == method], method.lower()
         at = np.array([settings.index(s) for s in own.setting]) + 0.26 * (i - (len(methods) - 1) / 2)
         if own.seed_low.notna().all():
-            ax.vlines(at, own.seed_low, own.seed_high, color=COLOURS[key], lw=4, alpha=0.3)
+            ax.vlines(at, own.seed_low, own.seed_high, color=COLOURS[key], lw=4, alpha=0.3, label=f"{method}, range over seeds")
         ax.plot(at, own.ours, MARKERS[key], color=COLOURS[key], label=f"{method}, ours")
         ax.hlines(own.paper, at - 0.12, at + 0.12, color="#333333", lw=1.3, ls="--", label="the paper")
     ax.set_xticks(range(len(settings)), settings)
@@ -177,12 +177,13 @@ def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "featu
     return ax
 
 
-def frontier(ax: Axes, trials: pd.DataFrame, networks: pd.DataFrame, paper: pd.DataFrame) -> Axes:
+def frontier(ax: Axes, trials: pd.DataFrame, networks: pd.DataFrame, paper: pd.DataFrame, lowest_validity: float) -> Axes:
     """hap against plausibility, each the mean of the two settings; a line for each profile.
 
     Arguments:
         trials: Of the search, as `tuning.trials_table` gives them, with columns plausibility_mean and hap_mean.
-        networks: Ours, with columns profile, plausibility, hap; a row a seed, the reported one marked in "reported".
+        networks: Ours, with columns profile, plausibility, hap, validity (the lower of the two settings); a row a seed,
+            the reported one marked in "reported". It is drawn hollow if it is not as valid as the search demands.
         paper: The paper's, with columns profile, plausibility, hap.
     """
     for profile, own in networks.groupby("profile", sort=False):
@@ -194,10 +195,13 @@ def frontier(ax: Axes, trials: pd.DataFrame, networks: pd.DataFrame, paper: pd.D
             ax.plot(front.plausibility_mean, front.hap_mean, LINES[profile], color=colour, lw=1.2, label=f"{profile}: front of the search")
         ax.scatter(own.plausibility, own.hap, s=12, color=colour, alpha=0.45, lw=0)
         reported = own[own.reported]
-        ax.scatter(reported.plausibility, reported.hap, s=55, color=colour, edgecolor="#333333", lw=0.8, zorder=4, label=f"{profile}: ours")
+        face = colour if reported.validity.item() >= lowest_validity else "white"
+        ax.scatter(reported.plausibility, reported.hap, s=50, facecolor=face, edgecolor=colour, lw=1.6, zorder=4, label=f"{profile}: ours")
         theirs = paper[paper.profile == profile]
-        ax.scatter(theirs.plausibility, theirs.hap, s=90, marker="*", color=colour, edgecolor="#333333", lw=0.8, zorder=4, label=f"{profile}: the paper")
-    ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.1, 1.0), ylim=(-0.03, 1.05))
+        ax.scatter(
+            theirs.plausibility, theirs.hap, s=90, marker="*", color=colour, edgecolor="#333333", lw=0.8, zorder=5, label=f"{profile}: the paper"
+        )  # fmt: skip
+    ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.2, 0.9), ylim=(-0.03, 1.05))
     return ax
 
 

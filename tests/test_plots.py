@@ -33,9 +33,11 @@ def test_log_densities_are_drawn_at_the_edge_and_not_dropped():
 
 def test_frontier_draws_a_line_only_where_something_was_searched():
     trials = pd.DataFrame({"profile": ["linear"] * 3, "plausibility_mean": [0.5, 0.4, 0.6], "hap_mean": [0.2, 0.1, 0.9], "on_front": [True, True, False]})
-    ours = pd.DataFrame({"profile": ["constant", "linear"], "plausibility": [0.8, 0.5], "hap": [1.0, 0.2], "reported": True})
+    ours = pd.DataFrame({"profile": ["constant", "linear"], "plausibility": [0.8, 0.5], "hap": [1.0, 0.2], "validity": [0.99, 0.9], "reported": True})
     figure, ax = plt.subplots()
-    plots.frontier(ax, trials, ours, ours)
+    plots.frontier(ax, trials, ours, ours, lowest_validity=0.95)
     assert [line.get_xydata().tolist() for line in ax.lines] == [[[0.4, 0.1], [0.5, 0.2]]]
+    hollow = [tuple(dots.get_facecolor()[0]) == (1, 1, 1, 1) for dots in ax.collections if dots.get_label().endswith("ours")]
+    assert hollow == [False, True]
     assert "constant: front of the search" not in ax.get_legend_handles_labels()[1]
     plt.close(figure)

@@ -53,7 +53,7 @@ def leave(search: str, studies_of: dict) -> None:
     trials.round(6).to_csv(ROOT / "params" / f"trials_{search}.csv", index=False)
     chosen = trials[trials.chosen].set_index("profile")[list(tuning.SPACE)]
     settings = {profile: {name: float(f"{value:.3g}") for name, value in row.items()} for profile, row in chosen.iterrows()}
-    lines = f"# {search}: what `make tune` found for each profile, on validation people; trials_{search}.csv has all trials\n"
+    lines = f"# {search}: the chosen trial of each profile, judged on validation people; trials_{search}.csv has all trials\n"
     path = ROOT / "params" / f"tuned_{search}.yaml"
     path.write_text(lines + yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
 
