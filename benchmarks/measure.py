@@ -95,7 +95,7 @@ def prepare_recommend():
     """iCARMA, one seed, all test people (mean of 20 calls)"""
     problem = loan_problem()
     stack = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem)
-    one = icarma.ICarma(problem, stack.settings[:1], stack.seeds[:1], {k: w[:1] for k, w in stack.weights.items()})
+    one = stack.select([0])
     x = problem.rejected("test")
     wishes = RankingSampler(problem.population.actionable).draw(range(len(x)), np.random.default_rng(0))
     return lambda: [one.recommend(x, wishes) for _ in range(20)]

@@ -137,9 +137,9 @@ def trials_table(elicitation: str, studies_of: Mapping[str, optuna.Study]) -> pd
 
     shortfall is by how much validity and plausibility lie below the paper's and hap above, summed over both settings;
     where ours is better it counts nothing. unreached is the part of it beyond `studies.tolerance`. on_front says that the
-    trial is valid enough and none such of this profile and length is better in both objectives; chosen, that of all trials of the profile that were trained longest it
-    leaves the least unreached (of several, the one with the smallest shortfall). by_hand marks proposals that were ours,
-    not Optuna's.
+    trial is valid enough and none such of this profile and length is better in both objectives; chosen, that of all
+    trials of the profile that were trained longest it leaves the least unreached (of several, the one with the smallest
+    shortfall). by_hand marks proposals that were ours, not Optuna's.
     """
     number = TABLE[elicitation]
     paper = published.table(number)

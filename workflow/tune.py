@@ -7,7 +7,8 @@ Start it several times, on one machine or (with a database that all can reach) o
 stopped search goes on where it was. When enough trials are finished, the best of them are trained once more at full
 length. A proposal of your own is added with Optuna's `study.enqueue_trial(values, user_attrs={"by_hand": True})`. What
 Optuna proposes depends on which trials are finished when it is asked, so another search finds other points, and the
-committed files are the record of one. Each worker leaves params/tuned_<search>.yaml and params/trials_<search>.csv; commit them, and make reproduce.
+committed files are the record of one. Each worker leaves params/tuned_<search>.yaml and params/trials_<search>.csv;
+commit them, and make reproduce.
 """
 
 import argparse
@@ -16,12 +17,11 @@ import signal
 import lib  # noqa: F401  (before torch: it pins the arithmetic)
 
 import yaml
+from parameters import read_network_parameters
 
 from lib import classifier, flow, populations, progress, training, tuning
 from lib.paths import ROOT, inside
 from lib.recourse import Problem
-
-FULL_LENGTH = {"ranking": 450, "score": 900}  # epochs in the studies
 
 
 def main() -> None:
@@ -43,7 +43,8 @@ def main() -> None:
         tuning.run_batch(problem, args.search, studies_of, args.batch, args.epochs, bar)
         leave(args.search, studies_of)
     bar = progress.bar(f"{args.search}, finalists")
-    tuning.run_finalists(problem, args.search, studies_of, args.finalists, FULL_LENGTH[args.search], bar)
+    full_length = read_network_parameters("paper")["n_epochs"][f"loan_icarma_{args.search}"]
+    tuning.run_finalists(problem, args.search, studies_of, args.finalists, full_length, bar)
     leave(args.search, studies_of)
 
 
