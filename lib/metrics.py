@@ -29,7 +29,7 @@ def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
 def per_person(
     problem: Problem, x: Tensor, preferences: Preferences, recommendation: Recommendation, truth: World | None = None
 ) -> pd.DataFrame:
-    """One row a person: has_recourse, valid, plausible, joint, spared, cost, hard_action, n_acted, log_p, log_p_cf.
+    """One row a person: has_recourse, valid, plausible, joint, spared, cost, hard_action, n_acted, log_p, log_p_cf, log_p_change.
 
     Arguments:
         x: Rejected people, with shape (N, D).
@@ -49,6 +49,7 @@ def per_person(
         "n_acted": acts.sum(-1),
         "log_p": log_p,
         "log_p_cf": log_p_cf,
+        "log_p_change": log_p_cf - log_p,
     }
     columns["joint"] = columns["valid"] & columns["plausible"]
     columns["spared"] = columns["joint"] & ~columns["hard_action"]

@@ -20,6 +20,8 @@ COLOURS = {
     "concave": "#E69F00",
     "linear": "#0072B2",
     "convex": "#009E73",
+    "actionability ignored": "#999999",
+    "actionability known": "#0072B2",
     "data": "#555555",
     "flow": "#009E73",
     "truth": "#E69F00",
@@ -31,7 +33,9 @@ COLOURS = {
     "mutable": "#F0E442",
     "immutable": "#BBBBBB",
 }
-MARKERS = {"icarma": "o", "oracle": "s", "icarma (rco-trained)": "D"}
+# of up to four groups of people, in the order in which they are drawn
+GROUPS = (("#0072B2", "-"), ("#56B4E9", "--"), ("#D55E00", "-"), ("#E69F00", "--"))
+MARKERS = {"icarma": "o", "oracle": "s", "icarma (rco-trained)": "D", "actionability ignored": "o", "actionability known": "o"}
 LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 
@@ -174,6 +178,40 @@ def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "featu
         ax.hlines(own.paper, at - 0.12, at + 0.12, color="#333333", lw=1.3, ls="--", label="the paper")
     ax.set_xticks(range(len(settings)), settings)
     ax.set(ylim=(-0.02, 1.03), ylabel=metric, xlabel=xlabel)
+    return ax
+
+
+def intervals(ax: Axes, rows: pd.DataFrame, along: str, order: Sequence[str], seeds: pd.DataFrame | None = None) -> Axes:
+    """Estimates with their intervals, methods side by side in each category; "too few" where there is no interval.
+
+    Arguments:
+        rows: Of `lib.fairness`, of one measure, with the column `along` whose values are the categories.
+        order: Of the categories, from left to right.
+        seeds: Of `fairness.over_seeds`; their range is drawn pale beside the interval.
+    """
+    methods = list(dict.fromkeys(rows.method))
+    for i, method in enumerate(methods):
+        own, key = rows[rows.method == method], method.lower()
+        at = np.array([order.index(name) for name in own[along]]) + 0.3 * (i - (len(methods) - 1) / 2)
+        given = (own.low != "too few").to_numpy()
+        estimate, low, high = (own[name][given].to_numpy(dtype=float) for name in ("estimate", "low", "high"))
+        label = f"{method}, 95 % interval over people"
+        ax.errorbar(at[given], estimate, [estimate - low, high - estimate], fmt=MARKERS[key], ms=4, lw=1.4, color=COLOURS[key], label=label)
+        for missing in at[~given]:
+            ax.text(missing, 0.02, "too few", rotation=90, fontsize=6.5, ha="center", color=COLOURS[key], transform=ax.get_xaxis_transform())
+        if seeds is not None and (seeds.method == method).any():
+            spread = seeds[seeds.method == method].groupby(along).estimate.agg(["min", "max"]).loc[own[along]]
+            ax.vlines(at + 0.12, spread["min"], spread["max"], color=COLOURS[key], lw=4, alpha=0.3, label=f"{method}, range over seeds")
+    ax.set_xticks(range(len(order)), order)
+    ax.set_xlim(-0.6, len(order) - 0.4)
+    return ax
+
+
+def band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str) -> Axes:
+    """A method's estimates along a number, with their intervals as a band; a gap where there are too few people."""
+    estimate, low, high = (pd.to_numeric(rows[name], errors="coerce").to_numpy() for name in ("estimate", "low", "high"))
+    ax.fill_between(at, low, high, color=COLOURS[method.lower()], alpha=0.2, lw=0, label=f"{method}, 95 % interval over people")
+    ax.plot(at, estimate, MARKERS[method.lower()] + "-", ms=3, lw=1.4, color=COLOURS[method.lower()], label=method)
     return ax
 
 

@@ -76,6 +76,7 @@ def test_per_person_by_hand(problem):
         problem.flow.zuko_layer().log_abs_det_jacobian(x, None) - 0.5 * problem.flow.abduct(x).square().sum(-1)
     )
     assert (table.log_p_cf - table.log_p).to_numpy() == pytest.approx(gain.numpy(), abs=1e-9)
+    assert table.log_p_change.to_numpy() == pytest.approx(gain.numpy(), abs=1e-9)
     assert table.plausible[1:].tolist() == (gain[1:] >= 0).tolist()
     assert table.joint.tolist() == (table.valid & table.plausible).tolist()
     span = (problem.population.high - problem.population.low).numpy()[columns]

@@ -21,7 +21,7 @@ from lib import training
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
-SIZES = sorted(path.name for path in (ROOT / "params").iterdir() if path.is_dir())
+SIZES = sorted(path.parent.name for path in (ROOT / "params").glob("*/networks.yaml"))
 DEFAULTS = {"seed": 0, "rate": 1e-3, "fast": True, "models": "models", "ks": [4, 3], "weights": [0.5], "limit": None, "any": []}
 
 

@@ -18,7 +18,7 @@ from parameters import ROOT, read_network_parameters, read_parameters
 
 
 def main() -> None:
-    sizes = sorted(folder.name for folder in (ROOT / "params").iterdir() if folder.is_dir())
+    sizes = sorted(file.parent.name for file in (ROOT / "params").glob("*/networks.yaml"))
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("size", choices=sizes)
     size = arguments.parse_args().size

@@ -1,0 +1,279 @@
+"""What an audit says of groups: means, gaps between two groups, how sure one can be, and what an assumption changes.
+
+Answers are rows of `metrics.per_person` as `studies.recommend` and `studies.search` give them: one for each method, seed,
+person (0 to N - 1) and set of features that the person may be able to act on (the column setting). A scenario says how
+likely each set is for each person (`groups.Scenario.chances`), and every mean is over people and, exactly, over these
+chances. Groups are row numbers of people.
+
+Intervals are 95 % percentile bootstrap intervals over people, of the reported network. The spread over the seeds is
+another thing and stands in a table of its own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib import checks
+
+FEWEST = 30  # people that a mean must be over for an interval to be given
+TOO_FEW = "too few"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is averaged, and over whom.
+
+    Arguments:
+        column: Of the answers.
+        over: Column that is true for those who are counted; None: everyone.
+        worse: 1 if more of it is worse for a person, -1 if less is.
+        has_zero: Whether it has a natural zero, so that ratios mean something.
+    """
+
+    column: str
+    over: str | None
+    worse: int
+    has_zero: bool
+
+
+MEASURES = {
+    "cost": Measure("cost", "valid", 1, True),
+    "log-density": Measure("log_p_cf", "valid", -1, False),
+    "change of log-density": Measure("log_p_change", "valid", -1, False),
+    "validity": Measure("valid", None, -1, True),
+    "joint": Measure("joint", None, -1, True),
+}
+
+Scenarios = Mapping[str, pd.DataFrame]
+Groups = Mapping[str, np.ndarray]
+Pairs = Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Mean of a measure over people with the row numbers who: (*, n) -> (*,).
+
+    Arguments:
+        total, counted: What each person adds above and below the line, each with shape (N,).
+    """
+
+    total: np.ndarray
+    counted: np.ndarray
+
+    @classmethod
+    def of(cls, answers: pd.DataFrame, measure: Measure, chances: pd.DataFrame) -> "Mean":
+        """The mean over people and over the sets of features that they may have.
+
+        Arguments:
+            answers: Of one method and one seed.
+            chances: A row a person, a column for each set.
+        Raises: ValueError: a person has no answer for one of the sets, or several.
+        """
+        own = answers[answers.setting.isin(chances.columns)]
+        if own.duplicated(["setting", "person"]).any() or len(own) != chances.size:
+            raise ValueError(
+                f"Expected one answer for each of {chances.shape[0]} people and {chances.shape[1]} sets ({'; '.join(chances)}), "
+                f"got {len(own)}. Are there answers of several seeds or methods, or of other people?"
+            )
+        counted = 1.0 if measure.over is None else own[measure.over].astype(float)
+        wide = own.assign(value=own[measure.column].astype(float), counted=counted).pivot(index="person", columns="setting", values=["value", "counted"])
+        weight = wide.counted[chances.columns].to_numpy() * chances.to_numpy()
+        return cls(np.where(weight > 0, weight * wide.value[chances.columns].to_numpy(), 0.0).sum(1), weight.sum(1))
+
+    def __call__(self, who: np.ndarray) -> np.ndarray:
+        return self.total[who].sum(-1) / self.counted[who].sum(-1)
+
+    def n_counted(self, who: np.ndarray) -> int:
+        """How many of them the mean is over; an expected number, rounded."""
+        return round(self.counted[who].sum())
+
+    def n_successes(self, who: np.ndarray) -> int:
+        """For how many of them the measure, a share, is true; an expected number, rounded."""
+        return round(self.total[who].sum())
+
+
+def means(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, n_resamples: int, seed: int) -> pd.DataFrame:
+    """Columns scenario, method, group, measure, n_people, n_counted, estimate, low, high; of the reported seed.
+
+    Of n_people in the group n_counted are averaged over. If these are fewer than `FEWEST`, low and high are the words
+    "too few", and so is estimate if there is no one at all.
+    """
+    rows = []
+    for method, scenario, name, mean in _each(answers[answers.reported], scenarios):
+        for group, who in groups.items():
+            row = {"scenario": scenario, "method": method, "group": group, "measure": name, "n_people": len(who), "n_counted": mean.n_counted(who)}
+            rows.append(row | _interval(mean, (who,), row["n_counted"], n_resamples, seed))
+    return pd.DataFrame(rows)
+
+
+def gaps(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs, n_resamples: int, seed: int) -> pd.DataFrame:
+    """Columns scenario, method, gap, measure, kind, n_counted, estimate, low, high; of the reported seed.
+
+    kind is "difference" (first group minus second) or, where the measure has a natural zero, "ratio" (first by second).
+    n_counted is that of the smaller group; of a ratio of shares, how many succeed in the second, if that is less.
+
+    Arguments:
+        pairs: The two groups of each gap, by its name.
+    """
+    rows = []
+    for method, scenario, name, mean in _each(answers[answers.reported], scenarios):
+        for gap, pair in pairs.items():
+            who = tuple(groups[group] for group in pair)
+            n_counted = min(map(mean.n_counted, who))
+            kinds = {"difference": (_difference(mean), n_counted)}
+            if MEASURES[name].has_zero:
+                kinds["ratio"] = (_ratio(mean), n_counted if MEASURES[name].over else min(n_counted, mean.n_successes(who[1])))
+            for kind, (statistic, n) in kinds.items():
+                row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind, "n_counted": n}
+                rows.append(row | _interval(statistic, who, n, n_resamples, seed))
+    return pd.DataFrame(rows)
+
+
+def growth(
+    answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs, since: str, n_resamples: int, seed: int
+) -> pd.DataFrame:
+    """Columns as `gaps`, without kind: by how much each difference is larger than that of the same people in a scenario.
+
+    Arguments:
+        since: The scenario that the others are compared with.
+    """
+    checks.known("scenario", [since], tuple(scenarios))
+    rows = []
+    every = list(_each(answers[answers.reported], scenarios))
+    before = {(method, name): mean for method, scenario, name, mean in every if scenario == since}
+    for method, scenario, name, after in every:
+        if scenario == since:
+            continue
+        then = before[method, name]
+        for gap, pair in pairs.items():
+            who = tuple(groups[group] for group in pair)
+            n_counted = min(mean.n_counted(group) for mean in (then, after) for group in who)
+            row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "n_counted": n_counted}
+            rows.append(row | _interval(_difference(after, then), who, n_counted, n_resamples, seed))
+    return pd.DataFrame(rows)
+
+
+def over_seeds(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs) -> pd.DataFrame:
+    """Columns seed, scenario, method, gap, measure, estimate: the differences of `gaps` for every seed, without intervals.
+
+    Only of methods that have seeds, and of gaps with someone to count on both sides.
+    """
+    rows = []
+    n_seeds = answers.groupby("method").seed.transform("nunique")
+    for seed, own in answers[n_seeds > 1].groupby("seed"):
+        for method, scenario, name, mean in _each(own, scenarios):
+            for gap, pair in pairs.items():
+                who = tuple(groups[group] for group in pair)
+                if all(map(mean.n_counted, who)):
+                    row = {"seed": seed, "scenario": scenario, "method": method, "gap": gap, "measure": name}
+                    rows.append(row | {"estimate": float(_difference(mean)(*who))})
+    return pd.DataFrame(rows)
+
+
+def audits(
+    answers: pd.DataFrame, measure: str, chances: pd.DataFrame, pair: Sequence[np.ndarray], sizes: Sequence[int],
+    n_audits: int, n_resamples: int, seed: int,
+) -> pd.DataFrame:  # fmt: skip
+    """Columns n_people, width, seen, too_few: what audits of so many people a group would have reported of a difference.
+
+    Each audit draws people with replacement from the two groups, as if these were everyone there is, and for each person
+    one set of features. seen is the share of audits whose interval leaves out zero, too_few the share that can give no
+    interval, width the mean of the intervals given ("too few" if there are none).
+
+    Arguments:
+        answers: Of one method and one seed.
+        measure: Name of one of `MEASURES`.
+        chances: A row a person, a column for each set.
+        pair: Row numbers of the two groups.
+    """
+    checks.known("measure", [measure], tuple(MEASURES))
+    rng = np.random.default_rng(seed)
+    alone = [Mean.of(answers, MEASURES[measure], pd.DataFrame({name: np.ones(len(chances))})) for name in chances]
+    total, counted = np.stack([one.total for one in alone], 1), np.stack([one.counted for one in alone], 1)
+    steps = chances.to_numpy().cumsum(1)[:, :-1]
+    rows = []
+    for n_people in sizes:
+        found = []
+        halves = (np.arange(n_people), np.arange(n_people, 2 * n_people))
+        for _ in range(n_audits):
+            who = np.concatenate([rng.choice(group, n_people) for group in pair])
+            drawn = (rng.random((len(who), 1)) >= steps[who]).sum(1)
+            mean = Mean(total[who, drawn], counted[who, drawn])
+            found.append(_interval(_difference(mean), halves, min(map(mean.n_counted, halves)), n_resamples, seed))
+        given = [(own["low"], own["high"]) for own in found if own["low"] != TOO_FEW]
+        rows.append(
+            {
+                "n_people": n_people,
+                "width": float(np.mean([high - low for low, high in given])) if given else TOO_FEW,
+                "seen": sum(low > 0 or high < 0 for low, high in given) / n_audits,
+                "too_few": 1 - len(given) / n_audits,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def within_budget(answers: pd.DataFrame, chances: pd.DataFrame, who: np.ndarray, budgets: Sequence[float]) -> np.ndarray:
+    """Share of a group that has valid and plausible recourse at each cost or less, with shape (B,).
+
+    Arguments:
+        answers: Of one method and one seed.
+        chances: A row a person, a column for each set.
+        who: Row numbers of the group.
+    """
+    affordable = [answers.assign(affordable=answers.joint & (answers.cost <= budget)) for budget in budgets]
+    return np.array([Mean.of(own, Measure("affordable", None, -1, True), chances)(who) for own in affordable])
+
+
+def verdict(row: pd.Series) -> str:
+    """Whether a difference says that the first group is worse off: "holds", "opposite holds", "open" or "too few"."""
+    if row.low == TOO_FEW:
+        return TOO_FEW
+    if row.low <= 0 <= row.high:
+        return "open"
+    return "holds" if (row.low > 0) == (MEASURES[row.measure].worse > 0) else "opposite holds"
+
+
+def as_text(row: pd.Series, digits: int = 3) -> str:
+    """An estimate and its interval: "0.031 [0.012, 0.050]", or "0.031 [too few: 12]"."""
+    if row.estimate == TOO_FEW:
+        return TOO_FEW
+    interval = f"{TOO_FEW}: {row.n_counted}" if row.low == TOO_FEW else f"{row.low:.{digits}f}, {row.high:.{digits}f}"
+    return f"{row.estimate:.{digits}f} [{interval}]"
+
+
+Statistic = Callable[..., np.ndarray]
+
+
+def _difference(mean: Mean, since: Mean | None = None) -> Statistic:
+    """First group minus second; less the same at another time."""
+    if since is None:
+        return lambda a, b: mean(a) - mean(b)
+    return lambda a, b: mean(a) - mean(b) - (since(a) - since(b))
+
+
+def _ratio(mean: Mean) -> Statistic:
+    return lambda a, b: mean(a) / mean(b)
+
+
+def _each(answers: pd.DataFrame, scenarios: Scenarios) -> Iterator[tuple[str, str, str, Mean]]:
+    """Method, scenario, name of the measure, and its mean; answers are of one seed a method."""
+    for scenario, chances in scenarios.items():
+        for method, own in answers.groupby("method", sort=False):
+            for name, measure in MEASURES.items():
+                yield method, scenario, name, Mean.of(own, measure, chances)
+
+
+def _interval(statistic: Statistic, who: Sequence[np.ndarray], n_counted: int, n_resamples: int, seed: int) -> dict[str, float | str]:
+    """Estimate, low and high of a statistic of groups of people, each group resampled on its own."""
+    if n_counted == 0:
+        return {"estimate": TOO_FEW, "low": TOO_FEW, "high": TOO_FEW}
+    estimate = float(statistic(*who))
+    if n_counted < FEWEST:
+        return {"estimate": estimate, "low": TOO_FEW, "high": TOO_FEW}
+    found = stats.bootstrap(
+        tuple(who), lambda *drawn, axis: statistic(*drawn), n_resamples=n_resamples, batch=500, method="percentile", rng=np.random.default_rng(seed)
+    )
+    return {"estimate": estimate, "low": float(found.confidence_interval.low), "high": float(found.confidence_interval.high)}
