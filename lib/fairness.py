@@ -20,6 +20,7 @@ from lib import checks
 
 FEWEST = 30  # people that a mean must be over for an interval to be given
 TOO_FEW = "too few"
+NO_GAP = {"difference": 0.0, "ratio": 1.0}
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def gaps(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pai
     """Columns scenario, method, gap, measure, kind, n_counted, estimate, low, high; of the reported seed.
 
     kind is "difference" (first group minus second) or, where the measure has a natural zero, "ratio" (first by second).
-    n_counted is that of the smaller group; of a ratio of shares, how many succeed in the second, if that is less.
+    n_counted is that of the smaller group; of a ratio of shares, how many succeed in it.
 
     Arguments:
         pairs: The two groups of each gap, by its name.
@@ -122,20 +123,19 @@ def gaps(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pai
     for method, scenario, name, mean in _each(answers[answers.reported], scenarios):
         for gap, pair in pairs.items():
             who = tuple(groups[group] for group in pair)
-            n_counted = min(map(mean.n_counted, who))
-            kinds = {"difference": (_difference(mean), n_counted)}
-            if MEASURES[name].has_zero:
-                kinds["ratio"] = (_ratio(mean), n_counted if MEASURES[name].over else min(n_counted, mean.n_successes(who[1])))
-            for kind, (statistic, n) in kinds.items():
-                row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind, "n_counted": n}
-                rows.append(row | _interval(statistic, who, n, n_resamples, seed))
+            for kind, statistic in _kinds(name, mean).items():
+                n_counted = _fewest(name, kind, [mean], who)
+                row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind, "n_counted": n_counted}
+                rows.append(row | _interval(statistic, who, n_counted, n_resamples, seed))
     return pd.DataFrame(rows)
 
 
 def growth(
     answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs, since: str, n_resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Columns as `gaps`, without kind: by how much each difference is larger than that of the same people in a scenario.
+    """Columns as `gaps`: how each gap compares with that of the same people in another scenario.
+
+    A difference less the difference there; a ratio divided by the ratio there.
 
     Arguments:
         since: The scenario that the others are compared with.
@@ -144,20 +144,21 @@ def growth(
     rows = []
     every = list(_each(answers[answers.reported], scenarios))
     before = {(method, name): mean for method, scenario, name, mean in every if scenario == since}
-    for method, scenario, name, after in every:
+    for method, scenario, name, mean in every:
         if scenario == since:
             continue
         then = before[method, name]
         for gap, pair in pairs.items():
             who = tuple(groups[group] for group in pair)
-            n_counted = min(mean.n_counted(group) for mean in (then, after) for group in who)
-            row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "n_counted": n_counted}
-            rows.append(row | _interval(_difference(after, then), who, n_counted, n_resamples, seed))
+            for kind, statistic in _kinds(name, mean, then).items():
+                n_counted = _fewest(name, kind, [mean, then], who)
+                row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind, "n_counted": n_counted}
+                rows.append(row | _interval(statistic, who, n_counted, n_resamples, seed))
     return pd.DataFrame(rows)
 
 
 def over_seeds(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs) -> pd.DataFrame:
-    """Columns seed, scenario, method, gap, measure, estimate: the differences of `gaps` for every seed, without intervals.
+    """Columns seed, scenario, method, gap, measure, kind, estimate: the gaps of every seed, without intervals.
 
     Only of methods that have seeds, and of gaps with someone to count on both sides.
     """
@@ -167,9 +168,10 @@ def over_seeds(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pair
         for method, scenario, name, mean in _each(own, scenarios):
             for gap, pair in pairs.items():
                 who = tuple(groups[group] for group in pair)
-                if all(map(mean.n_counted, who)):
-                    row = {"seed": seed, "scenario": scenario, "method": method, "gap": gap, "measure": name}
-                    rows.append(row | {"estimate": float(_difference(mean)(*who))})
+                for kind, statistic in _kinds(name, mean).items():
+                    if _fewest(name, kind, [mean], who):
+                        row = {"seed": seed, "scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind}
+                        rows.append(row | {"estimate": float(statistic(*who))})
     return pd.DataFrame(rows)
 
 
@@ -202,7 +204,8 @@ def audits(
             who = np.concatenate([rng.choice(group, n_people) for group in pair])
             drawn = (rng.random((len(who), 1)) >= steps[who]).sum(1)
             mean = Mean(total[who, drawn], counted[who, drawn])
-            found.append(_interval(_difference(mean), halves, min(map(mean.n_counted, halves)), n_resamples, seed))
+            difference = _kinds(measure, mean)["difference"]
+            found.append(_interval(difference, halves, min(map(mean.n_counted, halves)), n_resamples, int(rng.integers(2**31))))
         given = [(own["low"], own["high"]) for own in found if own["low"] != TOO_FEW]
         rows.append(
             {
@@ -223,17 +226,19 @@ def within_budget(answers: pd.DataFrame, chances: pd.DataFrame, who: np.ndarray,
         chances: A row a person, a column for each set.
         who: Row numbers of the group.
     """
-    affordable = [answers.assign(affordable=answers.joint & (answers.cost <= budget)) for budget in budgets]
-    return np.array([Mean.of(own, Measure("affordable", None, -1, True), chances)(who) for own in affordable])
+    cost = answers.assign(cost=answers.cost.where(answers.joint)).pivot(index="person", columns="setting", values="cost")
+    own_cost, own_chances = cost[chances.columns].to_numpy()[who], chances.to_numpy()[who]
+    return np.array([(own_chances * (own_cost <= budget)).sum(1).mean() for budget in budgets])
 
 
 def verdict(row: pd.Series) -> str:
-    """Whether a difference says that the first group is worse off: "holds", "opposite holds", "open" or "too few"."""
+    """Whether a gap, or its growth, says that the first group is worse off: "holds", "opposite holds", "open" or "too few"."""
     if row.low == TOO_FEW:
         return TOO_FEW
-    if row.low <= 0 <= row.high:
+    equal = NO_GAP[row.kind]
+    if row.low <= equal <= row.high:
         return "open"
-    return "holds" if (row.low > 0) == (MEASURES[row.measure].worse > 0) else "opposite holds"
+    return "holds" if (row.low > equal) == (MEASURES[row.measure].worse > 0) else "opposite holds"
 
 
 def as_text(row: pd.Series, digits: int = 3) -> str:
@@ -247,15 +252,18 @@ def as_text(row: pd.Series, digits: int = 3) -> str:
 Statistic = Callable[..., np.ndarray]
 
 
-def _difference(mean: Mean, since: Mean | None = None) -> Statistic:
-    """First group minus second; less the same at another time."""
-    if since is None:
-        return lambda a, b: mean(a) - mean(b)
-    return lambda a, b: mean(a) - mean(b) - (since(a) - since(b))
+def _kinds(name: str, mean: Mean, since: Mean | None = None) -> dict[str, Statistic]:
+    """The gap of two groups as difference and, where that means something, as ratio; compared with another time's."""
+    kinds: dict[str, Statistic] = {"difference": lambda a, b: mean(a) - mean(b) - (since(a) - since(b) if since else 0)}
+    if MEASURES[name].has_zero:
+        kinds["ratio"] = lambda a, b: mean(a) / mean(b) / (since(a) / since(b) if since else 1)
+    return kinds
 
 
-def _ratio(mean: Mean) -> Statistic:
-    return lambda a, b: mean(a) / mean(b)
+def _fewest(name: str, kind: str, means: Sequence[Mean], who: Sequence[np.ndarray]) -> int:
+    """How many are counted at least; of ratios of shares, those who succeed, since none may be divided by."""
+    count = Mean.n_successes if kind == "ratio" and MEASURES[name].over is None else Mean.n_counted
+    return min(count(mean, group) for mean in means for group in who)
 
 
 def _each(answers: pd.DataFrame, scenarios: Scenarios) -> Iterator[tuple[str, str, str, Mean]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import product
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -38,6 +39,11 @@ class Block:
     columns: list[int]
     acts: Tensor
     values: Tensor
+
+    def only(self, may: Tensor) -> "Block":
+        """The actions on features that may be acted on, a mask with shape (D,)."""
+        kept = ~(self.acts & ~may).any(-1)
+        return Block(self.columns, self.acts[kept], self.values[kept])
 
 
 def blocks(problem: Problem, world: World, n_values: int) -> list[Block]:
@@ -90,17 +96,20 @@ def search(
     parts = blocks(problem, world, n_values)
     weights = profile.weight(preferences).to(x.dtype)
     best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
+    may = in_columns(preferences.is_actionable.float(), problem.population.actionable_index, x.shape[-1]) > 0
+    order = torch.unique(may, dim=0, return_inverse=True)[1].argsort(stable=True)  # who can do the same, side by side
     for i in progress(range(len(x))):
         if i % PEOPLE_TABULATED == 0:
-            some = slice(i, i + PEOPLE_TABULATED)
-            tables = [_tabulate(problem, world, block, x[some], preferences.is_actionable[some], weights[some]) for block in parts]
+            some = order[i : i + PEOPLE_TABULATED]
+            tables = [_tabulate(problem, world, block.only(may[some].any(0)), x[some], may[some], weights[some]) for block in parts]
+        person = order[i]
         own = [table.of_person(i % PEOPLE_TABULATED) for table in tables]
-        choice = _cheapest(problem, x[i], own, must_be_plausible)
+        choice = _cheapest(problem, x[person], own, must_be_plausible)
         if choice is None:
             continue
         for block, table, row in zip(parts, own, choice, strict=True):
-            best.is_acted[i, block.columns] = table.acts[row, block.columns]
-            best.x_cf[i, block.columns] = table.x_cf[row, block.columns]
+            best.is_acted[person, block.columns] = table.acts[row, block.columns]
+            best.x_cf[person, block.columns] = table.x_cf[row, block.columns]
     best.values[best.is_acted] = best.x_cf[best.is_acted]
     return best
 
@@ -132,17 +141,17 @@ class _Table:
 
 
 def _tabulate(
-    problem: Problem, world: World, block: Block, x: Tensor, is_actionable: Tensor, weights: Tensor
+    problem: Problem, world: World, block: Block, x: Tensor, may: Tensor, weights: Tensor
 ) -> _Table:
+    """For people x (P, D) who may act on features (P, D) at these weights (P, K)."""
     columns = problem.population.actionable_index
-    cannot = in_columns(1.0 - is_actionable.float(), columns, x.shape[-1]) > 0
     acts = block.acts.expand(len(x), -1, -1)
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
     x_cf = world.counterfactual(before, acts, values)
     terms = problem.flow.log_prob_terms(torch.cat([x[:, None], x_cf], 1), block.columns).sum(-1)
     return _Table(
-        allowed=~(acts & cannot[:, None]).any(-1),
+        allowed=~(acts & ~may[:, None]).any(-1),
         acts=acts,
         x_cf=x_cf,
         cost=problem.action_cost(*(part[..., columns] for part in (before, acts, values)), weights[:, None]),
@@ -174,7 +183,7 @@ def _cheapest(problem: Problem, x: Tensor, tables: list[_Table], must_be_plausib
     for order in (lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices, cost.argsort):
         for chunk in order().split(SHOWN_NEXT):
             shown = candidates[chunk]
-            rows = torch.unravel_index(shown[shown > 0], sizes)
+            rows = [torch.from_numpy(row) for row in np.unravel_index(shown[shown > 0].numpy(), sizes)]
             hidden = at_start + sum(table.first_layer[row] for table, row in zip(tables, rows, strict=True))
             valid = (problem.classifier.logit_from_first_layer(hidden) >= 0).nonzero()
             if len(valid):

@@ -103,10 +103,12 @@ def test_growth_pairs_the_same_people(audit):
     answers, scenarios, groups = audit
     grown = fairness.growth(answers, scenarios | {"again": scenarios["s"]}, groups, PAIRS, "s", 200, seed=0)
     again, other = (grown[grown.scenario == name] for name in ("again", "t"))
-    assert (again[["estimate", "low", "high"]] == 0).all(axis=None)  # nothing changed, so nothing is uncertain
-    gaps = fairness.gaps(answers, scenarios, groups, PAIRS, 200, seed=0).query("kind == 'difference'")
-    difference = gaps[gaps.scenario == "t"].estimate.to_numpy() - gaps[gaps.scenario == "s"].estimate.to_numpy()
-    assert other.estimate.to_numpy() == pytest.approx(difference)
+    nothing = again.kind.map(fairness.NO_GAP)  # nothing changed, so nothing is uncertain
+    assert all((again[name] - nothing).abs().max() < 1e-12 for name in ("estimate", "low", "high"))
+    gaps = fairness.gaps(answers, scenarios, groups, PAIRS, 200, seed=0)
+    now, then = (gaps[gaps.scenario == name].reset_index() for name in ("t", "s"))
+    expected = np.where(now.kind == "difference", now.estimate - then.estimate, now.estimate / then.estimate)
+    assert other.estimate.to_numpy() == pytest.approx(expected)
     with pytest.raises(ValueError, match="Unknown scenario 'u'"):
         fairness.growth(answers, scenarios, groups, PAIRS, "u", 200, seed=0)
 
@@ -115,7 +117,7 @@ def test_the_spread_over_seeds_is_of_the_networks_only(audit):
     answers, scenarios, groups = audit
     found = fairness.over_seeds(answers, scenarios, groups, PAIRS)
     assert set(found.method) == {"iCARMA"} and found.groupby(["scenario", "measure"]).seed.nunique().eq(3).all()
-    gaps = fairness.gaps(answers, scenarios, groups, PAIRS, 20, seed=0).query("kind == 'difference' and method == 'iCARMA'")
+    gaps = fairness.gaps(answers, scenarios, groups, PAIRS, 20, seed=0).query("method == 'iCARMA'")
     assert found[found.seed == 0].estimate.tolist() == pytest.approx(gaps.estimate.tolist())
 
 
@@ -130,7 +132,8 @@ def test_too_few_is_said_and_is_never_a_nan(audit):
     one = means[(means.group == "one") & (means.measure == "cost")]
     assert (one[["estimate", "low", "high"]] == TOO_FEW).all(axis=None) and one.apply(fairness.as_text, axis=1).eq(TOO_FEW).all()
     few = means[(means.group == "b") & (means.measure == "cost")].iloc[0]  # 30 people, of whom about 24 are valid
-    assert few.low == TOO_FEW and fairness.as_text(few) == f"{few.estimate:.3f} [too few: {few.n_counted}]" and fairness.verdict(few) == TOO_FEW
+    assert few.low == TOO_FEW and fairness.as_text(few) == f"{few.estimate:.3f} [too few: {few.n_counted}]"
+    assert fairness.verdict(gaps[(gaps.measure == "cost") & (gaps.gap == "a - b")].iloc[0]) == TOO_FEW
     # nobody in b succeeds: a difference can be given, a ratio can't
     joint = gaps[(gaps.measure == "joint") & (gaps.gap == "a - b")].groupby("kind")
     assert (joint.get_group("ratio").estimate == TOO_FEW).all() and (joint.get_group("difference").low != TOO_FEW).all()
@@ -148,11 +151,12 @@ def test_recourse_within_a_budget(audit):
 
 
 def test_verdicts_know_which_way_is_worse():
-    def say(measure, low, high):
-        return fairness.verdict(pd.Series({"measure": measure, "low": low, "high": high}))
+    def say(measure, low, high, kind="difference"):
+        return fairness.verdict(pd.Series({"measure": measure, "kind": kind, "low": low, "high": high}))
 
     assert say("cost", 0.1, 0.2) == "holds" and say("cost", -0.2, -0.1) == "opposite holds" and say("cost", -0.1, 0.1) == "open"
     assert say("joint", -0.2, -0.1) == "holds" and say("log-density", 0.1, 0.2) == "opposite holds"
+    assert say("cost", 1.1, 1.2, "ratio") == "holds" and say("joint", 0.9, 1.1, "ratio") == "open" and say("joint", 0.8, 0.9, "ratio") == "holds"
 
 
 def test_answers_of_two_seeds_or_of_other_people_are_refused(audit):
