@@ -2,8 +2,8 @@
 
 Answers are rows of `metrics.per_person` as `studies.recommend` and `studies.search` give them: one for each method, seed,
 person (0 to N - 1) and set of features that the person may be able to act on (the column setting). A scenario says how
-likely each set is for each person (`groups.Scenario.chances`), and every mean is over people and, exactly, over these
-chances. Groups are row numbers of people.
+likely each set is for each person (`groups.Scenario.chances`); a mean is the expected sum over all draws of sets, by the
+expected number of people counted. Groups are row numbers of people.
 
 Intervals are 95 % percentile bootstrap intervals over people, of the reported network. The spread over the seeds is
 another thing and stands in a table of its own.
@@ -71,18 +71,14 @@ class Mean:
         Arguments:
             answers: Of one method and one seed.
             chances: A row a person, a column for each set.
-        Raises: ValueError: a person has no answer for one of the sets, or several.
+        Raises: ValueError: a person has no answer for one of the sets, or several; a value that counts is not finite.
         """
-        own = answers[answers.setting.isin(chances.columns)]
-        if own.duplicated(["setting", "person"]).any() or len(own) != chances.size:
-            raise ValueError(
-                f"Expected one answer for each of {chances.shape[0]} people and {chances.shape[1]} sets ({'; '.join(chances)}), "
-                f"got {len(own)}. Are there answers of several seeds or methods, or of other people?"
-            )
-        counted = 1.0 if measure.over is None else own[measure.over].astype(float)
-        wide = own.assign(value=own[measure.column].astype(float), counted=counted).pivot(index="person", columns="setting", values=["value", "counted"])
-        weight = wide.counted[chances.columns].to_numpy() * chances.to_numpy()
-        return cls(np.where(weight > 0, weight * wide.value[chances.columns].to_numpy(), 0.0).sum(1), weight.sum(1))
+        value = _wide(answers, measure.column, chances)
+        weight = chances.to_numpy() * (1.0 if measure.over is None else _wide(answers, measure.over, chances))
+        if not np.isfinite(value[weight > 0]).all():
+            person = np.argwhere((weight > 0) & ~np.isfinite(value))[0, 0]
+            raise ValueError(f"{measure.column} of person {person} is NaN or infinite. Leave such people out, or find out why.")
+        return cls(np.where(weight > 0, weight * value, 0.0).sum(1), weight.sum(1))
 
     def __call__(self, who: np.ndarray) -> np.ndarray:
         return self.total[who].sum(-1) / self.counted[who].sum(-1)
@@ -100,13 +96,19 @@ def means(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, n_resampl
     """Columns scenario, method, group, measure, n_people, n_counted, estimate, low, high; of the reported seed.
 
     Of n_people in the group n_counted are averaged over. If these are fewer than `FEWEST`, low and high are the words
-    "too few", and so is estimate if there is no one at all.
+    "too few", and so is estimate if there is no one at all. Of a share that is true for everyone, or for no one, resampling
+    knows no spread: there the interval is the exact one of the binomial law (Clopper and Pearson).
     """
+    _check(groups, {})
     rows = []
-    for method, scenario, name, mean in _each(answers[answers.reported], scenarios):
+    for method, scenario, name, mean in _each(_reported(answers), scenarios):
         for group, who in groups.items():
-            row = {"scenario": scenario, "method": method, "group": group, "measure": name, "n_people": len(who), "n_counted": mean.n_counted(who)}
-            rows.append(row | _interval(mean, (who,), row["n_counted"], n_resamples, seed))
+            n_counted = mean.n_counted(who)
+            found = _interval(mean, (who,), n_counted, n_resamples, seed)
+            if MEASURES[name].over is None and found["low"] == found["high"] != TOO_FEW:
+                exact = stats.binomtest(mean.n_successes(who), n_counted).proportion_ci()
+                found |= {"low": float(exact.low), "high": float(exact.high)}
+            rows.append({"scenario": scenario, "method": method, "group": group, "measure": name, "n_people": len(who), "n_counted": n_counted} | found)
     return pd.DataFrame(rows)
 
 
@@ -114,13 +116,15 @@ def gaps(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pai
     """Columns scenario, method, gap, measure, kind, n_counted, estimate, low, high; of the reported seed.
 
     kind is "difference" (first group minus second) or, where the measure has a natural zero, "ratio" (first by second).
-    n_counted is that of the smaller group; of a ratio of shares, how many succeed in it.
+    n_counted is the fewest who are counted in either group; for a ratio of shares, the fewest who succeed. A group in which
+    everyone succeeds adds no width to an interval.
 
     Arguments:
         pairs: The two groups of each gap, by its name.
     """
+    _check(groups, pairs)
     rows = []
-    for method, scenario, name, mean in _each(answers[answers.reported], scenarios):
+    for method, scenario, name, mean in _each(_reported(answers), scenarios):
         for gap, pair in pairs.items():
             who = tuple(groups[group] for group in pair)
             for kind, statistic in _kinds(name, mean).items():
@@ -140,9 +144,10 @@ def growth(
     Arguments:
         since: The scenario that the others are compared with.
     """
+    _check(groups, pairs)
     checks.known("scenario", [since], tuple(scenarios))
     rows = []
-    every = list(_each(answers[answers.reported], scenarios))
+    every = list(_each(_reported(answers), scenarios))
     before = {(method, name): mean for method, scenario, name, mean in every if scenario == since}
     for method, scenario, name, mean in every:
         if scenario == since:
@@ -162,6 +167,7 @@ def over_seeds(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pair
 
     Only of methods that have seeds, and of gaps with someone to count on both sides.
     """
+    _check(groups, pairs)
     rows = []
     n_seeds = answers.groupby("method").seed.transform("nunique")
     for seed, own in answers[n_seeds > 1].groupby("seed"):
@@ -172,7 +178,7 @@ def over_seeds(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pair
                     if _fewest(name, kind, [mean], who):
                         row = {"seed": seed, "scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind}
                         rows.append(row | {"estimate": float(statistic(*who))})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["seed", "scenario", "method", "gap", "measure", "kind", "estimate"])
 
 
 def audits(
@@ -192,6 +198,8 @@ def audits(
         pair: Row numbers of the two groups.
     """
     checks.known("measure", [measure], tuple(MEASURES))
+    checks.positive(n_audits=n_audits)
+    _check(dict(enumerate(pair)), {})
     rng = np.random.default_rng(seed)
     alone = [Mean.of(answers, MEASURES[measure], pd.DataFrame({name: np.ones(len(chances))})) for name in chances]
     total, counted = np.stack([one.total for one in alone], 1), np.stack([one.counted for one in alone], 1)
@@ -226,8 +234,7 @@ def within_budget(answers: pd.DataFrame, chances: pd.DataFrame, who: np.ndarray,
         chances: A row a person, a column for each set.
         who: Row numbers of the group.
     """
-    cost = answers.assign(cost=answers.cost.where(answers.joint)).pivot(index="person", columns="setting", values="cost")
-    own_cost, own_chances = cost[chances.columns].to_numpy()[who], chances.to_numpy()[who]
+    own_cost, own_chances = _wide(answers.assign(cost=answers.cost.where(answers.joint)), "cost", chances)[who], chances.to_numpy()[who]
     return np.array([(own_chances * (own_cost <= budget)).sum(1).mean() for budget in budgets])
 
 
@@ -261,9 +268,43 @@ def _kinds(name: str, mean: Mean, since: Mean | None = None) -> dict[str, Statis
 
 
 def _fewest(name: str, kind: str, means: Sequence[Mean], who: Sequence[np.ndarray]) -> int:
-    """How many are counted at least; of ratios of shares, those who succeed, since none may be divided by."""
+    """How many are counted at least; for a ratio of shares, who succeed, since rare successes make it jump."""
     count = Mean.n_successes if kind == "ratio" and MEASURES[name].over is None else Mean.n_counted
+    if kind == "ratio" and any(mean.total[group].sum() == 0 for mean in means for group in who):
+        return 0
     return min(count(mean, group) for mean in means for group in who)
+
+
+def _check(groups: Groups, pairs: Pairs) -> None:
+    """Raise ValueError if a group has no one in it, or a pair names an unknown group."""
+    for group, who in groups.items():
+        if len(who) == 0:
+            raise ValueError(f"There is no one in the group {group!r}, so nothing can be said of it.")
+    for pair in pairs.values():
+        checks.known("group", pair, tuple(groups))
+
+
+def _reported(answers: pd.DataFrame) -> pd.DataFrame:
+    """Answers of the reported seeds. Raises ValueError if a method has none."""
+    if missing := sorted(set(answers.method) - set(answers.method[answers.reported])):
+        raise ValueError(f"No seed of {missing[0]} is reported, so it would be missing from the table: choose one when you ask it (`chosen`).")
+    return answers[answers.reported]
+
+
+def _wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarray:
+    """A column of the answers of one method and one seed, for each person and each set that has a chance, with shape (N, M).
+
+    Raises: ValueError: a person has no answer for one of the sets, or several.
+    """
+    own = answers[answers.setting.isin(chances.columns)]
+    asked = pd.MultiIndex.from_product([range(len(chances)), chances.columns])
+    given = pd.MultiIndex.from_frame(own[["person", "setting"]])
+    if len(given) != len(asked) or given.has_duplicates or len(asked.difference(given)):
+        raise ValueError(
+            f"Expected one answer for each of {chances.shape[0]} people and {chances.shape[1]} sets ({'; '.join(chances)}), "
+            f"got {len(own)}. Are there answers of several seeds or methods, or of other people?"
+        )
+    return own.pivot(index="person", columns="setting", values=column)[chances.columns].to_numpy(dtype=float)
 
 
 def _each(answers: pd.DataFrame, scenarios: Scenarios) -> Iterator[tuple[str, str, str, Mean]]:

@@ -34,7 +34,7 @@ class Attribute:
         cuts: Where the next label begins, in the units of the data; one less than there are labels.
         quantiles: The same as shares of people, in place of `cuts`.
         of: Whose quantiles: "refused" (the people handed over) or "applicants" (the recourse training split).
-    Raises: ValueError: too few labels or one twice; cuts that do not fit, do not ascend, or lie outside of [0, 1].
+    Raises: ValueError: too few labels or one twice; cuts that do not fit or do not ascend; quantiles outside of [0, 1].
     """
 
     name: str
@@ -80,6 +80,7 @@ class Scenario:
         by: Attribute that says who is privileged; None: nobody is.
         rates: Share of each of its labels that is privileged.
         privileged, others: Permutation distribution of either (`samplers.FAVOURITES`).
+    Raises: ValueError: n_actionable is no number of features; a rate is outside of [0, 1].
     Source: section 5.5 and appendix B of arXiv:2604.08030. The paper draws once for each person; `chances` are of all draws.
     """
 
@@ -90,12 +91,33 @@ class Scenario:
     privileged: str = "privileged"
     others: str = "non_privileged"
 
+    def __post_init__(self) -> None:
+        if type(self.n_actionable) not in (int, type(None)):
+            raise ValueError(f"n_actionable is {self.n_actionable!r}: expected how many features each person can act on, or null to draw the number.")
+        for label, rate in (self.rates or {}).items():
+            if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
+                raise ValueError(f"Expected a rate within [0, 1] for each label of {self.by}, got {rate!r} for {label!r}.")
+
+    def rate(self, labels: pd.DataFrame) -> np.ndarray:
+        """How likely each person is to be privileged, with shape (N,).
+
+        Raises: ValueError: a person has a label that has no rate.
+        """
+        if self.by is None:
+            return np.zeros(len(labels))
+        if missing := sorted(set(labels[self.by]) - set(self.rates)):
+            raise ValueError(f"Expected a rate within [0, 1] for each label of {self.by}, got None for {missing[0]!r}.")
+        return labels[self.by].map(self.rates).to_numpy(dtype=float)
+
     def chances(self, features: Sequence[str], labels: pd.DataFrame) -> pd.DataFrame:
         """How likely each person is to be able to act on just these features, over all draws of privilege and of rankings.
 
         Returns: A row a person, a column for each set that anyone may have (see `sets`); rows sum to 1.
+        Raises: ValueError: n_actionable or a distribution does not suit the features; as `rate`.
         """
-        rate = np.zeros(len(labels)) if self.by is None else labels[self.by].map(self.rates).to_numpy(dtype=float)
+        for distribution in {self.others, self.privileged} if self.by else {self.others}:
+            RankingSampler(features, distribution, self.n_actionable)
+        rate = self.rate(labels)
         sizes = range(1, len(features) + 1) if self.n_actionable is None else [self.n_actionable]
         total = pd.DataFrame(0.0, index=range(len(labels)), columns=list(sets(features, sizes)))
         for distribution, share in ((self.others, 1 - rate), (self.privileged, rate)):
@@ -129,11 +151,11 @@ def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]
             _only(given, [field.name for field in fields(Attribute) if field.name != "name"], f"entry of the attribute {name!r}")
             for key, kind in (("labels", str), ("cuts", (int, float)), ("quantiles", (int, float))):
                 value = given.get(key, [])
-                if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+                if not isinstance(value, list) or not all(isinstance(item, kind) and item is not True and item == item for item in value):
                     raise ValueError(f"The attribute {name!r} has {key} {value!r}: expected a list of {'texts' if kind is str else 'numbers'}.")
             lists = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
             found[name] = Attribute(name, **({"labels": ()} | lists))
-            checks.known(f"feature that the attribute {name!r} is read off:", filter(None, [found[name].feature]), features)
+            checks.known(f"feature that the attribute {name!r} is read off:", [found[name].feature] * (found[name].feature is not None), features)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
     return found
@@ -151,26 +173,19 @@ def read_scenario(path: Path, attributes: Mapping[str, Attribute], features: Seq
     given = _read(path)
     try:
         _only(given, ["n_actionable", "privileged", "distributions"], "entry of a scenario")
-        if "n_actionable" not in given or type(given["n_actionable"]) not in (int, type(None)):
-            raise ValueError(
-                f"n_actionable is {given.get('n_actionable', 'left out')!r}: expected how many features each person can act on, "
-                f"1 to {len(features)}, or null to draw the number."
-            )
-        privilege, distributions = given.get("privileged"), given.get("distributions", {})
-        _only(distributions, ["privileged", "others"], "kind of people")
+        if "n_actionable" not in given:
+            raise ValueError(f"Nothing is said of n_actionable, how many features each person can act on: 1 to {len(features)}, or null to draw the number.")
+        privilege, draws = given.get("privileged"), given.get("distributions", {})
+        _only(draws, ["privileged", "others"] if privilege else ["others"], "kind of people")
         if privilege is None:
-            distributions = {"others": "uniform"} | distributions
-            scenario = Scenario(path.stem, given["n_actionable"], **distributions)
+            scenario = Scenario(path.stem, given["n_actionable"], **({"others": "uniform"} | draws))
         else:
             _only(privilege, ["by", "rates"], "entry of privileged")
             checks.known("attribute that privilege follows:", [privilege.get("by")], tuple(attributes))
             labels, rates = attributes[privilege["by"]].labels, privilege.get("rates", {})
             _only(rates, labels, f"label of {privilege['by']}")
-            if wrong := [label for label in labels if not _is_share(rates.get(label))]:
-                raise ValueError(f"Expected a rate within [0, 1] for each label of {privilege['by']}, got {rates.get(wrong[0])!r} for {wrong[0]!r}.")
-            scenario = Scenario(path.stem, given["n_actionable"], privilege["by"], rates, **distributions)
-        for distribution in {scenario.privileged, scenario.others}:
-            RankingSampler(features, distribution, scenario.n_actionable)
+            scenario = Scenario(path.stem, given["n_actionable"], privilege["by"], {label: rates.get(label) for label in labels}, **draws)
+        scenario.chances(features, pd.DataFrame({scenario.by: labels} if scenario.by else {}))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
     return scenario
@@ -190,9 +205,9 @@ def balanced(
     Returns: Row numbers with shape (n,), ascending, and a table with a row a person and a column an attribute.
     Raises: ValueError: a cell has no one in it, or fewer people than the drawn labels need.
     """
-    checks.known("attribute to compare:", compared, tuple(attributes))
+    _to_compare(attributes, compared)
     rng = np.random.default_rng(seed)
-    told = pd.DataFrame({name: attributes[name].read_off(population, x) for name in compared if attributes[name].feature is not None})
+    told = pd.DataFrame({name: attributes[name].read_off(population, x) for name in compared if attributes[name].feature is not None}, index=range(len(x)))
     drawn = [name for name in compared if name not in told]
     dealt_in_turn = list(product(*(attributes[name].labels for name in drawn)))
     cells = {key: np.flatnonzero((told == list(key)).all(axis=1)) for key in product(*(attributes[name].labels for name in told))}
@@ -200,7 +215,7 @@ def balanced(
     size = len(cells[smallest]) // len(dealt_in_turn)
     if size == 0:
         raise ValueError(
-            f"Of {len(x):,} people {len(cells[smallest])} are {' and '.join(smallest)}, but one is needed for each of {len(dealt_in_turn)} "
+            f"Of {len(x):,} people {len(cells[smallest])} are {' and '.join(smallest) or 'there'}, but one is needed for each of {len(dealt_in_turn)} "
             "cells. Draw more people, or cut the attribute elsewhere."
         )
     dealt = {}
@@ -211,7 +226,7 @@ def balanced(
     labels[drawn] = [dealt[row] for row in rows]
     for name, attribute in attributes.items():
         if name not in compared and attribute.feature is not None:
-            labels[name] = attribute.read_off(population, x[rows])
+            labels[name] = attribute.read_off(population, x)[rows]
         elif name not in compared:
             labels[name] = rng.choice(attribute.labels, len(rows))
     return rows, labels
@@ -222,6 +237,7 @@ def members(labels: pd.DataFrame, attributes: Mapping[str, Attribute], compared:
 
     Raises: ValueError: no one is in a group, or two groups have one name.
     """
+    _to_compare(attributes, compared)
     every = [label for name in compared for label in attributes[name].labels]
     if twice := [label for label in every if every.count(label) > 1]:
         raise ValueError(f"{twice[0]!r} is a label of two attributes: give each label a name of its own.")
@@ -242,7 +258,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         there = ", ".join(sorted(other.stem for other in path.parent.glob("*.yaml"))) or "none"
         raise ValueError(f"Expected a file {path}, found none. Those in its folder: {there}.")
-    given = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {error}") from error
     if not isinstance(given, dict):
         raise ValueError(f"{path} should hold lines `name: value`, it holds {given!r}.")
     return given
@@ -255,5 +274,7 @@ def _only(given: Any, allowed: Sequence[str], what: str) -> None:
     checks.known(what, given, allowed)
 
 
-def _is_share(rate: Any) -> bool:
-    return isinstance(rate, (int, float)) and not isinstance(rate, bool) and 0 <= rate <= 1
+def _to_compare(attributes: Mapping[str, Attribute], compared: Sequence[str]) -> None:
+    checks.known("attribute to compare:", compared, tuple(attributes))
+    if not compared or len(set(compared)) < len(compared):
+        raise ValueError(f"Expected one attribute to compare or more, each once, got {list(compared)}.")

@@ -182,32 +182,32 @@ def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "featu
 
 
 def intervals(ax: Axes, rows: pd.DataFrame, along: str, order: Sequence[str], seeds: pd.DataFrame | None = None) -> Axes:
-    """Estimates with their intervals, methods side by side in each category; "too few" where there is no interval.
+    """Estimates with their intervals, a line a category from top to bottom; "too few" where there is no interval.
 
     Arguments:
         rows: Of `lib.fairness`, of one measure, with the column `along` whose values are the categories.
-        order: Of the categories, from left to right.
-        seeds: Of `fairness.over_seeds`; their range is drawn pale beside the interval.
+        order: Of the categories.
+        seeds: Of `fairness.over_seeds`; every network is a pale dot below its interval.
     """
     methods = list(dict.fromkeys(rows.method))
     for i, method in enumerate(methods):
         own, key = rows[rows.method == method], method.lower()
-        at = np.array([order.index(name) for name in own[along]]) + 0.3 * (i - (len(methods) - 1) / 2)
-        given = (own.low != "too few").to_numpy()
+        place = {name: order.index(name) + 0.34 * (i - (len(methods) - 1) / 2) for name in own[along]}
+        at, given = np.array(list(place.values())), (own.low != "too few").to_numpy()
         estimate, low, high = (own[name][given].to_numpy(dtype=float) for name in ("estimate", "low", "high"))
         label = f"{method}, 95 % interval over people"
-        ax.errorbar(at[given], estimate, [estimate - low, high - estimate], fmt=MARKERS[key], ms=4, lw=1.4, color=COLOURS[key], label=label)
+        ax.errorbar(estimate, at[given], xerr=[estimate - low, high - estimate], fmt=MARKERS[key], ms=3.5, lw=1.4, color=COLOURS[key], label=label)
         for missing in at[~given]:
-            ax.text(missing, 0.02, "too few", rotation=90, fontsize=6.5, ha="center", color=COLOURS[key], transform=ax.get_xaxis_transform())
-        if seeds is not None and (seeds.method == method).any():
-            spread = seeds[seeds.method == method].groupby(along).estimate.agg(["min", "max"]).loc[own[along]]
-            ax.vlines(at + 0.12, spread["min"], spread["max"], color=COLOURS[key], lw=4, alpha=0.3, label=f"{method}, range over seeds")
-    ax.set_xticks(range(len(order)), order)
-    ax.set_xlim(-0.6, len(order) - 0.4)
+            ax.text(0.02, missing, "too few", fontsize=6.5, va="center", color=COLOURS[key], transform=ax.get_yaxis_transform())
+        if seeds is not None:
+            theirs = seeds[(seeds.method == method) & seeds[along].isin(list(place))]
+            ax.scatter(theirs.estimate, theirs[along].map(place) + 0.13, s=9, color=COLOURS[key], alpha=0.45, lw=0, label=f"{method}, each network" * (len(theirs) > 0))
+    ax.set_yticks(range(len(order)), order)
+    ax.set_ylim(len(order) - 0.4, -0.6)
     return ax
 
 
-def band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str) -> Axes:
+def interval_band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str) -> Axes:
     """A method's estimates along a number, with their intervals as a band; a gap where there are too few people."""
     estimate, low, high = (pd.to_numeric(rows[name], errors="coerce").to_numpy() for name in ("estimate", "low", "high"))
     ax.fill_between(at, low, high, color=COLOURS[method.lower()], alpha=0.2, lw=0, label=f"{method}, 95 % interval over people")

@@ -142,12 +142,21 @@ def test_too_few_is_said_and_is_never_a_nan(audit):
 
 
 def test_recourse_within_a_budget(audit):
-    answers, _, groups = audit
+    answers, scenarios, groups = audit
     own = answers[answers.method == "oracle"]
-    sure = pd.DataFrame({"income": np.ones(600)})
-    shares = fairness.within_budget(own, sure, groups["a"], [0.0, 0.1, np.inf])
-    rows = own[(own.setting == "income") & own.person.isin(groups["a"])]
-    assert shares == pytest.approx([0, (rows.joint & (rows.cost <= 0.1)).mean(), rows.joint.mean()])
+    shares = fairness.within_budget(own, scenarios["s"], groups["a"], [0.0, 0.1, np.inf])
+    expected = np.zeros(3)
+    for row in own[own.joint & own.person.isin(groups["a"])].itertuples():
+        expected += scenarios["s"][row.setting][row.person] * (np.array([0.0, 0.1, np.inf]) >= row.cost) / 400
+    assert shares == pytest.approx(expected)
+
+
+def test_a_share_that_is_true_for_everyone_has_the_exact_interval(audit):
+    answers, scenarios, groups = audit
+    means = fairness.means(answers.assign(valid=True, joint=False), scenarios, groups, 50, seed=0).set_index(["scenario", "method", "group", "measure"])
+    everyone, no_one = means.loc[("s", "oracle", "b", "validity")], means.loc[("s", "oracle", "b", "joint")]
+    assert (everyone.low, everyone.high) == pytest.approx((0.025 ** (1 / 200), 1.0))  # closed form of the exact interval
+    assert (no_one.low, no_one.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 200)))
 
 
 def test_verdicts_know_which_way_is_worse():
@@ -165,5 +174,28 @@ def test_answers_of_two_seeds_or_of_other_people_are_refused(audit):
         Mean.of(answers, MEASURES["cost"], scenarios["s"])
     with pytest.raises(ValueError, match="Expected one answer for each of 600 people and 2 sets"):
         Mean.of(answers[(answers.method == "oracle") & (answers.person < 10)], MEASURES["cost"], scenarios["s"])
+    with pytest.raises(ValueError, match="Expected one answer"):
+        Mean.of(answers[answers.method == "oracle"].assign(person=lambda rows: rows.person + 7), MEASURES["cost"], scenarios["s"])
     with pytest.raises(ValueError, match="Unknown measure 'price'"):
         fairness.audits(answers, "price", scenarios["s"], (groups["a"], groups["b"]), [10], 5, 50, seed=0)
+
+
+def test_what_would_be_a_nan_is_refused(audit):
+    answers, scenarios, groups = audit
+    broken = answers.assign(log_p_cf=answers.log_p_cf.where(answers.person != 3))
+    with pytest.raises(ValueError, match="log_p_cf of person 3 is NaN or infinite"):
+        fairness.means(broken, scenarios, groups, 50, seed=0)
+    with pytest.raises(ValueError, match="No seed of iCARMA is reported"):
+        fairness.means(answers.assign(reported=answers.method == "oracle"), scenarios, groups, 50, seed=0)
+    with pytest.raises(ValueError, match="no one in the group 'c'"):
+        fairness.gaps(answers, scenarios, groups | {"c": np.array([], dtype=int)}, PAIRS, 50, seed=0)
+    with pytest.raises(ValueError, match="Unknown group 'z'"):
+        fairness.gaps(answers, scenarios, groups, {"a - z": ("a", "z")}, 50, seed=0)
+    free = fairness.gaps(answers.assign(cost=0.0), scenarios, groups, PAIRS, 50, seed=0).query("measure == 'cost' and kind == 'ratio'")
+    assert (free.estimate == TOO_FEW).all()
+
+
+def test_one_network_has_no_spread(audit):
+    answers, scenarios, groups = audit
+    found = fairness.over_seeds(answers[answers.seed == 0], scenarios, groups, PAIRS)
+    assert len(found) == 0 and "estimate" in found

@@ -66,9 +66,9 @@ def test_labels_are_cut_where_the_file_says(problem, attributes):
     of_refused = attributes["income"].read_off(population, x) == "top quarter"
     assert abs(of_refused.mean() - 0.25) < 1 / len(x) + 1e-9
     assert income[torch.from_numpy(of_refused)].min() >= income[torch.from_numpy(~of_refused)].max()
-    everyone = population.x["recourse/train"]
-    of_applicants = attributes["income_among_applicants"]
-    assert abs((of_applicants.read_off(population, everyone) == "top quarter").mean() - 0.25) < 1 / len(everyone) + 1e-9
+    of_applicants = attributes["income_among_applicants"].read_off(population, x) == "top quarter"
+    everyone = population.in_units(population.x["recourse/train"])[:, population.features.index("income")].double().numpy()
+    assert (of_applicants == (income.double().numpy() >= np.quantile(everyone, 0.75))).all() and of_applicants.mean() < 0.2
     three = Attribute("age", ("young", "middle", "old"), "age", cuts=(-5.0, 5.0))
     age = population.in_units(x)[:, 1].double().numpy()
     assert (three.read_off(population, x) == np.select([age < -5, age < 5], ["young", "middle"], "old")).all()
@@ -79,7 +79,21 @@ def test_an_attribute_that_is_not_compared_is_labelled_but_not_balanced(problem,
     rows, labels = groups.balanced(problem.population, problem.rejected("train"), drawn, COMPARED, seed=0)
     assert set(labels) == {"gender", "race", "income", "income_among_applicants", "handedness"}
     assert 0.3 < (labels.handedness == "left").mean() < 0.7
-    assert (labels.income == "top quarter").mean() == pytest.approx(0.25, abs=0.01)  # of those who are left
+    of_refused = attributes["income"].read_off(problem.population, problem.rejected("train"))
+    assert (labels.income == of_refused[rows]).all()  # the quarter is of all refused people, whoever is left out
+
+
+def test_any_attributes_may_be_compared(problem, attributes):
+    x = problem.rejected("train")
+    three = attributes | {"drawn": Attribute("drawn", ("a", "b", "c"))}
+    for compared, n_cells in ((["race"], 2), (["gender"], 2), (["race", "drawn"], 6), (["drawn", "gender", "race"], 12)):
+        _, labels = groups.balanced(problem.population, x, three, compared, seed=0)
+        sizes = labels.groupby(compared).size()
+        assert len(sizes) == n_cells and sizes.nunique() == 1
+        assert len(groups.members(labels, three, compared)) == sum(len(three[name].labels) for name in compared) + n_cells * (len(compared) > 1)
+    for wrong in ([], ["gender", "gender"]):
+        with pytest.raises(ValueError, match="one attribute to compare or more, each once"):
+            groups.balanced(problem.population, x, attributes, wrong, seed=0)
 
 
 def test_groups_are_by_attribute_and_by_cell(attributes):
@@ -137,7 +151,7 @@ def write(folder, text):
     [
         ("n_actionable: 5", "n_actionable is 5: expected 1 to 4"),
         ("n_actionable: two", "n_actionable is 'two': expected how many"),
-        ("privileged: {by: race, rates: {white: 1, non-white: 0}}", "n_actionable is 'left out'"),
+        ("privileged: {by: race, rates: {white: 1, non-white: 0}}", "Nothing is said of n_actionable"),
         ("n_actionable: 2\nprivileged: {by: rase, rates: {}}", "Unknown attribute that privilege follows: 'rase'.*Did you mean 'race'"),
         ("n_actionable: 2\nprivileged: {by: race, rates: {white: 0.9}}", "rate within .0, 1. for each label of race, got None for 'non-white'"),
         ("n_actionable: 2\nprivileged: {by: race, rates: {white: 90, non-white: 5}}", "rate within .0, 1. .*got 90 for 'white'"),
@@ -146,6 +160,8 @@ def write(folder, text):
         ("n_actionable: 2\nprivileged: {by: race, rate: 0.5}", "Unknown entry of privileged 'rate'"),
         ("n_actionable: 2\ndistributions: {others: rich}", "Unknown permutation distribution 'rich'"),
         ("n_actionable: 2\ndistribution: co", "Unknown entry of a scenario 'distribution'"),
+        ("n_actionable: 2\ndistributions: {privileged: co}", "Unknown kind of people 'privileged'"),
+        ("n_actionable: [", "is not YAML"),
         ("- 2", "should hold lines"),
     ],
 )
@@ -164,6 +180,8 @@ def test_a_wrong_scenario_is_named(tmp_path, population, attributes, text, messa
         ("age: {feature: age, quantiles: [50], labels: [young, old]}", "expected shares within"),
         ("age: {feature: age, quantiles: [0.5], of: people, labels: [young, old]}", "expected one of refused, applicants"),
         ("age: {feature: age, cuts: [old], labels: [young, old]}", "expected a list of numbers"),
+        ("age: {feature: age, cuts: [.nan], labels: [young, old]}", "expected a list of numbers"),
+        ("age: {feature: '', cuts: [0], labels: [young, old]}", "Unknown feature"),
         ("race: {labels: [white]}", "expected two or more"),
         ("race: {labels: [white, white]}", "each once"),
         ("race: {labels: white}", "expected a list of texts"),
@@ -175,6 +193,16 @@ def test_a_wrong_scenario_is_named(tmp_path, population, attributes, text, messa
 def test_a_wrong_attribute_is_named(tmp_path, population, text, message):
     with pytest.raises(ValueError, match=f"mine.yaml.*{message}"):
         groups.read_attributes(write(tmp_path, text), population.features)
+
+
+def test_a_scenario_made_by_hand_is_checked_too(population):
+    labels = pd.DataFrame({"race": ["white", "non-white"]})
+    with pytest.raises(ValueError, match="rate within .0, 1. for each label of race, got 1.5 for 'white'"):
+        Scenario("mine", 2, "race", {"white": 1.5, "non-white": -0.5})
+    with pytest.raises(ValueError, match="got None for 'non-white'"):
+        Scenario("mine", 2, "race", {"white": 0.5}).chances(population.actionable, labels)
+    with pytest.raises(ValueError, match="n_actionable is 7"):
+        Scenario("mine", 7).chances(population.actionable, labels)
 
 
 def test_a_missing_file_says_what_there_is(population, attributes):

@@ -51,14 +51,14 @@ def test_intervals_are_drawn_where_there_are_enough_people_and_told_where_not():
     figure, ax = plt.subplots()
     plots.intervals(ax, intervals([0.1, "too few"]), "group", ["b", "a"])
     (bar,) = ax.containers[0].lines[2][0].get_segments()
-    assert np.allclose(bar, [[1, 0.1], [1, 0.4]])  # "a" is the second category
-    assert [(text.get_position()[0], text.get_text()) for text in ax.texts] == [(0, "too few")]
+    assert np.allclose(bar, [[0.1, 1], [0.4, 1]])  # "a" is the second category
+    assert [(text.get_position()[1], text.get_text()) for text in ax.texts] == [(0, "too few")]
     plt.close(figure)
 
 
 def test_bands_have_a_gap_where_there_are_too_few_people():
     figure, ax = plt.subplots()
-    plots.band(ax, [0.5, 0.9], intervals(["too few", 0.1]), "oracle")
+    plots.interval_band(ax, [0.5, 0.9], intervals(["too few", 0.1]), "oracle")
     assert ax.lines[0].get_ydata().tolist() == [0.2, 0.3]
     assert len(ax.collections[0].get_paths()) == 1 and ax.collections[0].get_paths()[0].vertices[:, 0].min() == 0.9
     plt.close(figure)
