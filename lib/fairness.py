@@ -9,8 +9,9 @@ Intervals are 95 % percentile bootstrap intervals over people, of the reported n
 another thing and stands in a table of its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,8 +50,8 @@ MEASURES = {
 }
 
 Scenarios = Mapping[str, pd.DataFrame]
-Groups = Mapping[str, np.ndarray]
-Pairs = Mapping[str, tuple[str, str]]
+Groups = Mapping[Hashable, np.ndarray]
+Pairs = Mapping[str, tuple[Hashable, Hashable]]
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,10 @@ class Mean:
         """For how many of them the measure, a share, is true; an expected number, rounded."""
         return round(self.total[who].sum())
 
+    def n_in_ratio(self, who: np.ndarray, measure: Measure) -> int:
+        """How many of them a ratio rests on: those who succeed, of a share; else all who are counted, if it isn't zero for all."""
+        return self.n_successes(who) if measure.over is None else self.n_counted(who) * (self.total[who].sum() != 0)
+
 
 def means(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, n_resamples: int, seed: int) -> pd.DataFrame:
     """Columns scenario, method, group, measure, n_people, n_counted, estimate, low, high; of the reported seed.
@@ -100,15 +105,16 @@ def means(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, n_resampl
     knows no spread: there the interval is the exact one of the binomial law (Clopper and Pearson).
     """
     _check(groups, {})
-    rows = []
+    asked = []
     for method, scenario, name, mean in _each(_reported(answers), scenarios):
         for group, who in groups.items():
-            n_counted = mean.n_counted(who)
-            found = _interval(mean, (who,), n_counted, n_resamples, seed)
-            if MEASURES[name].over is None and found["low"] == found["high"] != TOO_FEW:
-                exact = stats.binomtest(mean.n_successes(who), n_counted).proportion_ci()
-                found |= {"low": float(exact.low), "high": float(exact.high)}
-            rows.append({"scenario": scenario, "method": method, "group": group, "measure": name, "n_people": len(who), "n_counted": n_counted} | found)
+            row = {"scenario": scenario, "method": method, "group": group, "measure": name, "n_people": len(who), "n_counted": mean.n_counted(who)}
+            asked.append(Question(row, (group,), mean))
+    rows = _answered(asked, groups, n_resamples, seed)
+    for row, question in zip(rows, asked, strict=True):
+        if MEASURES[row["measure"]].over is None and row["low"] == row["high"] != TOO_FEW:
+            exact = stats.binomtest(question.statistic.n_successes(groups[row["group"]]), row["n_counted"]).proportion_ci()
+            row |= {"low": float(exact.low), "high": float(exact.high)}
     return pd.DataFrame(rows)
 
 
@@ -123,15 +129,10 @@ def gaps(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pai
         pairs: The two groups of each gap, by its name.
     """
     _check(groups, pairs)
-    rows = []
+    asked = []
     for method, scenario, name, mean in _each(_reported(answers), scenarios):
-        for gap, pair in pairs.items():
-            who = tuple(groups[group] for group in pair)
-            for kind, statistic in _kinds(name, mean).items():
-                n_counted = _fewest(name, kind, [mean], who)
-                row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind, "n_counted": n_counted}
-                rows.append(row | _interval(statistic, who, n_counted, n_resamples, seed))
-    return pd.DataFrame(rows)
+        asked += _gaps_of({"scenario": scenario, "method": method}, name, [mean], groups, pairs)
+    return pd.DataFrame(_answered(asked, groups, n_resamples, seed))
 
 
 def growth(
@@ -146,20 +147,13 @@ def growth(
     """
     _check(groups, pairs)
     checks.known("scenario", [since], tuple(scenarios))
-    rows = []
+    asked = []
     every = list(_each(_reported(answers), scenarios))
     before = {(method, name): mean for method, scenario, name, mean in every if scenario == since}
     for method, scenario, name, mean in every:
-        if scenario == since:
-            continue
-        then = before[method, name]
-        for gap, pair in pairs.items():
-            who = tuple(groups[group] for group in pair)
-            for kind, statistic in _kinds(name, mean, then).items():
-                n_counted = _fewest(name, kind, [mean, then], who)
-                row = {"scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind, "n_counted": n_counted}
-                rows.append(row | _interval(statistic, who, n_counted, n_resamples, seed))
-    return pd.DataFrame(rows)
+        if scenario != since:
+            asked += _gaps_of({"scenario": scenario, "method": method}, name, [mean, before[method, name]], groups, pairs)
+    return pd.DataFrame(_answered(asked, groups, n_resamples, seed))
 
 
 def over_seeds(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs) -> pd.DataFrame:
@@ -172,12 +166,9 @@ def over_seeds(answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pair
     n_seeds = answers.groupby("method").seed.transform("nunique")
     for seed, own in answers[n_seeds > 1].groupby("seed"):
         for method, scenario, name, mean in _each(own, scenarios):
-            for gap, pair in pairs.items():
-                who = tuple(groups[group] for group in pair)
-                for kind, statistic in _kinds(name, mean).items():
-                    if _fewest(name, kind, [mean], who):
-                        row = {"seed": seed, "scenario": scenario, "method": method, "gap": gap, "measure": name, "kind": kind}
-                        rows.append(row | {"estimate": float(statistic(*who))})
+            for question in _gaps_of({"seed": seed, "scenario": scenario, "method": method}, name, [mean], groups, pairs):
+                if question.row.pop("n_counted"):
+                    rows.append(question.row | {"estimate": float(question.statistic(*(groups[group] for group in question.groups)))})
     return pd.DataFrame(rows, columns=["seed", "scenario", "method", "gap", "measure", "kind", "estimate"])
 
 
@@ -207,13 +198,12 @@ def audits(
     rows = []
     for n_people in sizes:
         found = []
-        halves = (np.arange(n_people), np.arange(n_people, 2 * n_people))
+        halves = {0: np.arange(n_people), 1: np.arange(n_people, 2 * n_people)}
         for _ in range(n_audits):
             who = np.concatenate([rng.choice(group, n_people) for group in pair])
             drawn = (rng.random((len(who), 1)) >= steps[who]).sum(1)
             mean = Mean(total[who, drawn], counted[who, drawn])
-            difference = _kinds(measure, mean)["difference"]
-            found.append(_interval(difference, halves, min(map(mean.n_counted, halves)), n_resamples, int(rng.integers(2**31))))
+            found += _answered(_gaps_of({}, measure, [mean], halves, {"": (0, 1)})[:1], halves, n_resamples, int(rng.integers(2**31)))
         given = [(own["low"], own["high"]) for own in found if own["low"] != TOO_FEW]
         rows.append(
             {
@@ -256,23 +246,57 @@ def as_text(row: pd.Series, digits: int = 3) -> str:
     return f"{row.estimate:.{digits}f} [{interval}]"
 
 
-Statistic = Callable[..., np.ndarray]
+@dataclass(frozen=True)
+class Question:
+    """A statistic of one or two groups of people whose interval is wanted, and what its row says already (with n_counted)."""
+
+    row: dict[str, Any]
+    groups: tuple[Hashable, ...]
+    statistic: Callable[..., np.ndarray]
 
 
-def _kinds(name: str, mean: Mean, since: Mean | None = None) -> dict[str, Statistic]:
-    """The gap of two groups as difference and, where that means something, as ratio; compared with another time's."""
-    kinds: dict[str, Statistic] = {"difference": lambda a, b: mean(a) - mean(b) - (since(a) - since(b) if since else 0)}
+def _each(answers: pd.DataFrame, scenarios: Scenarios) -> Iterator[tuple[str, str, str, Mean]]:
+    """Method, scenario, name of the measure, and its mean; answers are of one seed a method."""
+    for scenario, chances in scenarios.items():
+        for method, own in answers.groupby("method", sort=False):
+            for name, measure in MEASURES.items():
+                yield method, scenario, name, Mean.of(own, measure, chances)
+
+
+def _gaps_of(row: dict[str, Any], name: str, means: Sequence[Mean], groups: Groups, pairs: Pairs) -> list[Question]:
+    """The gaps of a measure: of its mean or, if there are two means, how the first one's gap compares with the second one's."""
+    mean, since = means[0], means[1] if len(means) > 1 else None
+    statistics = {"difference": lambda a, b: mean(a) - mean(b) - (since(a) - since(b) if since else 0)}
     if MEASURES[name].has_zero:
-        kinds["ratio"] = lambda a, b: mean(a) / mean(b) / (since(a) / since(b) if since else 1)
-    return kinds
+        statistics["ratio"] = lambda a, b: mean(a) / mean(b) / (since(a) / since(b) if since else 1)
+    asked = []
+    for gap, pair in pairs.items():
+        for kind, statistic in statistics.items():
+            n_counted = min(one.n_counted(groups[group]) for one in means for group in pair)
+            if kind == "ratio":  # rare successes make it jump, and nothing at all can't be divided by
+                n_counted = min(n_counted, *(one.n_in_ratio(groups[group], MEASURES[name]) for one in means for group in pair))
+            asked.append(Question(row | {"gap": gap, "measure": name, "kind": kind, "n_counted": n_counted}, pair, statistic))
+    return asked
 
 
-def _fewest(name: str, kind: str, means: Sequence[Mean], who: Sequence[np.ndarray]) -> int:
-    """How many are counted at least; for a ratio of shares, who succeed, since rare successes make it jump."""
-    count = Mean.n_successes if kind == "ratio" and MEASURES[name].over is None else Mean.n_counted
-    if kind == "ratio" and any(mean.total[group].sum() == 0 for mean in means for group in who):
-        return 0
-    return min(count(mean, group) for mean in means for group in who)
+def _answered(asked: Sequence[Question], groups: Groups, n_resamples: int, seed: int) -> list[dict[str, Any]]:
+    """The questions' rows with estimate, low and high; the same resampled people answer all questions about the same groups."""
+    found: dict[int, dict[str, float | str]] = {}
+    for who in dict.fromkeys(question.groups for question in asked):
+        people = tuple(groups[group] for group in who)
+        own = {i: question for i, question in enumerate(asked) if question.groups == who and question.row["n_counted"] >= FEWEST}
+        if own:
+            both = stats.bootstrap(
+                people, lambda *drawn, axis, own=own: np.stack([question.statistic(*drawn) for question in own.values()]),
+                n_resamples=n_resamples, batch=200, method="percentile", rng=np.random.default_rng(seed),
+            ).confidence_interval  # fmt: skip
+            found |= {i: {"low": float(low), "high": float(high)} for i, low, high in zip(own, both.low, both.high, strict=True)}
+    rows = []
+    for i, question in enumerate(asked):
+        people = (groups[group] for group in question.groups)
+        estimate = float(question.statistic(*people)) if question.row["n_counted"] else TOO_FEW
+        rows.append(question.row | {"estimate": estimate} | found.get(i, {"low": TOO_FEW, "high": TOO_FEW}))
+    return rows
 
 
 def _check(groups: Groups, pairs: Pairs) -> None:
@@ -297,32 +321,15 @@ def _wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarr
     Raises: ValueError: a person has no answer for one of the sets, or several.
     """
     own = answers[answers.setting.isin(chances.columns)]
-    asked = pd.MultiIndex.from_product([range(len(chances)), chances.columns])
-    given = pd.MultiIndex.from_frame(own[["person", "setting"]])
-    if len(given) != len(asked) or given.has_duplicates or len(asked.difference(given)):
+    person, column_of = own.person.to_numpy(), chances.columns.get_indexer(own.setting)
+    times = np.zeros(chances.shape, dtype=int)
+    known = (person >= 0) & (person < len(chances))
+    np.add.at(times, (person[known], column_of[known]), 1)
+    if not known.all() or (times != 1).any():
         raise ValueError(
             f"Expected one answer for each of {chances.shape[0]} people and {chances.shape[1]} sets ({'; '.join(chances)}), "
             f"got {len(own)}. Are there answers of several seeds or methods, or of other people?"
         )
-    return own.pivot(index="person", columns="setting", values=column)[chances.columns].to_numpy(dtype=float)
-
-
-def _each(answers: pd.DataFrame, scenarios: Scenarios) -> Iterator[tuple[str, str, str, Mean]]:
-    """Method, scenario, name of the measure, and its mean; answers are of one seed a method."""
-    for scenario, chances in scenarios.items():
-        for method, own in answers.groupby("method", sort=False):
-            for name, measure in MEASURES.items():
-                yield method, scenario, name, Mean.of(own, measure, chances)
-
-
-def _interval(statistic: Statistic, who: Sequence[np.ndarray], n_counted: int, n_resamples: int, seed: int) -> dict[str, float | str]:
-    """Estimate, low and high of a statistic of groups of people, each group resampled on its own."""
-    if n_counted == 0:
-        return {"estimate": TOO_FEW, "low": TOO_FEW, "high": TOO_FEW}
-    estimate = float(statistic(*who))
-    if n_counted < FEWEST:
-        return {"estimate": estimate, "low": TOO_FEW, "high": TOO_FEW}
-    found = stats.bootstrap(
-        tuple(who), lambda *drawn, axis: statistic(*drawn), n_resamples=n_resamples, batch=500, method="percentile", rng=np.random.default_rng(seed)
-    )
-    return {"estimate": estimate, "low": float(found.confidence_interval.low), "high": float(found.confidence_interval.high)}
+    wide = np.empty(chances.shape)
+    wide[person, column_of] = own[column]
+    return wide
