@@ -66,6 +66,7 @@ def fit(
     n_epochs: int = 500,
     batch_size: int = 256,
     learning_rate: float = 1e-3,
+    weight_of_refusable: float = 1.0,
     seed: int = 0,
     progress: Callable[[range], range] = iter,
 ) -> tuple[Classifier, np.ndarray]:
@@ -73,12 +74,14 @@ def fit(
 
     Arguments:
         x, y: Standardised features (N, D) and labels (N,) of the training split.
+        weight_of_refusable: How much more it costs to accept someone with a negative label than to refuse someone with a
+            positive one; people with a negative label weigh that much in the loss.
         progress: Wraps the range of epochs, for instance `tqdm`.
     Source: section 5.1 and appendix C of arXiv:2604.08030.
     """
     checks.people("x", x, features)
     checks.shape("y", y, x.shape[:-1])
-    checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate)
+    checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate, weight_of_refusable=weight_of_refusable)
     rng = np.random.default_rng(seed)
     sizes = [x.shape[-1], 32, 32, 1]
     layers = []
@@ -90,14 +93,15 @@ def fit(
     optimiser = torch.optim.Adam(layers, lr=learning_rate, fused=True)
     w0, b0, w1, b1, w2, b2 = layers
     target = y.to(x.dtype)
+    weight = torch.where(y.bool(), 1.0, weight_of_refusable).to(x.dtype)
     losses = np.zeros(n_epochs)
     for epoch in progress(range(n_epochs)):
         order = torch.from_numpy(rng.permutation(len(x)))
-        batches = list(zip(x[order].split(batch_size), target[order].split(batch_size), strict=True))
+        batches = list(zip(*(part[order].split(batch_size) for part in (x, target, weight)), strict=True))
         total = torch.zeros(())
-        for xs, ys in batches:
+        for xs, ys, ws in batches:
             hidden = F.relu(F.linear(F.relu(F.linear(xs, w0, b0)), w1, b1))
-            loss = F.binary_cross_entropy_with_logits(F.linear(hidden, w2, b2).squeeze(-1), ys)
+            loss = F.binary_cross_entropy_with_logits(F.linear(hidden, w2, b2).squeeze(-1), ys, ws)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()

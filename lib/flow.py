@@ -9,6 +9,7 @@ import torch
 import zuko
 from torch import Tensor, nn
 from torch.nn import functional as F
+from zuko.transforms import MonotonicRQSTransform
 
 from lib import artefacts, checks
 from lib.world import World
@@ -16,51 +17,109 @@ from lib.world import World
 ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "tanh": nn.Tanh}
 
 
-def _build(parents: Mapping[str, Sequence[str]], hidden: Sequence[int], activation: str):
-    """zuko's masked autoregressive layer, with the causal graph for its masks."""
+class Affine:
+    r"""Each feature is scaled and shifted: :math:`z_j = e^{s_j} x_j + t_j`, with parameters (t, s)."""
+
+    shapes: tuple[tuple[int, ...], ...] = ((), ())
+    slope_depends_on_x = False
+
+    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+        """z and log dz/dx, both with shape (*,)."""
+        shift, log_scale = parameters
+        return x * log_scale.exp() + shift, log_scale
+
+    def inverse(self, parameters: Sequence[Tensor], z: Tensor) -> Tensor:
+        """x, with shape (*,)."""
+        shift, log_scale = parameters
+        return (z - shift) * (-log_scale).exp()
+
+    def parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
+        """From what the networks give, with shape (*, 2)."""
+        shift, raw_scale = raw.unbind(-1)
+        return shift, raw_scale / (1 + abs(raw_scale / np.log(1e-3)))  # bounded as in zuko's MonotonicAffineTransform
+
+
+class Spline:
+    r"""Each feature follows a rational-quadratic spline after a fixed bend: :math:`z_j = \mathrm{RQS}(\mathrm{arsinh}\,x_j)`.
+
+    The bend brings long tails (54 real-estate loans) into the spline's range and changes nothing about who causes whom.
+
+    Arguments:
+        n_bins: Of the spline; its parameters are n_bins widths, n_bins heights and n_bins - 1 slopes.
+    Source: neural spline flows, Durkan et al., 2019; the bend is ours.
+    """
+
+    slope_depends_on_x = True
+
+    def __init__(self, n_bins: int) -> None:
+        self.shapes = ((n_bins,), (n_bins,), (n_bins - 1,))
+
+    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+        z, log_slope = MonotonicRQSTransform(*parameters).call_and_ladj(x.asinh())
+        return z, log_slope - 0.5 * (1 + x.square()).log()
+
+    def inverse(self, parameters: Sequence[Tensor], z: Tensor) -> Tensor:
+        return MonotonicRQSTransform(*parameters).inv(z).sinh()
+
+    def parameters(self, raw: Tensor) -> tuple[Tensor, ...]:
+        return raw.split([shape[0] for shape in self.shapes], -1)
+
+
+def _build(parents: Mapping[str, Sequence[str]], hidden: Sequence[int], activation: str, n_bins: int = 0):
+    """zuko's masked network, with the causal graph for its masks, and the map whose parameters it gives."""
     adjacency = World(parents).adjacency() | torch.eye(len(parents), dtype=torch.bool)
-    return zuko.flows.MaskedAutoregressiveTransform(
-        len(parents), adjacency=adjacency, hidden_features=hidden, activation=ACTIVATIONS[activation]
+    univariate = Spline(n_bins) if n_bins else Affine()
+    layer = zuko.flows.MaskedAutoregressiveTransform(
+        len(parents), adjacency=adjacency, shapes=univariate.shapes, hidden_features=hidden, activation=ACTIVATIONS[activation]
     )
+    return layer, univariate
 
 
 class CausalFlow(World):
     r"""One autoregressive layer whose masks are the causal graph; z = T(x) stands for the exogenous noise.
 
-    .. math:: z_j = e^{s_j(x_{pa(j)})} x_j + t_j(x_{pa(j)}), \quad z_j \sim N(0, 1)
+    .. math:: z_j = T(x_j;\ \theta_j(x_{pa(j)})), \quad z_j \sim N(0, 1)
 
-    One layer only: a stack of them would let a feature depend on its parents' noise by other ways than
-    through the parents, and interventions would no longer be consistent with the graph.
+    T is `Affine` or `Spline`. One layer only: a stack of them would let a feature depend on its parents' noise by other
+    ways than through the parents, and interventions would no longer be consistent with the graph.
 
     Arguments:
         parents: Direct causes of each feature, in causal order.
         hidden: Widths of the hidden layers.
         activation: "elu", "relu" or "tanh".
         weights: State of the zuko layer, by name.
+        n_bins: Of the splines; 0: affine.
     Source: section 3 of arXiv:2604.08030; causal normalizing flows, Javaloy et al., 2023.
     """
 
     def __init__(
-        self, parents: Mapping[str, Sequence[str]], hidden: Sequence[int], activation: str, weights: Mapping[str, Tensor]
+        self,
+        parents: Mapping[str, Sequence[str]],
+        hidden: Sequence[int],
+        activation: str,
+        weights: Mapping[str, Tensor],
+        n_bins: int = 0,
     ) -> None:
         super().__init__(parents)
         self.settings: dict[str, Any] = {
             "parents": {name: list(causes) for name, causes in parents.items()},
             "hidden": list(hidden),
             "activation": activation,
-        }
+        } | ({"n_bins": n_bins} if n_bins else {})
         dtype = next(w.dtype for w in weights.values() if w.is_floating_point())
-        self.zuko_layer = _build(parents, hidden, activation).to(dtype)
+        self.zuko_layer, self.univariate = _build(**self.settings)
+        self.zuko_layer.to(dtype)
         self.zuko_layer.load_state_dict(weights)
         self.zuko_layer.requires_grad_(False)
         self._conditioners = [self._conditioner(j) for j in range(len(self.features))]
 
     def _conditioner(self, j: int) -> list[tuple[Tensor, Tensor]]:
-        """Dense layers that give feature j's two numbers (t, s) from its parents alone.
+        """Dense layers that give feature j's parameters from its parents alone.
 
         The masked network holds D such networks side by side; most of its products are by zero.
         """
-        outputs = torch.arange(2 * j, 2 * j + 2)
+        total = self.zuko_layer.total
+        outputs = torch.arange(total * j, total * (j + 1))
         layers: list[tuple[Tensor, Tensor]] = []
         for module in reversed([m for m in self.zuko_layer.hyper if isinstance(m, nn.Linear)]):
             weight = (module.weight * module.mask)[outputs]
@@ -68,28 +127,31 @@ class CausalFlow(World):
             layers.insert(0, (weight[:, inputs].contiguous(), module.bias[outputs].contiguous()))
             outputs = inputs
         if outputs.tolist() != self.parent_index[j]:  # the first layer reads the parents, or nothing (a root)
-            layers = [(weight.new_zeros(2, 0), layers[-1][1])]
+            layers = [(weight.new_zeros(total, 0), layers[-1][1])]
         return layers
 
-    def shift_and_log_scale(self, j: int, x_parents: Tensor) -> tuple[Tensor, Tensor]:
-        """Feature j's two numbers t and s, each with shape (*,), from its parents (*, P)."""
+    def raw_parameters(self, j: int, x_parents: Tensor) -> Tensor:
+        """What the networks give for feature j, with shape (*, total), from its parents (*, P)."""
         activation = getattr(F, self.settings["activation"])
         hidden = x_parents
         for i, (weight, bias) in enumerate(self._conditioners[j]):
             hidden = F.linear(activation(hidden) if i else hidden, weight, bias)
-        shift, raw = hidden.unbind(-1)
-        return shift, raw / (1 + abs(raw / np.log(1e-3)))  # bounded as in zuko's MonotonicAffineTransform
+        return hidden
+
+    def parameters(self, j: int, x_parents: Tensor) -> tuple[Tensor, ...]:
+        """Parameters of feature j's map, from its parents (*, P); affine: t and s, each with shape (*,)."""
+        return self.univariate.parameters(self.raw_parameters(j, x_parents))
 
     def abduct(self, x: Tensor) -> Tensor:
-        columns = []
-        for j, causes in enumerate(self.parent_index):
-            shift, log_scale = self.shift_and_log_scale(j, x[..., causes])
-            columns.append(x[..., j] * log_scale.exp() + shift)
-        return torch.stack(columns, -1)
+        return self._noise_and_slopes(x, range(len(self.features)))[0]
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        shift, log_scale = self.shift_and_log_scale(j, x_parents)
-        return (noise - shift) * (-log_scale).exp()
+        return self.univariate.inverse(self.parameters(j, x_parents), noise)
+
+    def _noise_and_slopes(self, x: Tensor, columns: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """z and log dz/dx of these features, each with shape (*, len(columns))."""
+        both = [self.univariate.forward(self.parameters(j, x[..., self.parent_index[j]]), x[..., j]) for j in columns]
+        return torch.stack([z for z, _ in both], -1), torch.stack([slope for _, slope in both], -1)
 
     def log_prob_terms(self, x: Tensor, columns: Sequence[int] | None = None) -> Tensor:
         """Each feature's term log p(x_j | parents) of the log-density, in nats, with shape (*, len(columns)).
@@ -98,48 +160,57 @@ class CausalFlow(World):
             x: Standardised features, with shape (*, D).
             columns: Which terms are wanted; left out: all D.
         """
-        terms = []
-        for j in range(len(self.features)) if columns is None else columns:
-            shift, log_scale = self.shift_and_log_scale(j, x[..., self.parent_index[j]])
-            z = x[..., j] * log_scale.exp() + shift
-            terms.append(log_scale - 0.5 * z.square() - 0.5 * float(np.log(2 * np.pi)))
-        return torch.stack(terms, -1)
+        z, log_slope = self._noise_and_slopes(x, range(len(self.features)) if columns is None else columns)
+        return log_slope - 0.5 * z.square() - 0.5 * float(np.log(2 * np.pi))
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Log-density of standardised features (*, D), in nats, with shape (*,)."""
         checks.people("x", x, self.features)
         return self.log_prob_terms(x).sum(-1)
 
-    def shifts_and_log_scales(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Every feature's two numbers t and s, each with shape (*, D)."""
-        both = [self.shift_and_log_scale(j, x[..., causes]) for j, causes in enumerate(self.parent_index)]
-        return torch.stack([t for t, _ in both], -1), torch.stack([s for _, s in both], -1)
+    def factual(self, x: Tensor, columns: Sequence[int]) -> dict[str, Tensor]:
+        """What `act` reads of people before they act: "x", "z" and "slope" (N, D), and "fixed".
 
-    def act(
-        self, x: Tensor, z: Tensor, t: Tensor, s: Tensor, columns: Sequence[int], m: Tensor, a: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        "fixed" holds the raw parameters of those features among the columns that no other of them reaches, side by side.
+        """
+        z, slope = self._noise_and_slopes(x, range(len(self.features)))
+        fixed = [self.raw_parameters(j, x[..., self.parent_index[j]]).expand(*x.shape[:-1], -1) for j in self._fixed(columns)]
+        return {"x": x, "z": z, "slope": slope, "fixed": torch.cat(fixed, -1)}
+
+    def _fixed(self, columns: Sequence[int]) -> list[int]:
+        return [j for j in columns if not self.reaches[list(columns), j].any()]
+
+    def act(self, factual: Mapping[str, Tensor], columns: Sequence[int], m: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
         """`counterfactual` and the change of the log-density in one walk, for training: masks carry gradients.
 
-        The networks behind t and s are asked anew only where a parent may have moved, and once for both results.
+        The networks behind the parameters are asked anew only where a parent may have moved, and once for both results.
 
         Arguments:
-            x, z, t, s: The factual, its latent, shifts and log-scales, with shape (*, D).
+            factual: As the method of this name gives it, with leading axes (*).
             columns: The K features that may be acted on.
             m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K).
         Returns: x_cf with shape (*, D) and log p(x_cf) - log p(x) in nats with shape (*,).
         """
+        x, z, slope = (factual[name] for name in ("x", "z", "slope"))
         after, gain = list(x.unbind(-1)), torch.zeros(x.shape[:-1], dtype=x.dtype)
+        known = dict(zip(self._fixed(columns), factual["fixed"].split(self.zuko_layer.total, -1), strict=True))
         movable = self.reaches[list(columns)].any(0).tolist()
         for j, causes in enumerate(self.parent_index):
-            tj, sj = t[..., j], s[..., j]
+            if not movable[j] and j not in columns:
+                continue
             if movable[j]:
-                tj, sj = self.shift_and_log_scale(j, torch.stack([after[i] for i in causes], -1))
-                after[j] = (z[..., j] - tj) * (-sj).exp()
-                gain = gain + sj - s[..., j]
+                parameters = self.parameters(j, torch.stack([after[i] for i in causes], -1))
+                after[j] = self.univariate.inverse(parameters, z[..., j])
+            else:
+                parameters = self.univariate.parameters(known[j])
             if j in columns:
                 k = columns.index(j)
                 after[j] = m[..., k] * a[..., k] + (1 - m[..., k]) * after[j]
-                gain = gain + 0.5 * (z[..., j].square() - (after[j] * sj.exp() + tj).square())
+            z_cf, slope_cf = self.univariate.forward(parameters, after[j])
+            if movable[j] or self.univariate.slope_depends_on_x:
+                gain = gain + slope_cf - slope[..., j]
+            if j in columns:
+                gain = gain + 0.5 * (z[..., j].square() - z_cf.square())
         return torch.stack(after, -1), gain
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
@@ -150,7 +221,7 @@ class CausalFlow(World):
     @classmethod
     def load(cls, folder: Path, name: str) -> "CausalFlow":
         tensors, settings = artefacts.load(folder, name)
-        masks = {k: v for k, v in _build(**settings).state_dict().items() if k.endswith("mask")}
+        masks = {k: v for k, v in _build(**settings)[0].state_dict().items() if k.endswith("mask")}
         return cls(**settings, weights=tensors | masks)
 
 
@@ -160,6 +231,7 @@ def fit(
     x_validation: Tensor,
     hidden: Sequence[int] = (64,),
     activation: str = "elu",
+    n_bins: int = 0,
     n_epochs: int = 300,
     batch_size: int = 1000,
     learning_rate: float = 5e-3,
@@ -171,6 +243,7 @@ def fit(
     Arguments:
         parents: The causal graph.
         x, x_validation: Standardised features, each with shape (N, D).
+        hidden, activation, n_bins: As `CausalFlow`.
         progress: Wraps the range of epochs, for instance `tqdm`.
     Returns: The flow of the epoch with the best validation log-likelihood, and the mean log-likelihoods
         "train" and "validation" after each epoch, in nats.
@@ -180,7 +253,8 @@ def fit(
     checks.known("activation", [activation], tuple(ACTIVATIONS))
     checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate)
     rng = np.random.default_rng(seed)
-    layer = _build(parents, hidden, activation).to(x.dtype)
+    layer, univariate = _build(parents, hidden, activation, n_bins)
+    layer.to(x.dtype)
     with torch.no_grad():
         for module in layer.hyper:
             if isinstance(module, nn.Linear):
@@ -191,8 +265,8 @@ def fit(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_epochs)
 
     def log_likelihood(x: Tensor) -> Tensor:
-        z, log_volume = layer().call_and_ladj(x)
-        return (log_volume - 0.5 * z.square().sum(-1)).mean() - 0.5 * len(parents) * np.log(2 * np.pi)
+        z, slope = univariate.forward(univariate.parameters(layer.hyper(x).unflatten(-1, (-1, layer.total))), x)
+        return (slope.sum(-1) - 0.5 * z.square().sum(-1)).mean() - 0.5 * len(parents) * np.log(2 * np.pi)
 
     history = {"train": np.zeros(n_epochs), "validation": np.zeros(n_epochs)}
     best, best_weights = -np.inf, layer.state_dict()
@@ -209,4 +283,4 @@ def fit(
         if history["validation"][epoch] > best:
             best = history["validation"][epoch]
             best_weights = {k: v.clone() for k, v in layer.state_dict().items()}
-    return CausalFlow(parents, hidden, activation, best_weights), history
+    return CausalFlow(parents, hidden, activation, best_weights, n_bins), history

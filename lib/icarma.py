@@ -115,7 +115,7 @@ class ICarma:
         """What `loss_terms` reads, for all people of an epoch.
 
         Arguments:
-            factual: As `factuals` gives it, each tensor with shape (N, D) or (M, N, D).
+            factual: As `CausalFlow.factual` gives it, each tensor with shape (N, *) or (M, N, *).
             preferences: With scores (N, K) or (M, N, K).
             noise: Difference of two Gumbel draws, with shape (M, N, K).
         """
@@ -148,7 +148,7 @@ class ICarma:
         soft = torch.sigmoid((logits + batch["noise"]) / tau[..., None])
         m = ((soft > 0.5).to(soft.dtype) + soft - soft.detach()) * allowed  # straight-through, hard constraints
         a = self.action_values(x, batch["context"], m)
-        x_cf, gain = self.problem.flow.act(x, batch["z"], batch["t"], batch["s"], self.columns, m, a)
+        x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
 
         q, p = torch.sigmoid(logits), batch["prior"]
         divergence = q * (F.logsigmoid(logits) - p.log()) + (1 - q) * (F.logsigmoid(-logits) - (1 - p).log())
@@ -203,12 +203,6 @@ def _initial_weights(
     return weights
 
 
-def factuals(problem: Problem, x: Tensor) -> dict[str, Tensor]:
-    """What the flow says of people before they act: "x", "z", and its shifts "t" and log-scales "s", each (N, D)."""
-    t, s = problem.flow.shifts_and_log_scales(x)
-    return {"x": x, "z": problem.flow.abduct(x), "t": t, "s": s}
-
-
 def fit(
     problem: Problem,
     samplers: Sequence[Sampler],
@@ -250,7 +244,7 @@ def fit(
     optimiser = torch.optim.Adam(weights.values(), lr=shared.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, shared.n_epochs)
     term_weights = {term: torch.tensor([getattr(s, term) for s in settings]) for term in TERMS}
-    factual = factuals(problem, x)
+    factual = problem.flow.factual(x, problem.population.actionable_index)
     batch_size = min(shared.batch_size, n_people)
     n_batches = n_people // batch_size
     history = {term: np.zeros((shared.n_epochs, len(seeds))) for term in TERMS}

@@ -1,15 +1,17 @@
 """Who applies: features and what may be done about them, splits, the scaler, the labels."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
-from lib import checks, scm
+from lib import checks, gmsc, scm
 from lib.world import World
 
+FOR_RECOURSE = {"train": 0.5, "validation": 0.25, "test": 0.25}
 KINDS = ("actionable", "mutable", "immutable")
 
 
@@ -25,6 +27,8 @@ class Population:
         mean, std: The scaler, in the units of the data, with shape (D,).
         x: Standardised features of each split ("classifier/train", "flow/validation", "recourse/test", ...), (N, D).
         y: Whether the loan was paid back, for each split, with shape (N,).
+        whole: From features in the units of the data (N, D) to the nearest that a person can have, for instance whole
+            numbers of credit lines; None: every value is possible.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Population:
     std: Tensor
     x: Mapping[str, Tensor]
     y: Mapping[str, Tensor]
+    whole: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         checks.known("kind of feature", self.kinds.values(), KINDS)
@@ -76,6 +81,19 @@ class Population:
         return x * self.std.to(x) + self.mean.to(x)
 
 
+    def possible(self, x: Tensor) -> Tensor:
+        """The nearest standardised features that a person can have; both with shape (*, D)."""
+        if self.whole is None:
+            return x
+        nearest = torch.from_numpy(self.whole(self.in_units(x.double()).numpy()))
+        return ((nearest - self.mean) / self.std).to(x.dtype)
+
+    @property
+    def truth(self) -> World | None:
+        """The true equations, where they are known."""
+        return self.graph if isinstance(self.graph, scm.SCM) else None
+
+
 def _split(x: Tensor, names_and_shares: Mapping[str, float]) -> dict[str, Tensor]:
     """Consecutive parts of the rows of x, with the given shares."""
     stops = (np.cumsum(list(names_and_shares.values())) * len(x)).round().astype(int)
@@ -100,11 +118,10 @@ def loan(
             raise ValueError(f"n_{draw} is {n_people}: at least 20 people are needed to fill three splits.")
     model = scm.loan()
     for_fits = {"train": 0.8, "validation": 0.1, "test": 0.1}
-    for_recourse = {"train": 0.5, "validation": 0.25, "test": 0.25}
     in_units: dict[str, Tensor] = {}
     for stream, (draw, n_people) in zip(np.random.SeedSequence(seed).spawn(3), sizes.items(), strict=True):
         drawn = model.sample(n_people, np.random.default_rng(stream))
-        for part, rows in _split(drawn, for_recourse if draw == "recourse" else for_fits).items():
+        for part, rows in _split(drawn, FOR_RECOURSE if draw == "recourse" else for_fits).items():
             in_units[f"{draw}/{part}"] = drawn[rows]
     mean = in_units["recourse/train"].mean(0)
     std = torch.from_numpy(in_units["recourse/train"].numpy().std(0))
@@ -124,4 +141,39 @@ def loan(
         std=std,
         x={split: ((x - mean) / std).float() for split, x in in_units.items()},
         y={split: scm.loan_label(x) for split, x in in_units.items()},
+    )
+
+
+def give_me_some_credit(people: pd.DataFrame, edges: pd.DataFrame, seed: int = 0) -> Population:
+    """The Give Me Some Credit population: one sample, whose splits serve the classifier, the flow and recourse alike.
+
+    Arguments:
+        people: As `gmsc.clean` gives them; or a stand-in with the same columns.
+        edges: The causal graph, with the columns parent and child, called as in the csv.
+        seed: Of who is in which split, and of the noise that spreads counts and atoms over cells.
+    Raises: ValueError: too few people to be split.
+    Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR (De Toni et al.); spreading is ours.
+    """
+    if len(people) < 20:
+        raise ValueError(f"There are {len(people)} people: at least 20 are needed to fill three splits.")
+    order, noise = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
+    people = people.iloc[order.permutation(len(people))]
+    in_units = torch.from_numpy(gmsc.dequantised(people, noise))
+    paid_back = torch.from_numpy(people.paid_back.to_numpy(copy=True))
+    rows = _split(in_units, FOR_RECOURSE)
+    mean = in_units[rows["train"]].mean(0)
+    std = torch.from_numpy(in_units[rows["train"]].numpy().std(0))
+    x = {part: ((in_units[own] - mean) / std).float() for part, own in rows.items()}
+    y = {part: paid_back[own] for part, own in rows.items()}
+    kinds = dict.fromkeys(gmsc.COLUMNS, "actionable") | dict.fromkeys(("age", "dependents"), "immutable")
+    kinds |= dict.fromkeys(("debt_ratio", *gmsc.LATENESS), "mutable")
+    return Population(
+        name="Give Me Some Credit",
+        kinds=kinds,
+        graph=World(gmsc.parents(edges)),
+        mean=mean,
+        std=std,
+        x={f"{use}/{part}": own for use in ("classifier", "flow", "recourse") for part, own in x.items()},
+        y={f"{use}/{part}": own for use in ("classifier", "flow", "recourse") for part, own in y.items()},
+        whole=gmsc.whole,
     )

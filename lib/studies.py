@@ -63,7 +63,7 @@ def recommend(
     for setting, wishes in preferences.items():
         advice = stack.recommend(x, wishes)
         for member, seed in enumerate(stack.seeds):
-            people = metrics.per_person(problem, x, wishes, advice[member], truth=problem.population.graph)
+            people = metrics.per_person(problem, x, wishes, advice[member], truth=problem.population.truth)
             parts.append(people.assign(setting=setting, method=method, seed=seed, reported=seed == chosen, person=np.arange(len(x))))
     return pd.concat(parts, ignore_index=True)
 
@@ -81,7 +81,7 @@ def search(
     parts = []
     for setting, wishes in preferences.items():
         found = oracle.search(problem, problem.population.graph, x, wishes, profile, n_values, must_be_plausible, progress)
-        people = metrics.per_person(problem, x, wishes, found, truth=problem.population.graph)
+        people = metrics.per_person(problem, x, wishes, found, truth=problem.population.truth)
         parts.append(people.assign(setting=setting, method="oracle", seed=0, reported=True, person=np.arange(len(x))))
     return pd.concat(parts, ignore_index=True)
 

@@ -1,10 +1,25 @@
 """The causal flow against zuko's own transform, autograd, and a linear model with known answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from lib import flow
+
+
+@pytest.fixture(scope="module")
+def with_splines(problem):
+    """The same problem with a spline in the place of every affine map."""
+    x = problem.population.x
+    fitted, _ = flow.fit(problem.flow.parents, x["flow/train"], x["flow/validation"], n_bins=5, n_epochs=15, batch_size=100)
+    return replace(problem, flow=fitted)
+
+
+@pytest.fixture(params=["affine", "splines"])
+def either(request, problem, with_splines):
+    return problem if request.param == "affine" else with_splines
 
 
 def test_agrees_with_zuko(problem):
@@ -18,37 +33,37 @@ def test_agrees_with_zuko(problem):
     assert torch.allclose(problem.flow.predict(z), transform.inv(z), atol=1e-9)
 
 
-def test_terms_add_up_and_can_be_picked(problem):
-    x = problem.population.x["flow/test"][:20]
-    terms = problem.flow.log_prob_terms(x)
-    assert torch.allclose(terms.sum(-1), problem.flow.log_prob(x))
-    assert torch.equal(problem.flow.log_prob_terms(x, [5, 2]), terms[:, [5, 2]])
+def test_terms_add_up_and_can_be_picked(either):
+    x = either.population.x["flow/test"][:20]
+    terms = either.flow.log_prob_terms(x)
+    assert torch.allclose(terms.sum(-1), either.flow.log_prob(x))
+    assert torch.equal(either.flow.log_prob_terms(x, [5, 2]), terms[:, [5, 2]])
 
 
-def test_training_walk_is_the_counterfactual(problem):
+def test_training_walk_is_the_counterfactual(either):
     """`act` and `counterfactual` are the same function, and so are the two ways to a change of log-density."""
-    x = problem.population.x["flow/test"]
+    x = either.population.x["flow/test"]
     rng = np.random.default_rng(0)
-    columns = problem.population.actionable_index
+    columns = either.population.actionable_index
     m = torch.from_numpy((rng.random((len(x), 4)) < 0.5).astype(float))
     a = torch.from_numpy(rng.normal(size=(len(x), 4)))
-    x_cf, gain = problem.flow.act(x, problem.flow.abduct(x), *problem.flow.shifts_and_log_scales(x), columns, m, a)
+    x_cf, gain = either.flow.act(either.flow.factual(x, columns), columns, m, a)
     is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
     is_acted[:, columns], values[:, columns] = m > 0, a
-    assert torch.allclose(x_cf, problem.flow.counterfactual(x, is_acted, values), atol=1e-9)
-    assert torch.allclose(gain, problem.flow.log_prob(x_cf) - problem.flow.log_prob(x), atol=1e-8)
+    assert torch.allclose(x_cf, either.flow.counterfactual(x, is_acted, values), atol=1e-9)
+    assert torch.allclose(gain, either.flow.log_prob(x_cf) - either.flow.log_prob(x), atol=1e-8)
 
 
-def test_latent_depends_on_parents_only(problem):
+def test_latent_depends_on_parents_only(either):
     """Jacobian of the abduction: its pattern is the graph, and its log-determinant the volume term."""
-    x = problem.population.x["flow/test"][0]
-    jacobian = torch.autograd.functional.jacobian(problem.flow.abduct, x)
-    allowed = problem.flow.adjacency() | torch.eye(7, dtype=torch.bool)
+    x = either.population.x["flow/test"][0]
+    jacobian = torch.autograd.functional.jacobian(either.flow.abduct, x)
+    allowed = either.flow.adjacency() | torch.eye(7, dtype=torch.bool)
     assert (jacobian[~allowed] == 0).all()
     assert (jacobian[allowed] != 0).all()
-    z = problem.flow.abduct(x)
+    z = either.flow.abduct(x)
     log_p = jacobian.slogdet().logabsdet - 0.5 * z.square().sum() - 3.5 * np.log(2 * np.pi)
-    assert problem.flow.log_prob(x).item() == pytest.approx(log_p.item(), abs=1e-9)
+    assert either.flow.log_prob(x).item() == pytest.approx(log_p.item(), abs=1e-9)
 
 
 def test_learns_a_linear_model():
@@ -84,3 +99,36 @@ def test_bad_settings_are_refused(problem):
         flow.fit(problem.population.graph.parents, x, x, activation="gelu")
     with pytest.raises(ValueError, match="n_epochs must be above zero"):
         flow.fit(problem.population.graph.parents, x, x, n_epochs=0)
+
+
+def test_spline_is_inverted_and_its_density_is_one(with_splines):
+    fitted, x = with_splines.flow, with_splines.population.x["flow/test"]
+    far = torch.cat([x, 3 * x, x[:1]])
+    far[-1, fitted.index("age")] = 200.0  # beyond the splines' range: only bent
+    assert torch.allclose(fitted.predict(fitted.abduct(far)), far, atol=1e-9)
+    assert fitted.abduct(far)[-1, fitted.index("age")].item() == pytest.approx(np.arcsinh(200.0))
+    # one feature's density, given its parents, adds up to one
+    grid = torch.linspace(-60, 60, 200_001, dtype=torch.float64)
+    j = fitted.index("income")
+    person = x[:1].expand(len(grid), -1).clone()
+    person[:, j] = grid
+    assert torch.trapezoid(fitted.log_prob_terms(person, [j])[:, 0].exp(), grid).item() == pytest.approx(1, abs=1e-4)
+
+
+def test_splines_learn_two_modes():
+    """Half of people near -1, half near 1: an affine map can only give one broad mode."""
+    rng = np.random.default_rng(0)
+    modes = np.where(rng.random(6_000) < 0.5, -1, 1) + 0.1 * rng.normal(size=6_000)
+    x = torch.from_numpy(np.stack([modes, modes + rng.normal(size=6_000)], -1))
+    entropy = np.log(0.1) + np.log(2 * np.pi * np.e) + np.log(2)  # of the truth; the modes do not overlap
+    graph = {"a": [], "b": ["a"]}
+    affine, splines = (flow.fit(graph, x[:5000], x[5000:], n_bins=n, n_epochs=60, batch_size=250, learning_rate=2e-2)[1] for n in (0, 8))
+    assert splines["validation"].max() == pytest.approx(-entropy, abs=0.1)
+    assert affine["validation"].max() < -entropy - 0.5
+
+
+def test_saved_splines_are_loaded(with_splines, tmp_path):
+    with_splines.flow.save(tmp_path, "loan_flow", {})
+    loaded = flow.CausalFlow.load(tmp_path, "loan_flow")
+    x = with_splines.population.x["flow/test"]
+    assert torch.equal(loaded.log_prob(x), with_splines.flow.log_prob(x)) and loaded.settings == with_splines.flow.settings

@@ -65,7 +65,7 @@ def numpy_loss(stack, member, x, preferences, noise):
 def batch(problem, stack, people):
     x, preferences = people
     noise = torch.from_numpy(np.random.default_rng(0).logistic(size=(2, len(x), 4)))
-    return stack[0].batch(icarma.factuals(problem, x), preferences, noise)
+    return stack[0].batch(problem.flow.factual(x, problem.population.actionable_index), preferences, noise)
 
 
 def test_loss_term_by_term(stack, batch, people):

@@ -1,0 +1,174 @@
+"""Give Me Some Credit: where the data is found, and how it is cleaned.
+
+The data is not part of this repository. `find` looks for the competition's cs-training.csv (150,000 people), as a csv or
+inside a zip: at a path that is handed over, at the one in the environment variable ICARMA_GMSC_CSV, in the cache, and at
+last on the web. Whatever the source, the SHA-256 of the csv decides whether it is the data.
+"""
+
+import hashlib
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pooch
+
+VARIABLE = "ICARMA_GMSC_CSV"
+SHA256 = "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac"
+MIRROR = "https://raw.githubusercontent.com/SureshThyagara1/CYO---Kaggle-Give-Me-Some-Credit/master/Data/cs-training.csv.zip"
+HOW_TO_GET_IT = (
+    f"Download cs-training.csv from the Kaggle competition GiveMeSomeCredit (it asks for a login) or from {MIRROR}, and say "
+    f"where it lies: {VARIABLE}=/path/to/cs-training.csv (or .zip)."
+)
+
+# our names, in causal order, and the columns of the csv
+COLUMNS = {
+    "age": "age",
+    "dependents": "NumberOfDependents",
+    "income": "MonthlyIncome",
+    "credit_lines": "NumberOfOpenCreditLinesAndLoans",
+    "real_estate_loans": "NumberRealEstateLoansOrLines",
+    "utilization": "RevolvingUtilizationOfUnsecuredLines",
+    "debt_ratio": "DebtRatio",
+    "late_30_to_59": "NumberOfTime30-59DaysPastDueNotWorse",
+    "late_60_to_89": "NumberOfTime60-89DaysPastDueNotWorse",
+    "late_90": "NumberOfTimes90DaysLate",
+}
+LABEL = "SeriousDlqin2yrs"
+LATENESS = ("late_30_to_59", "late_60_to_89", "late_90")
+COUNTS = ("age", "dependents", "credit_lines", "real_estate_loans", *LATENESS)
+CAPS = {"debt_ratio": 1.0, "utilization": 1.0, "income": 17_000.0}
+UNREADABLE, WORST = 90, 18  # lateness above 90 times is a code, not a count
+SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the feature's cap
+ALMOST = 0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
+
+
+def find(path: str | Path = "", download: bool = True) -> Path | None:
+    """The file with the data (csv or zip), or None if there is none and it can't be downloaded.
+
+    Arguments:
+        path: Where it is said to lie; "": look in the environment variable, in the cache and (unless download is False)
+            on the web.
+    Raises: ValueError: there is no file where it is said to be.
+    """
+    for said, given in (("path", path), (VARIABLE, os.environ.get(VARIABLE, ""))):
+        if given:
+            if not Path(given).is_file():
+                raise ValueError(f"{said} names {given}, and there is no such file. {HOW_TO_GET_IT}")
+            return Path(given)
+    cached = Path(pooch.os_cache("icarma-companion")) / "cs-training.csv.zip"
+    if cached.is_file():
+        return cached
+    if not download:
+        return None
+    try:
+        # written beside its place and moved there at its end, so that half a download is never found
+        pooch.retrieve(MIRROR, None, cached.name, cached.parent, downloader=pooch.HTTPDownloader(timeout=20, progressbar=False))
+    except (OSError, ValueError):
+        return None
+    return cached
+
+
+def read(path: Path) -> pd.DataFrame:
+    """The 150,000 rows of the csv: label and ten features, called as in `COLUMNS`.
+
+    Raises: ValueError: not a csv or zip, another csv, a column is missing, or the content differs.
+    """
+    try:
+        content = _csv_of(path)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise ValueError(f"{path} is not a zip with a cs-training.csv inside ({error}): half a download? Delete it. {HOW_TO_GET_IT}") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != SHA256:
+        raise ValueError(f"{path} is not the data: {_what_differs(path, content)} Expected SHA-256 {SHA256}, found {found}. {HOW_TO_GET_IT}")
+    raw = pd.read_csv(pd.io.common.BytesIO(content), index_col=0)
+    return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
+
+
+def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """People that can be used, and how many each step of the cleaning concerns.
+
+    Rows with missing values are dropped; debt ratio, utilization and income are capped; lateness codes become 18 times.
+
+    Returns: Columns "paid_back" (bool) and the ten features, and the counts by step.
+    Raises: ValueError: a column is missing, has negative values, or is in another unit; nobody is left.
+    Source: section 10 of the specification of this study follows PEAR (De Toni et al.) and arXiv:2604.08030, appendix C.
+    """
+    if missing := [f"{ours} ({theirs})" for ours, theirs in (COLUMNS | {LABEL: LABEL}).items() if ours not in raw]:
+        raise ValueError(f"There is no column {', '.join(missing)}; found {', '.join(raw)}. {HOW_TO_GET_IT}")
+    people = raw.dropna()
+    if len(people) == 0:
+        raise ValueError(f"All {len(raw)} rows miss a value, so nobody is left.")
+    if negative := [name for name in COLUMNS if (people[name] < 0).any()]:
+        raise ValueError(f"{negative[0]} has values below zero. {HOW_TO_GET_IT}")
+    typical = {"income": (1_000, 20_000, "dollars a month"), "utilization": (0.01, 1.0, "a share of the credit limit"), "age": (20, 90, "years")}
+    for name, (low, high, unit) in typical.items():
+        if not low <= people[name].median() <= high:
+            raise ValueError(f"{name} has the median {people[name].median():g}: expected {unit}, {low:,} to {high:,}. Is the column in another unit?")
+    steps = {"rows": len(raw), "without missing values": len(people)}
+    people = people.copy()
+    for name, cap in CAPS.items():
+        steps[f"{name} capped at {cap:,.0f}"] = int((people[name] > cap).sum())
+        people[name] = people[name].clip(upper=cap)
+    codes = (people[list(LATENESS)] > UNREADABLE).any(axis=1)
+    steps[f"lateness codes made {WORST}"] = int(codes.sum())
+    people[list(LATENESS)] = people[list(LATENESS)].where(people[list(LATENESS)] <= UNREADABLE, WORST)
+    people.insert(0, "paid_back", people.pop(LABEL) == 0)
+    return people[["paid_back", *COLUMNS]].reset_index(drop=True), steps
+
+
+def parents(edges: pd.DataFrame) -> dict[str, list[str]]:
+    """Direct causes of each feature, from a table of edges with the columns parent and child, called as in the csv."""
+    ours = {theirs: name for name, theirs in COLUMNS.items()}
+    causes: dict[str, list[str]] = {name: [] for name in COLUMNS}
+    for parent, child in zip(edges.parent, edges.child, strict=True):
+        causes[ours[child]].append(ours[parent])
+    return {name: sorted(own, key=list(COLUMNS).index) for name, own in causes.items()}
+
+
+def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
+    """Features (N, 10) that a density can be fitted to: counts and atoms are spread evenly over cells.
+
+    A count n becomes a number in [n - 1/2, n + 1/2); a value at a cap, or a utilization, debt ratio or income of exactly
+    zero, is spread over `SPREAD` of its cap beyond the end.
+    """
+    columns = []
+    for name in COLUMNS:
+        value, noise = people[name].to_numpy(dtype=float), rng.random(len(people))
+        if name in COUNTS:
+            columns.append(value + noise - 0.5)
+        else:
+            width = SPREAD * CAPS[name]
+            at_cap, at_zero = value >= ALMOST * CAPS[name], value == 0
+            columns.append(np.select([at_cap, at_zero], [CAPS[name] + width * noise, -width * noise], value))
+    return np.stack(columns, -1)
+
+
+def whole(x: np.ndarray) -> np.ndarray:
+    """The inverse: features as people have them, counts whole and none below zero, the others between zero and their cap."""
+    columns = []
+    for j, name in enumerate(COLUMNS):
+        value = np.round(x[..., j]) if name in COUNTS else x[..., j]
+        columns.append(np.clip(value, 0, CAPS.get(name, np.inf)))
+    return np.stack(columns, -1)
+
+
+def _csv_of(path: Path) -> bytes:
+    if not zipfile.is_zipfile(path) and path.suffix != ".zip":
+        return path.read_bytes()
+    with zipfile.ZipFile(path) as file:
+        names = [name for name in file.namelist() if name.endswith("cs-training.csv")]
+        if not names:
+            raise KeyError(f"it holds {', '.join(file.namelist())}")
+        return file.read(names[0])
+
+
+def _what_differs(path: Path, content: bytes) -> str:
+    """In words: half a file, another file, missing columns, or another unit."""
+    try:
+        raw = pd.read_csv(pd.io.common.BytesIO(content), index_col=0)
+        clean(raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()}))
+    except (ValueError, UnicodeDecodeError) as error:
+        return f"{error}"
+    return f"it has {len(raw):,} rows, expected 150,000." if len(raw) != 150_000 else "some of its values differ."
