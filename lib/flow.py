@@ -18,61 +18,58 @@ ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "tanh": nn.Tanh}
 
 
 class Affine:
-    r"""Each feature is scaled and shifted: :math:`z_j = e^{s_j} x_j + t_j`, with parameters (t, s)."""
+    r"""A feature is scaled and shifted: :math:`z = e^s x + t`.
 
-    shapes: tuple[tuple[int, ...], ...] = ((), ())
+    Arguments:
+        raw: What the networks give, with shape (*, 2); its entries are t and, before a bound, s.
+    """
+
     slope_depends_on_x = False
 
-    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    def __init__(self, raw: Tensor) -> None:
+        self.shift, raw_scale = raw.unbind(-1)
+        self.log_scale = raw_scale / (1 + abs(raw_scale / np.log(1e-3)))  # bounded as in zuko's MonotonicAffineTransform
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """z and log dz/dx, both with shape (*,)."""
-        shift, log_scale = parameters
-        return x * log_scale.exp() + shift, log_scale
+        return x * self.log_scale.exp() + self.shift, self.log_scale
 
-    def inverse(self, parameters: Sequence[Tensor], z: Tensor) -> Tensor:
+    def inverse(self, z: Tensor) -> Tensor:
         """x, with shape (*,)."""
-        shift, log_scale = parameters
-        return (z - shift) * (-log_scale).exp()
-
-    def parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
-        """From what the networks give, with shape (*, 2)."""
-        shift, raw_scale = raw.unbind(-1)
-        return shift, raw_scale / (1 + abs(raw_scale / np.log(1e-3)))  # bounded as in zuko's MonotonicAffineTransform
+        return (z - self.shift) * (-self.log_scale).exp()
 
 
 class Spline:
-    r"""Each feature follows a rational-quadratic spline after a fixed bend: :math:`z_j = \mathrm{RQS}(\mathrm{arsinh}\,x_j)`.
+    r"""A feature follows a rational-quadratic spline after a fixed bend: :math:`z = \mathrm{RQS}(\mathrm{arsinh}\,x)`.
 
     The bend brings long tails (54 real-estate loans) into the spline's range and changes nothing about who causes whom.
 
     Arguments:
-        n_bins: Of the spline; its parameters are n_bins widths, n_bins heights and n_bins - 1 slopes.
+        raw: What the networks give, with shape (*, 3 B - 1): widths and heights of B bins, and the slopes between them.
     Source: neural spline flows, Durkan et al., 2019; the bend is ours.
     """
 
     slope_depends_on_x = True
 
-    def __init__(self, n_bins: int) -> None:
-        self.shapes = ((n_bins,), (n_bins,), (n_bins - 1,))
+    def __init__(self, raw: Tensor) -> None:
+        n_bins = (raw.shape[-1] + 1) // 3
+        self.spline = MonotonicRQSTransform(*raw.split([n_bins, n_bins, n_bins - 1], -1))
 
-    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-        z, log_slope = MonotonicRQSTransform(*parameters).call_and_ladj(x.asinh())
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        z, log_slope = self.spline.call_and_ladj(x.asinh())
         return z, log_slope - 0.5 * (1 + x.square()).log()
 
-    def inverse(self, parameters: Sequence[Tensor], z: Tensor) -> Tensor:
-        return MonotonicRQSTransform(*parameters).inv(z).sinh()
-
-    def parameters(self, raw: Tensor) -> tuple[Tensor, ...]:
-        return raw.split([shape[0] for shape in self.shapes], -1)
+    def inverse(self, z: Tensor) -> Tensor:
+        return self.spline.inv(z).sinh()
 
 
 def _build(parents: Mapping[str, Sequence[str]], hidden: Sequence[int], activation: str, n_bins: int = 0):
-    """zuko's masked network, with the causal graph for its masks, and the map whose parameters it gives."""
+    """zuko's masked network, with the causal graph for its masks, that gives every feature's raw parameters."""
     adjacency = World(parents).adjacency() | torch.eye(len(parents), dtype=torch.bool)
-    univariate = Spline(n_bins) if n_bins else Affine()
-    layer = zuko.flows.MaskedAutoregressiveTransform(
-        len(parents), adjacency=adjacency, shapes=univariate.shapes, hidden_features=hidden, activation=ACTIVATIONS[activation]
+    shapes = ((n_bins,), (n_bins,), (n_bins - 1,)) if n_bins else ((), ())
+    return zuko.flows.MaskedAutoregressiveTransform(
+        len(parents), adjacency=adjacency, shapes=shapes, hidden_features=hidden, activation=ACTIVATIONS[activation]
     )
-    return layer, univariate
 
 
 class CausalFlow(World):
@@ -80,7 +77,7 @@ class CausalFlow(World):
 
     .. math:: z_j = T(x_j;\ \theta_j(x_{pa(j)})), \quad z_j \sim N(0, 1)
 
-    T is `Affine` or `Spline`. One layer only: a stack of them would let a feature depend on its parents' noise by other
+    T is an `Affine` map or a `Spline`. One layer only: a stack of them would let a feature depend on its parents' noise by other
     ways than through the parents, and interventions would no longer be consistent with the graph.
 
     Arguments:
@@ -107,8 +104,8 @@ class CausalFlow(World):
             "activation": activation,
         } | ({"n_bins": n_bins} if n_bins else {})
         dtype = next(w.dtype for w in weights.values() if w.is_floating_point())
-        self.zuko_layer, self.univariate = _build(**self.settings)
-        self.zuko_layer.to(dtype)
+        self.univariate = Spline if n_bins else Affine
+        self.zuko_layer = _build(**self.settings).to(dtype)
         self.zuko_layer.load_state_dict(weights)
         self.zuko_layer.requires_grad_(False)
         self._conditioners = [self._conditioner(j) for j in range(len(self.features))]
@@ -138,19 +135,19 @@ class CausalFlow(World):
             hidden = F.linear(activation(hidden) if i else hidden, weight, bias)
         return hidden
 
-    def parameters(self, j: int, x_parents: Tensor) -> tuple[Tensor, ...]:
-        """Parameters of feature j's map, from its parents (*, P); affine: t and s, each with shape (*,)."""
-        return self.univariate.parameters(self.raw_parameters(j, x_parents))
+    def map_of(self, j: int, x_parents: Tensor) -> Affine | Spline:
+        """The map between feature j and its noise, given its parents (*, P)."""
+        return self.univariate(self.raw_parameters(j, x_parents))
 
     def abduct(self, x: Tensor) -> Tensor:
         return self._noise_and_slopes(x, range(len(self.features)))[0]
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        return self.univariate.inverse(self.parameters(j, x_parents), noise)
+        return self.map_of(j, x_parents).inverse(noise)
 
     def _noise_and_slopes(self, x: Tensor, columns: Sequence[int]) -> tuple[Tensor, Tensor]:
         """z and log dz/dx of these features, each with shape (*, len(columns))."""
-        both = [self.univariate.forward(self.parameters(j, x[..., self.parent_index[j]]), x[..., j]) for j in columns]
+        both = [self.map_of(j, x[..., self.parent_index[j]]).forward(x[..., j]) for j in columns]
         return torch.stack([z for z, _ in both], -1), torch.stack([slope for _, slope in both], -1)
 
     def log_prob_terms(self, x: Tensor, columns: Sequence[int] | None = None) -> Tensor:
@@ -199,14 +196,14 @@ class CausalFlow(World):
             if not movable[j] and j not in columns:
                 continue
             if movable[j]:
-                parameters = self.parameters(j, torch.stack([after[i] for i in causes], -1))
-                after[j] = self.univariate.inverse(parameters, z[..., j])
+                map_j = self.map_of(j, torch.stack([after[i] for i in causes], -1))
+                after[j] = map_j.inverse(z[..., j])
             else:
-                parameters = self.univariate.parameters(known[j])
+                map_j = self.univariate(known[j])
             if j in columns:
                 k = columns.index(j)
                 after[j] = m[..., k] * a[..., k] + (1 - m[..., k]) * after[j]
-            z_cf, slope_cf = self.univariate.forward(parameters, after[j])
+            z_cf, slope_cf = map_j.forward(after[j])
             if movable[j] or self.univariate.slope_depends_on_x:
                 gain = gain + slope_cf - slope[..., j]
             if j in columns:
@@ -221,7 +218,7 @@ class CausalFlow(World):
     @classmethod
     def load(cls, folder: Path, name: str) -> "CausalFlow":
         tensors, settings = artefacts.load(folder, name)
-        masks = {k: v for k, v in _build(**settings)[0].state_dict().items() if k.endswith("mask")}
+        masks = {k: v for k, v in _build(**settings).state_dict().items() if k.endswith("mask")}
         return cls(**settings, weights=tensors | masks)
 
 
@@ -253,8 +250,8 @@ def fit(
     checks.known("activation", [activation], tuple(ACTIVATIONS))
     checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate)
     rng = np.random.default_rng(seed)
-    layer, univariate = _build(parents, hidden, activation, n_bins)
-    layer.to(x.dtype)
+    layer = _build(parents, hidden, activation, n_bins).to(x.dtype)
+    univariate = Spline if n_bins else Affine
     with torch.no_grad():
         for module in layer.hyper:
             if isinstance(module, nn.Linear):
@@ -265,7 +262,7 @@ def fit(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_epochs)
 
     def log_likelihood(x: Tensor) -> Tensor:
-        z, slope = univariate.forward(univariate.parameters(layer.hyper(x).unflatten(-1, (-1, layer.total))), x)
+        z, slope = univariate(layer.hyper(x).unflatten(-1, (-1, layer.total))).forward(x)
         return (slope.sum(-1) - 0.5 * z.square().sum(-1)).mean() - 0.5 * len(parents) * np.log(2 * np.pi)
 
     history = {"train": np.zeros(n_epochs), "validation": np.zeros(n_epochs)}
