@@ -118,6 +118,18 @@ def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     return people[["paid_back", *COLUMNS]].reset_index(drop=True), steps
 
 
+def stand_in(people: np.ndarray, paid_back: np.ndarray) -> pd.DataFrame:
+    """Synthetic people in the place of real ones, with the columns of `clean`.
+
+    Arguments:
+        people: Drawn from a flow that was fitted to the real ones, in the units of the data, with shape (N, 10).
+        paid_back: Their labels, with shape (N,).
+    """
+    drawn = pd.DataFrame(whole(people), columns=list(COLUMNS))
+    drawn.insert(0, "paid_back", paid_back.astype(bool))
+    return drawn
+
+
 def parents(edges: pd.DataFrame) -> dict[str, list[str]]:
     """Direct causes of each feature, from a table of edges with the columns parent and child, called as in the csv."""
     ours = {theirs: name for name, theirs in COLUMNS.items()}

@@ -11,6 +11,7 @@ from lib.classifier import Classifier
 from lib.flow import CausalFlow
 from lib.populations import Population
 from lib.preferences import Preferences
+from lib.world import World
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,21 @@ class Problem:
         checks.people("x", x, self.population.features)
         checks.shape("preferences.scores", preferences.scores, (*x.shape[:-1], len(self.population.actionable)))
         checks.rejected(self.classifier.accepts(x))
+
+    def carried_out(self, x: Tensor, recommendation: "Recommendation", world: World | None = None) -> "Recommendation":
+        """The same advice as people can follow it: values and their consequences are made possible (whole credit lines).
+
+        Arguments:
+            x: People, with shape (N, D).
+            recommendation: For them, each part with shape (*, N, D).
+            world: Where actions take effect; left out: the flow.
+        Returns: What nothing moves stays as it is, to the bit.
+        """
+        acts = recommendation.is_acted
+        x = x.expand_as(recommendation.values)
+        values = torch.where(acts, self.population.possible(recommendation.values), x)
+        x_cf = (world or self.flow).counterfactual(x, acts, values)
+        return Recommendation(acts, values, torch.where(x_cf == x, x, self.population.possible(x_cf)))
 
     def action_cost(self, x: Tensor, m: Tensor, a: Tensor, weights: Tensor | None = None) -> Tensor:
         r"""Effort of each person's own actions, with shape (*,); effects downstream cost nothing.

@@ -1,14 +1,17 @@
 """Give Me Some Credit: found, read and cleaned as it should be, and never taken for something else."""
 
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from lib import gmsc, populations
+from lib import classifier, flow, gmsc, icarma, populations
 from lib.paths import PUBLISHED
+from lib.recourse import Problem, Recommendation
+from lib.samplers import RankingSampler
 
 EDGES = pd.read_csv(PUBLISHED / "pear_gmc_edges.csv")
 DATA = gmsc.find(download=False)
@@ -157,3 +160,57 @@ def test_without_a_network_there_is_no_data_and_nothing_half(tmp_path, monkeypat
 
     monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: breaks_off)
     assert gmsc.find() is None and gmsc.find(download=False) is None
+
+
+def test_synthetic_people_have_possible_features():
+    rng = np.random.default_rng(0)
+    drawn = gmsc.stand_in(rng.normal(1, 5, (50, 10)), rng.random(50) < 0.9)
+    assert list(drawn) == ["paid_back", *gmsc.COLUMNS] and drawn.paid_back.dtype == bool
+    assert (drawn[list(gmsc.COUNTS)] % 1 == 0).all(axis=None) and (drawn >= 0).all(axis=None) and drawn.utilization.max() <= 1
+
+
+@pytest.fixture(scope="module")
+def small() -> Problem:
+    """A problem of invented people whose debts follow from their credit lines."""
+    rng = np.random.default_rng(2)
+    people = pd.DataFrame({name: rng.poisson(1.5, 900) for name in gmsc.COLUMNS}).assign(
+        age=rng.integers(20, 80, 900), income=rng.uniform(500, 9_000, 900), utilization=rng.random(900), debt_ratio=rng.random(900))
+    people["late_90"] = rng.poisson(0.2 + people.credit_lines / 3)
+    people.insert(0, "paid_back", people.utilization + 0.3 * people.late_90 + 0.3 * rng.normal(size=900) < 1)
+    drawn = populations.give_me_some_credit(people, EDGES)
+    drawn = replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
+    h, _ = classifier.fit(drawn.features, drawn.x["classifier/train"], drawn.y["classifier/train"], n_epochs=40, weight_of_refusable=1.5)
+    density, _ = flow.fit(drawn.graph.parents, drawn.x["flow/train"], drawn.x["flow/validation"], hidden=(16,), n_bins=6, n_epochs=10, batch_size=100)
+    return Problem(drawn, h, density)
+
+
+def test_advice_is_carried_out_in_whole_numbers(small):
+    population, x = small.population, small.rejected("test")
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[:, [population.features.index("credit_lines"), population.features.index("utilization")]] = True
+    advice = Recommendation(acts, x + 0.3, small.flow.counterfactual(x, acts, x + 0.3))
+    done = small.carried_out(x, advice)
+    moved = done.x_cf != x
+    in_units = population.in_units(done.x_cf)
+    for name in ("credit_lines", "late_90"):
+        own = in_units[:, population.features.index(name)][moved[:, population.features.index(name)]]
+        assert len(own) and (own - own.round()).abs().max() < 1e-9 and own.min() > -1e-9
+    for name in ("age", "dependents", "income", "real_estate_loans"):
+        assert not moved[:, population.features.index(name)].any()  # not made whole: nothing has moved them
+    # what follows is that of the whole numbers, and not of the numbers that were recommended
+    again = small.flow.counterfactual(x, acts, done.values)
+    assert torch.equal(population.possible(again)[moved], done.x_cf[moved])
+    nothing = small.carried_out(x, Recommendation(torch.zeros_like(acts), x, x))
+    assert torch.equal(nothing.x_cf, x)
+
+
+def test_networks_of_a_flow_with_splines_are_trained(small):
+    sampler = RankingSampler(small.population.actionable)
+    settings = icarma.Settings(n_epochs=40, batch_size=32, hidden=16, learning_rate=2e-2, plausibility=0.0)
+    stack, history = icarma.fit(small, [sampler], [settings], [1])
+    assert history["hinge"][-1, 0] < 0.8 * history["hinge"][0, 0]
+    x = small.rejected("test")
+    wishes = sampler.draw(range(len(x)), np.random.default_rng(0))
+    advice = stack.recommend(x, wishes)
+    assert not (advice.is_acted[0][:, small.population.actionable_index] & ~wishes.is_actionable).any()
+    assert small.classifier.accepts(advice.x_cf[0]).double().mean() > 0.2
