@@ -58,7 +58,7 @@ def blocks(problem: Problem, world: World, n_values: int) -> list[Block]:
     for mark in sorted(set(label.values())):
         columns = sorted(j for j in movable if label[j] == mark)
         at = [j for j in population.actionable_index if j in columns]
-        grids = [[None, *torch.linspace(population.low[j], population.high[j], n_values).tolist()] for j in at]
+        grids = [[None, *population.grid(population.features[j], n_values).tolist()] for j in at]
         actions = list(product(*grids))
         acts = torch.tensor([[value is not None for value in action] for action in actions])
         values = torch.tensor([[value or 0.0 for value in action] for action in actions])

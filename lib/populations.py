@@ -88,6 +88,21 @@ class Population:
         nearest = torch.from_numpy(self.whole(self.in_units(x.double()).numpy()))
         return ((nearest - self.mean) / self.std).to(x.dtype)
 
+    def grid(self, feature: str, n_values: int) -> Tensor:
+        """Values that an exact search tries for a feature, standardised, with shape (n,).
+
+        Evenly spread over its range in the recourse training split; where only some values are possible, these at evenly
+        spread quantiles instead, each once, so that 54 real-estate loans of one person do not use up the grid.
+        """
+        column = self.features.index(feature)
+        if self.whole is None:
+            return torch.linspace(self.low[column], self.high[column], n_values)
+        people = self.x["recourse/train"]
+        at = torch.quantile(self.possible(people)[:, column].double(), torch.linspace(0, 1, n_values, dtype=torch.float64)).to(people.dtype)
+        spread = self.x["recourse/train"].mean(0).expand(n_values, -1).clone()
+        spread[:, column] = at
+        return self.possible(spread)[:, column].unique()
+
     @property
     def truth(self) -> World | None:
         """The true equations, where they are known."""

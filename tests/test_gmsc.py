@@ -2,13 +2,14 @@
 
 import zipfile
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from lib import classifier, flow, gmsc, icarma, populations
+from lib import classifier, flow, gmsc, icarma, oracle, populations
 from lib.paths import PUBLISHED
 from lib.recourse import Problem, Recommendation
 from lib.samplers import RankingSampler
@@ -214,3 +215,39 @@ def test_networks_of_a_flow_with_splines_are_trained(small):
     advice = stack.recommend(x, wishes)
     assert not (advice.is_acted[0][:, small.population.actionable_index] & ~wishes.is_actionable).any()
     assert small.classifier.accepts(advice.x_cf[0]).double().mean() > 0.2
+
+
+def test_grid_holds_possible_values_that_people_have(small):
+    population = small.population
+    for name in population.actionable:
+        at = population.grid(name, 6)
+        column = population.features.index(name)
+        people = population.possible(population.x["recourse/train"])[:, column]
+        assert 2 <= len(at) <= 6 and (at.diff() > 0).all()
+        assert at[0] == people.min() and at[-1] == people.max()
+        values = at * population.std[column] + population.mean[column]
+        if name in gmsc.COUNTS:
+            assert (values - values.round()).abs().max() < 1e-9
+
+
+def test_exact_search_through_the_flow_equals_brute_force(small):
+    """Every action on the grid, one by one, for a few people: the cheapest valid and plausible one."""
+    x = small.rejected("test")[:6]
+    population, columns = small.population, small.population.actionable_index
+    wishes = RankingSampler(population.actionable, n_actionable=2).draw(range(len(x)), np.random.default_rng(0))
+    found = oracle.search(small, small.flow, x, wishes, n_values=4)
+    grids = [[None, *population.grid(name, 4)] for name in population.actionable]
+    for i, person in enumerate(x):
+        best = np.inf
+        for action in product(*grids):
+            acts = torch.tensor([value is not None for value in action])
+            if not acts.any() or (acts & ~wishes.is_actionable[i]).any():
+                continue
+            is_acted, values = torch.zeros(10, dtype=torch.bool), person.clone()
+            is_acted[columns] = acts
+            values[is_acted] = torch.stack([value for value in action if value is not None])
+            x_cf = small.flow.counterfactual(person[None], is_acted[None], values[None])
+            if small.classifier.accepts(x_cf) and small.flow.log_prob(x_cf) >= small.flow.log_prob(person[None]):
+                best = min(best, small.action_cost(person[columns], acts, values[columns]).item())
+        cost = small.action_cost(x[i, columns], found.is_acted[i, columns], found.values[i, columns]).item()
+        assert found.has_recourse[i] == np.isfinite(best) and (not np.isfinite(best) or cost == pytest.approx(best))
