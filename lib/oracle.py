@@ -86,7 +86,8 @@ def search(
         n_values: Values per feature, evenly spread over its range in the recourse training split.
         must_be_plausible: Whether log p(x_cf) >= log p(x) is demanded too.
         progress: Wraps the range of people, for instance `tqdm`.
-    Returns: For a person without recourse nothing is acted on and x_cf is x.
+    Returns: For a person without recourse nothing is acted on and x_cf is x. Where a population has whole numbers, the
+        counterfactual is judged, and returned, as the person can have it (`Population.settled`).
     Raises: ValueError: as `Problem.check`; or n_values is below 2.
     Source: section 5.2 of arXiv:2604.08030; without plausibility: table 6.
     """
@@ -148,7 +149,7 @@ def _tabulate(
     acts = block.acts.expand(len(x), -1, -1)
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
-    x_cf = world.counterfactual(before, acts, values)
+    x_cf = problem.population.settled(before, world.counterfactual(before, acts, values))
     terms = problem.flow.log_prob_terms(torch.cat([x[:, None], x_cf], 1), block.columns).sum(-1)
     return _Table(
         allowed=~(acts & ~may[:, None]).any(-1),

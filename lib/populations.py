@@ -88,6 +88,10 @@ class Population:
         nearest = torch.from_numpy(self.whole(self.in_units(x.double()).numpy()))
         return ((nearest - self.mean) / self.std).to(x.dtype)
 
+    def settled(self, x: Tensor, x_cf: Tensor) -> Tensor:
+        """Counterfactual features as people can have them: what has moved is made possible, the rest stays to the bit."""
+        return x_cf if self.whole is None else torch.where(x_cf == x, x, self.possible(x_cf))
+
     def grid(self, feature: str, n_values: int) -> Tensor:
         """Values that an exact search tries for a feature, standardised, with shape (n,).
 

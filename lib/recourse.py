@@ -51,8 +51,7 @@ class Problem:
         acts = recommendation.is_acted
         x = x.expand_as(recommendation.values)
         values = torch.where(acts, self.population.possible(recommendation.values), x)
-        x_cf = (world or self.flow).counterfactual(x, acts, values)
-        return Recommendation(acts, values, torch.where(x_cf == x, x, self.population.possible(x_cf)))
+        return Recommendation(acts, values, self.population.settled(x, (world or self.flow).counterfactual(x, acts, values)))
 
     def action_cost(self, x: Tensor, m: Tensor, a: Tensor, weights: Tensor | None = None) -> Tensor:
         r"""Effort of each person's own actions, with shape (*,); effects downstream cost nothing.
