@@ -80,7 +80,6 @@ class Population:
         """Standardised features (*, D) in the units of the data."""
         return x * self.std.to(x) + self.mean.to(x)
 
-
     def possible(self, x: Tensor) -> Tensor:
         """The nearest standardised features that a person can have; both with shape (*, D)."""
         if self.whole is None:
@@ -102,9 +101,9 @@ class Population:
         if self.whole is None:
             return torch.linspace(self.low[column], self.high[column], n_values)
         people = self.x["recourse/train"]
-        at = torch.quantile(self.possible(people)[:, column].double(), torch.linspace(0, 1, n_values, dtype=torch.float64)).to(people.dtype)
-        spread = self.x["recourse/train"].mean(0).expand(n_values, -1).clone()
-        spread[:, column] = at
+        shares = torch.linspace(0, 1, n_values, dtype=torch.float64)
+        spread = people.mean(0).expand(n_values, -1).clone()
+        spread[:, column] = torch.quantile(self.possible(people)[:, column].double(), shares).to(people)
         return self.possible(spread)[:, column].unique()
 
     @property
