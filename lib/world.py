@@ -13,27 +13,40 @@ from lib import checks
 
 
 class World:
-    """A causal graph over D named features, listed so that parents come before children.
+    """A causal graph over D named features.
 
     Subclasses give `abduct` (features to noise) and `feature` (one feature from parents and noise).
 
     Arguments:
-        parents: The direct causes of each feature, by name, in causal order.
-    Raises: ValueError: a parent is unknown or comes after its child.
+        parents: The direct causes of each feature, by name.
+    Raises: ValueError: a parent is unknown, or some features cause each other in a circle.
     """
 
     def __init__(self, parents: Mapping[str, Sequence[str]]) -> None:
         self.features = tuple(parents)
         self.parents = {name: tuple(causes) for name, causes in parents.items()}
-        for j, (name, causes) in enumerate(self.parents.items()):
-            checks.known(f"cause of {name}, among the features listed before it:", causes, self.features[:j])
+        for name, causes in self.parents.items():
+            checks.known(f"cause of {name}", causes, self.features)
         self.parent_index = [[self.index(p) for p in causes] for causes in self.parents.values()]
+        self.order = self._causal_order()
         # reaches[i, j]: does a directed path lead from i to j? (D, D)
         self.reaches = torch.zeros(len(self.features), len(self.features), dtype=torch.bool)
-        for j, causes in enumerate(self.parent_index):
-            for i in causes:
+        for j in self.order:
+            for i in self.parent_index[j]:
                 self.reaches[:, j] |= self.reaches[:, i]
                 self.reaches[i, j] = True
+
+    def _causal_order(self) -> list[int]:
+        """Columns such that causes come before their effects, else as they are listed."""
+        order: list[int] = []
+        while len(order) < len(self.features):
+            rest = [j for j in range(len(self.features)) if j not in order]
+            ready = [j for j in rest if set(self.parent_index[j]) <= set(order)]
+            if not ready:
+                circle = ", ".join(self.features[j] for j in rest)
+                raise ValueError(f"Among {circle} some cause each other in a circle. Remove or turn round an edge.")
+            order.append(ready[0])
+        return order
 
     def index(self, name: str) -> int:
         """Column of a feature. Raises ValueError if there is none of that name."""
@@ -57,10 +70,11 @@ class World:
 
     def predict(self, noise: Tensor) -> Tensor:
         """Features that follow from the noise: the inverse of `abduct`, both with shape (*, D)."""
-        columns: list[Tensor] = []
-        for j, causes in enumerate(self.parent_index):
+        columns = list(noise.unbind(-1))
+        for j in self.order:
+            causes = self.parent_index[j]
             x_parents = torch.stack([columns[i] for i in causes], -1) if causes else noise[..., :0]
-            columns.append(self.feature(j, x_parents, noise[..., j]))
+            columns[j] = self.feature(j, x_parents, noise[..., j])
         return torch.stack(columns, -1)
 
     def counterfactual(self, x: Tensor, is_acted: Tensor, values: Tensor) -> Tensor:
@@ -85,11 +99,10 @@ class World:
         noise = self.abduct(x)
         moved = (is_acted.to(x.dtype) @ self.reaches.to(x.dtype)) > 0  # something upstream was acted on
         may_move = moved.flatten(0, -2).any(0).tolist()
-        columns: list[Tensor] = []
-        for j, causes in enumerate(self.parent_index):
-            left_alone = x[..., j]
+        columns = list(x.unbind(-1))
+        for j in self.order:
             if may_move[j]:
-                follows = self.feature(j, torch.stack([columns[i] for i in causes], -1), noise[..., j])
-                left_alone = torch.where(moved[..., j], follows, left_alone)
-            columns.append(torch.where(is_acted[..., j], values[..., j], left_alone))
+                follows = self.feature(j, torch.stack([columns[i] for i in self.parent_index[j]], -1), noise[..., j])
+                columns[j] = torch.where(moved[..., j], follows, columns[j])
+            columns[j] = torch.where(is_acted[..., j], values[..., j], columns[j])
         return torch.stack(columns, -1)
