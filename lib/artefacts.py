@@ -23,6 +23,11 @@ MADE_BY = {
     "loan_icarma_score": "workflow/train.py",
     "loan_icarma_rco": "workflow/train.py",
     "loan_carma": "workflow/train.py",
+    "gmsc_scaler": "workflow/train.py",
+    "gmsc_classifier": "workflow/train.py",
+    "gmsc_flow": "workflow/train.py",
+    "gmsc_icarma": "workflow/train.py",
+    "gmsc_other_flows": "workflow/train.py",
 }
 
 

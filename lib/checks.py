@@ -44,7 +44,7 @@ def rejected(is_accepted: Tensor) -> None:
         first = int(is_accepted.nonzero()[0, 0])
         raise ValueError(
             f"{int(is_accepted.sum())} of {len(is_accepted)} people are already accepted (the first is row {first}): "
-            "recourse is for rejected people. Keep x[~classifier.accepts(x)]."
+            "recourse is for rejected people. Keep x[~problem.accepts(x)]."
         )
 
 

@@ -192,11 +192,11 @@ class CausalFlow(World):
         after, gain = list(x.unbind(-1)), torch.zeros(x.shape[:-1], dtype=x.dtype)
         known = dict(zip(self._fixed(columns), factual["fixed"].split(self.zuko_layer.total, -1), strict=True))
         movable = self.reaches[list(columns)].any(0).tolist()
-        for j, causes in enumerate(self.parent_index):
+        for j in self.order:
             if not movable[j] and j not in columns:
                 continue
             if movable[j]:
-                map_j = self.map_of(j, torch.stack([after[i] for i in causes], -1))
+                map_j = self.map_of(j, torch.stack([after[i] for i in self.parent_index[j]], -1))
                 after[j] = map_j.inverse(z[..., j])
             else:
                 map_j = self.univariate(known[j])
@@ -218,8 +218,25 @@ class CausalFlow(World):
     @classmethod
     def load(cls, folder: Path, name: str) -> "CausalFlow":
         tensors, settings = artefacts.load(folder, name)
+        return cls._rebuilt(tensors, settings)
+
+    @classmethod
+    def _rebuilt(cls, weights: Mapping[str, Tensor], settings: Mapping[str, Any]) -> "CausalFlow":
         masks = {k: v for k, v in _build(**settings).state_dict().items() if k.endswith("mask")}
-        return cls(**settings, weights=tensors | masks)
+        return cls(**settings, weights=weights | masks)
+
+
+def save_all(flows: Mapping[str, CausalFlow], folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
+    """Write flows that belong together to one file, folder/name.safetensors; `made_with` as for `artefacts.save`."""
+    weights = {f"{key}/{k}": v for key, flow in flows.items() for k, v in flow.zuko_layer.state_dict().items() if not k.endswith("mask")}
+    return artefacts.save(folder, name, weights, {key: flow.settings for key, flow in flows.items()}, made_with)
+
+
+def load_all(folder: Path, name: str) -> dict[str, CausalFlow]:
+    """The flows that `save_all` wrote."""
+    weights, settings = artefacts.load(folder, name)
+    own = {key: {k.removeprefix(f"{key}/"): v for k, v in weights.items() if k.startswith(f"{key}/")} for key in settings}
+    return {key: CausalFlow._rebuilt(own[key], settings[key]) for key in settings}
 
 
 def fit(

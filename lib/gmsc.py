@@ -8,11 +8,19 @@ last on the web. Whatever the source, the SHA-256 of the csv decides whether it 
 import hashlib
 import os
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pooch
+import torch
+from torch import Tensor
+
+from lib import artefacts, checks
+from lib.classifier import Classifier
+from lib.flow import CausalFlow
+from lib.paths import MODELS
 
 VARIABLE = "ICARMA_GMSC_CSV"
 SHA256 = "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac"
@@ -36,9 +44,22 @@ COLUMNS = {
     "late_90": "NumberOfTimes90DaysLate",
 }
 LABEL = "SeriousDlqin2yrs"
+SAID = {
+    "age": "age {} years",
+    "dependents": "{} dependents",
+    "income": "income {} dollars a month",
+    "credit_lines": "{} open credit lines",
+    "real_estate_loans": "{} real-estate loans",
+    "utilization": "{} of the credit limit in use",
+    "debt_ratio": "debts {} of income",
+    "late_30_to_59": "{} times 30 to 59 days late",
+    "late_60_to_89": "{} times 60 to 89 days late",
+    "late_90": "{} times 90 days late or more",
+}
 LATENESS = ("late_30_to_59", "late_60_to_89", "late_90")
 COUNTS = ("age", "dependents", "credit_lines", "real_estate_loans", *LATENESS)
 CAPS = {"debt_ratio": 1.0, "utilization": 1.0, "income": 17_000.0}
+MOST = dict.fromkeys(LATENESS, 18) | {"age": 103, "dependents": 20, "credit_lines": 58, "real_estate_loans": 54}  # of anybody
 UNREADABLE, WORST = 90, 18  # lateness above 90 times is a code, not a count
 SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the feature's cap
 ALMOST = 0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
@@ -62,6 +83,7 @@ def find(path: str | Path = "", download: bool = True) -> Path | None:
         return cached
     if not download:
         return None
+    pooch.get_logger().setLevel("WARNING")
     try:
         # written beside its place and moved there at its end, so that half a download is never found
         pooch.retrieve(MIRROR, None, cached.name, cached.parent, downloader=pooch.HTTPDownloader(timeout=20, progressbar=False))
@@ -77,11 +99,11 @@ def read(path: Path) -> pd.DataFrame:
     """
     try:
         content = _csv_of(path)
-    except (zipfile.BadZipFile, KeyError) as error:
+    except (zipfile.BadZipFile, KeyError, IsADirectoryError) as error:
         raise ValueError(f"{path} is not a zip with a cs-training.csv inside ({error}): half a download? Delete it. {HOW_TO_GET_IT}") from error
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256:
-        raise ValueError(f"{path} is not the data: {_what_differs(path, content)} Expected SHA-256 {SHA256}, found {found}. {HOW_TO_GET_IT}")
+        raise ValueError(f"{path} is not the data: {_what_differs(path, content)} Expected SHA-256 {SHA256}, found {found}. If it is a download, delete it. {HOW_TO_GET_IT}")
     raw = pd.read_csv(pd.io.common.BytesIO(content), index_col=0)
     return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
 
@@ -97,12 +119,14 @@ def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     """
     if missing := [f"{ours} ({theirs})" for ours, theirs in (COLUMNS | {LABEL: LABEL}).items() if ours not in raw]:
         raise ValueError(f"There is no column {', '.join(missing)}; found {', '.join(raw)}. {HOW_TO_GET_IT}")
+    if unknown := sorted(set(raw[LABEL].dropna().unique()) - {0, 1}, key=str):
+        raise ValueError(f"{LABEL} holds {unknown[0]!r}: expected 1 for a serious delinquency and 0 for none.")
     people = raw.dropna()
     if len(people) == 0:
         raise ValueError(f"All {len(raw)} rows miss a value, so nobody is left.")
     if negative := [name for name in COLUMNS if (people[name] < 0).any()]:
         raise ValueError(f"{negative[0]} has values below zero. {HOW_TO_GET_IT}")
-    typical = {"income": (1_000, 20_000, "dollars a month"), "utilization": (0.01, 1.0, "a share of the credit limit"), "age": (20, 90, "years")}
+    typical = {"income": (1_000, 20_000, "dollars a month"), "utilization": (0.01, 1.0, "a share of the credit limit"), "age": (20, 90, "years"), "debt_ratio": (0.01, 3.0, "a share of income")}
     for name, (low, high, unit) in typical.items():
         if not low <= people[name].median() <= high:
             raise ValueError(f"{name} has the median {people[name].median():g}: expected {unit}, {low:,} to {high:,}. Is the column in another unit?")
@@ -118,16 +142,58 @@ def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     return people[["paid_back", *COLUMNS]].reset_index(drop=True), steps
 
 
-def stand_in(people: np.ndarray, paid_back: np.ndarray) -> pd.DataFrame:
+def stand_in(density: CausalFlow, h: Classifier, scaler: Mapping[str, Tensor], n_people: int, seed: int) -> pd.DataFrame:
     """Synthetic people in the place of real ones, with the columns of `clean`.
 
+    They are drawn from a flow that was fitted to the real ones and made whole. Nobody's label is known, so it is drawn too:
+    the classifier's odds of a default, divided by the weight that defaults had in its loss.
+
     Arguments:
-        people: Drawn from a flow that was fitted to the real ones, in the units of the data, with shape (N, 10).
-        paid_back: Their labels, with shape (N,).
+        density, h, scaler: The models gmsc_flow, gmsc_classifier and gmsc_scaler ("mean", "std" (D,) and "weight").
     """
-    drawn = pd.DataFrame(whole(people), columns=list(COLUMNS))
-    drawn.insert(0, "paid_back", paid_back.astype(bool))
+    rng = np.random.default_rng(seed)
+    x = density.predict(torch.from_numpy(rng.standard_normal((n_people, len(COLUMNS)))).to(h.weights[0]))
+    drawn = pd.DataFrame(whole(x.double() * scaler["std"] + scaler["mean"]).numpy(), columns=list(COLUMNS))
+    chance = torch.sigmoid(h.logit(x) + scaler["weight"].log()).numpy()  # of paying back
+    drawn.insert(0, "paid_back", rng.random(n_people) < chance)
     return drawn
+
+
+def applicants(path: str | Path, n_people: int, seed: int, models: Path = MODELS) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The people of the study, and the counts of `clean`; where there is no data, a `stand_in` and no counts.
+
+    Arguments:
+        path: As for `find`.
+        n_people: How many of them, drawn without replacement; all if there are not more.
+        models: Folder with the models of the stand-in: the committed ones.
+    """
+    checks.positive(n_people=n_people)
+    found = find(path)
+    if found is None:
+        scaler, _ = artefacts.load(models, "gmsc_scaler")
+        h, density = Classifier.load(models, "gmsc_classifier"), CausalFlow.load(models, "gmsc_flow")
+        return stand_in(density, h, scaler, n_people, seed), {}
+    people, steps = clean(read(found))
+    return people.sample(min(n_people, len(people)), random_state=seed).sort_index(), steps
+
+
+def edges(table: pd.DataFrame, remove: Sequence[Sequence[str]] = (), reverse: Sequence[Sequence[str]] = ()) -> pd.DataFrame:
+    """Another graph: some edges, pairs [cause, effect] in our names, removed or turned round.
+
+    Raises: ValueError: the graph has no such edge.
+    """
+    changed = table[["parent", "child"]].copy()
+    for pair in [*remove, *reverse]:
+        checks.known("feature", pair, tuple(COLUMNS))
+        cause, effect = (COLUMNS[name] for name in pair)
+        at = changed.index[(changed.parent == cause) & (changed.child == effect)]
+        if len(at) == 0:
+            raise ValueError(f"There is no edge from {pair[0]} to {pair[1]} that could be removed or turned round.")
+        if pair in remove:
+            changed = changed.drop(at)
+        else:
+            changed.loc[at, ["parent", "child"]] = [effect, cause]
+    return changed
 
 
 def parents(edges: pd.DataFrame) -> dict[str, list[str]]:
@@ -157,13 +223,22 @@ def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     return np.stack(columns, -1)
 
 
-def whole(x: np.ndarray) -> np.ndarray:
-    """The inverse: features as people have them, counts whole and none below zero, the others between zero and their cap."""
-    columns = []
-    for j, name in enumerate(COLUMNS):
-        value = np.round(x[..., j]) if name in COUNTS else x[..., j]
-        columns.append(np.clip(value, 0, CAPS.get(name, np.inf)))
-    return np.stack(columns, -1)
+def whole(x: Tensor) -> Tensor:
+    """The inverse: features as people have them, counts whole, and all between zero and the most that anybody has."""
+    is_count = torch.tensor([name in COUNTS for name in COLUMNS])
+    most = torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=x.dtype)
+    return torch.where(is_count, x.round(), x).clamp_min(0).minimum(most) + 0.0  # -0 becomes 0
+
+
+def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
+    """One person's values in these columns, and to what they change, in the units of the data; both (10,), see `whole`."""
+    parts = []
+    for j in columns:
+        name = list(COLUMNS)[j]
+        values = (abs(float(value)) for value in (before[j], after[j]))  # no "-0 loans"
+        said = [f"{value:.0%}" if CAPS.get(name) == 1 else f"{value:,.0f}" for value in values]
+        parts.append(SAID[name].format(" -> ".join(dict.fromkeys(said))))
+    return ", ".join(parts)
 
 
 def _csv_of(path: Path) -> bytes:

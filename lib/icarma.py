@@ -152,7 +152,8 @@ class ICarma:
 
         q, p = torch.sigmoid(logits), batch["prior"]
         divergence = q * (F.logsigmoid(logits) - p.log()) + (1 - q) * (F.logsigmoid(-logits) - (1 - p).log())
-        h = torch.sigmoid(self.problem.classifier.logit(x_cf))
+        as_lived = x_cf + (self.problem.population.possible(x_cf) - x_cf).detach()  # straight-through, whole numbers
+        h = torch.sigmoid(self.problem.classifier.logit(as_lived))
         lost = (-gain).relu()
         outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
         return {

@@ -42,7 +42,7 @@ def per_person(
     acts, actionable = recommendation.is_acted, problem.population.actionable_index
     columns = {
         "has_recourse": recommendation.has_recourse,
-        "valid": problem.classifier.accepts(recommendation.x_cf),
+        "valid": problem.accepts(recommendation.x_cf),
         "plausible": log_p_cf >= log_p,
         "cost": problem.action_cost(*(part[..., actionable] for part in (x, acts, recommendation.values))),
         "hard_action": hard_action(preferences, acts[..., actionable]),
@@ -54,7 +54,7 @@ def per_person(
     columns["joint"] = columns["valid"] & columns["plausible"]
     columns["spared"] = columns["joint"] & ~columns["hard_action"]
     if truth is not None:
-        columns["valid_in_truth"] = problem.classifier.accepts(truth.counterfactual(x, acts, recommendation.values))
+        columns["valid_in_truth"] = problem.accepts(truth.counterfactual(x, acts, recommendation.values))
     return pd.DataFrame({name: values.numpy() for name, values in columns.items()})
 
 

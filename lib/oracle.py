@@ -111,7 +111,7 @@ def search(
         for block, table, row in zip(parts, own, choice, strict=True):
             best.is_acted[person, block.columns] = table.acts[row, block.columns]
             best.x_cf[person, block.columns] = table.x_cf[row, block.columns]
-    best.values[best.is_acted] = best.x_cf[best.is_acted]
+            best.values[person] = torch.where(table.acts[row], table.values[row], best.values[person])
     return best
 
 
@@ -121,7 +121,7 @@ class _Table:
 
     Arguments:
         allowed: Whether the person may do it, with shape (P, C).
-        acts: As in the block, with shape (P, C, D).
+        acts, values: As in the block, with shape (P, C, D).
         x_cf: Features after the action, with shape (P, C, D).
         cost: Weighted cost, with shape (P, C).
         gain: Change of the block's terms of the log-density, with shape (P, C).
@@ -130,6 +130,7 @@ class _Table:
 
     allowed: Tensor
     acts: Tensor
+    values: Tensor
     x_cf: Tensor
     cost: Tensor
     gain: Tensor
@@ -145,7 +146,7 @@ def _tabulate(
     problem: Problem, world: World, block: Block, x: Tensor, may: Tensor, weights: Tensor
 ) -> _Table:
     """For people x (P, D) who may act on features (P, D) at these weights (P, K)."""
-    columns = problem.population.actionable_index
+    columns, possible = problem.population.actionable_index, problem.population.possible
     acts = block.acts.expand(len(x), -1, -1)
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
@@ -154,10 +155,11 @@ def _tabulate(
     return _Table(
         allowed=~(acts & ~may[:, None]).any(-1),
         acts=acts,
+        values=values,
         x_cf=x_cf,
         cost=problem.action_cost(*(part[..., columns] for part in (before, acts, values)), weights[:, None]),
         gain=terms[:, 1:] - terms[:, :1],
-        first_layer=F.linear((x_cf - before)[..., block.columns], problem.classifier.weights[0][:, block.columns]),
+        first_layer=F.linear((possible(x_cf) - possible(before))[..., block.columns], problem.classifier.weights[0][:, block.columns]),
     )
 
 
@@ -179,7 +181,7 @@ def _cheapest(problem: Problem, x: Tensor, tables: list[_Table], must_be_plausib
         cost = cost[candidates]
     else:
         candidates = torch.arange(len(cost))
-    at_start = F.linear(x, problem.classifier.weights[0], problem.classifier.biases[0])
+    at_start = F.linear(problem.population.possible(x), problem.classifier.weights[0], problem.classifier.biases[0])
     # the cheapest few are found without sorting the rest; only if none of them is valid are all sorted
     for order in (lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices, cost.argsort):
         for chunk in order().split(SHOWN_NEXT):

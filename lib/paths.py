@@ -4,6 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
+MODELS = ROOT / "models"  # the committed ones
 PUBLISHED = ROOT / "published"  # the paper's tables and the GMSC graph, as CSV
 
 

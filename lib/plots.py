@@ -15,6 +15,7 @@ from scipy.stats import gaussian_kde
 COLOURS = {
     "icarma": "#0072B2",
     "oracle": "#D55E00",
+    "search": "#D55E00",
     "icarma (rco-trained)": "#56B4E9",
     "constant": "#555555",
     "concave": "#E69F00",
@@ -35,7 +36,7 @@ COLOURS = {
 }
 # of up to four groups of people, in the order in which they are drawn
 GROUPS = (("#0072B2", "-"), ("#56B4E9", "--"), ("#D55E00", "-"), ("#E69F00", "--"))
-MARKERS = {"icarma": "o", "oracle": "s", "icarma (rco-trained)": "D", "actionability ignored": "o", "actionability known": "o"}
+MARKERS = {"icarma": "o", "oracle": "s", "search": "s", "icarma (rco-trained)": "D", "actionability ignored": "o", "actionability known": "o"}
 LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 

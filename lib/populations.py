@@ -38,7 +38,7 @@ class Population:
     std: Tensor
     x: Mapping[str, Tensor]
     y: Mapping[str, Tensor]
-    whole: Callable[[np.ndarray], np.ndarray] | None = None
+    whole: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         checks.known("kind of feature", self.kinds.values(), KINDS)
@@ -84,12 +84,14 @@ class Population:
         """The nearest standardised features that a person can have; both with shape (*, D)."""
         if self.whole is None:
             return x
-        nearest = torch.from_numpy(self.whole(self.in_units(x.double()).numpy()))
-        return ((nearest - self.mean) / self.std).to(x.dtype)
+        return (self.whole(self.in_units(x)) - self.mean.to(x)) / self.std.to(x)
 
     def settled(self, x: Tensor, x_cf: Tensor) -> Tensor:
-        """Counterfactual features as people can have them: what has moved is made possible, the rest stays to the bit."""
-        return x_cf if self.whole is None else torch.where(x_cf == x, x, self.possible(x_cf))
+        """Counterfactual features as people can have them: what is another value is made possible, the rest stays to the bit."""
+        if self.whole is None:
+            return x_cf
+        after = self.possible(x_cf)
+        return torch.where(after == self.possible(x), x, after)
 
     def grid(self, feature: str, n_values: int) -> Tensor:
         """Values that an exact search tries for a feature, standardised, with shape (n,).

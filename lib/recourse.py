@@ -31,13 +31,17 @@ class Problem:
         """The people of a recourse split ("train", "validation" or "test") that h turns down, with shape (N, D)."""
         checks.known("recourse split", [split], ("train", "validation", "test"))
         x = self.population.x[f"recourse/{split}"]
-        return x[~self.classifier.accepts(x)]
+        return x[~self.accepts(x)]
+
+    def accepts(self, x: Tensor) -> Tensor:
+        """Whether h decides for people (*, D), with shape (*,); it is shown values that people can have (whole numbers)."""
+        return self.classifier.accepts(self.population.possible(x))
 
     def check(self, x: Tensor, preferences: Preferences) -> None:
         """Raise ValueError unless x are rejected people (N, D) and the preferences are theirs."""
         checks.people("x", x, self.population.features)
         checks.shape("preferences.scores", preferences.scores, (*x.shape[:-1], len(self.population.actionable)))
-        checks.rejected(self.classifier.accepts(x))
+        checks.rejected(self.accepts(x))
 
     def carried_out(self, x: Tensor, recommendation: "Recommendation", world: World | None = None) -> "Recommendation":
         """The same advice as people can follow it: values and their consequences are made possible (whole credit lines).

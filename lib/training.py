@@ -1,4 +1,4 @@
-"""The stacks of networks that the studies of soft preferences need: who is in them, and what each is trained on.
+"""The stacks of networks that the studies of soft preferences and of transfer need: who is in them, trained on what.
 
 They are trained as jobs of the batch (`workflow/train.py`), side by side with the notebooks.
 """
@@ -23,6 +23,13 @@ W_MAX = 7.0
 
 # what everyone is told to be in CARMA: no feature is harder than another, or (rounded means under `rco`) two are
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
+
+# Give Me Some Credit: how the classifier and the flow are fitted, and what networks do otherwise than for Loan. A margin
+# keeps advice valid when consequences are made whole; chosen on the validation split.
+GMSC_CLASSIFIER = {"weight_of_refusable": 4.5}
+GMSC_FLOW = {"hidden": (32,), "n_bins": 16}
+GMSC = {"batch_size": 512, "learning_rate": 5e-3, "margin": 0.1, "tau": 1.0}
+GMSC_LINEAR_MASK = 0.8
 
 Members = tuple[list[Sampler], list[Settings], list[int]]
 
@@ -92,11 +99,20 @@ def everyone(population: str, n_people: int) -> Preferences:
     return Preferences(torch.tensor([EVERYONE[population]]).expand(n_people, -1))
 
 
+def transfer(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
+    """Networks for Give Me Some Credit: those of the constant profile, then those of the linear one with the priors of Loan."""
+    profile = soft_profile(tuned("ranking")["linear"], "linear")
+    constant, linear = Settings(n_epochs=n_epochs, **GMSC), Settings(profile, mask=GMSC_LINEAR_MASK, n_epochs=n_epochs, **GMSC)
+    settings = [constant] * len(seeds) + [linear] * len(seeds)
+    return [RankingSampler(features)] * len(settings), settings, list(seeds) * 2
+
+
 STACKS: dict[str, Callable[[Sequence[str], Sequence[int], int], Members]] = {
     "loan_icarma_ranking": lambda *given: soft("ranking", *given),
     "loan_icarma_score": lambda *given: soft("score", *given),
     "loan_icarma_rco": biased,
     "loan_carma": carma,
+    "gmsc_icarma": transfer,
 }
 
 

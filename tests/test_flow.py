@@ -132,3 +132,13 @@ def test_saved_splines_are_loaded(with_splines, tmp_path):
     loaded = flow.CausalFlow.load(tmp_path, "loan_flow")
     x = with_splines.population.x["flow/test"]
     assert torch.equal(loaded.log_prob(x), with_splines.flow.log_prob(x)) and loaded.settings == with_splines.flow.settings
+
+
+def test_flows_that_belong_together_share_a_file(problem, with_splines, tmp_path):
+    flows = {"loan": problem.flow, "other": with_splines.flow}
+    flow.save_all(flows, tmp_path, "gmsc_other_flows", {})
+    loaded = flow.load_all(tmp_path, "gmsc_other_flows")
+    assert list(loaded) == ["loan", "other"]
+    for name, one in flows.items():
+        x = torch.randn(5, len(one.features), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        assert torch.equal(loaded[name].log_prob(x), one.log_prob(x)) and loaded[name].parents == one.parents

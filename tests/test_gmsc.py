@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
 
-from lib import classifier, flow, gmsc, icarma, oracle, populations
-from lib.paths import PUBLISHED
+from lib import artefacts, classifier, flow, gmsc, icarma, oracle, populations
+from lib.paths import PARAMS, PUBLISHED
 from lib.recourse import Problem, Recommendation
 from lib.samplers import RankingSampler
+from lib.world import World
 
 EDGES = pd.read_csv(PUBLISHED / "pear_gmc_edges.csv")
 DATA = gmsc.find(download=False)
@@ -40,6 +42,7 @@ def test_the_real_data_is_cleaned_as_published():
     assert steps["lateness codes made 18"] == 148 and people[list(gmsc.LATENESS)].max().tolist() == [18, 18, 18]
     assert people.income.max() == 17_000 and people.utilization.max() == people.debt_ratio.max() == 1
     assert people.paid_back.mean() == pytest.approx(1 - 8_357 / 120_269)
+    assert all(people[name].max() == most for name, most in gmsc.MOST.items())
 
 
 def test_cleaning_drops_caps_and_decodes(raw):
@@ -61,7 +64,7 @@ def test_the_graph_has_nineteen_edges_in_causal_order():
 def test_spreading_is_undone_by_making_whole(raw):
     people, _ = gmsc.clean(raw)
     spread = gmsc.dequantised(people, np.random.default_rng(1))
-    assert np.allclose(gmsc.whole(spread), people[list(gmsc.COLUMNS)], atol=1e-12)
+    assert np.allclose(gmsc.whole(torch.from_numpy(spread)), people[list(gmsc.COLUMNS)], atol=1e-12)
     counts = [list(gmsc.COLUMNS).index(name) for name in gmsc.COUNTS]
     off = spread[:, counts] - people[list(gmsc.COUNTS)].to_numpy()
     assert -0.5 <= off.min() < -0.45 and 0.45 < off.max() < 0.5
@@ -95,7 +98,7 @@ def test_possible_features_are_whole_and_within_range(raw):
     whole = drawn.in_units(drawn.possible(x))
     counts = [drawn.features.index(name) for name in gmsc.COUNTS]
     assert (whole[:, counts] - whole[:, counts].round()).abs().max() < 1e-9 and whole.min() > -1e-9
-    assert whole[:, drawn.features.index("utilization")].max() <= 1 + 1e-9
+    assert (whole.amax(0) <= torch.tensor([(gmsc.CAPS | gmsc.MOST)[name] for name in gmsc.COLUMNS]) + 1e-9).all()
     assert torch.allclose(drawn.possible(drawn.possible(x)), drawn.possible(x), atol=1e-9)
 
 
@@ -112,6 +115,10 @@ def test_another_file_is_not_taken_for_the_data(tmp_path, raw):
         gmsc.read(csv(tmp_path, raw.drop(columns="income")))
     with pytest.raises(ValueError, match="income has the median .*expected dollars a month.*another unit"):
         gmsc.read(csv(tmp_path, raw.assign(income=raw.income / 1_000)))
+    with pytest.raises(ValueError, match="holds 'No': expected 1 for a serious delinquency"):
+        gmsc.clean(raw.assign(**{gmsc.LABEL: raw[gmsc.LABEL].map({0: "No", 1: "Yes"})}))
+    with pytest.raises(ValueError, match="debt_ratio has the median .*a share of income"):
+        gmsc.clean(raw.assign(debt_ratio=100 * raw.debt_ratio))
     with pytest.raises(ValueError, match="utilization has the median .*a share of the credit limit"):
         gmsc.read(csv(tmp_path, raw.assign(utilization=100 * raw.utilization)))
     with pytest.raises(ValueError, match="late_90 has values below zero"):
@@ -163,11 +170,57 @@ def test_without_a_network_there_is_no_data_and_nothing_half(tmp_path, monkeypat
     assert gmsc.find() is None and gmsc.find(download=False) is None
 
 
-def test_synthetic_people_have_possible_features():
-    rng = np.random.default_rng(0)
-    drawn = gmsc.stand_in(rng.normal(1, 5, (50, 10)), rng.random(50) < 0.9)
-    assert list(drawn) == ["paid_back", *gmsc.COLUMNS] and drawn.paid_back.dtype == bool
+def test_edges_are_removed_and_turned_round():
+    changed = gmsc.edges(EDGES, remove=[["age", "income"]], reverse=[["income", "utilization"]])
+    causes = gmsc.parents(changed)
+    assert "age" not in causes["income"] and causes["income"] == ["utilization"] and causes["utilization"] == []
+    assert len(changed) == 18 and len(EDGES) == 19
+    with pytest.raises(ValueError, match="no edge from utilization to income"):
+        gmsc.edges(EDGES, remove=[["utilization", "income"]])
+    with pytest.raises(ValueError, match="Did you mean 'income'"):
+        gmsc.edges(EDGES, reverse=[["incme", "utilization"]])
+
+
+def test_the_other_graphs_are_graphs():
+    graphs = yaml.safe_load((PARAMS / "gmsc_graphs.yaml").read_text())
+    worlds = {name: World(gmsc.parents(gmsc.edges(EDGES, **change))) for name, change in graphs.items()}
+    assert [int(world.adjacency().sum()) for world in worlds.values()] == [19, 19, 18, 19, 10]
+    past = worlds["lateness is past"]
+    assert not past.reaches[[past.index(name) for name in ("income", "credit_lines", "real_estate_loans", "utilization")]][:, -3:].any()
+
+
+def test_what_changes_is_told_in_units():
+    before = torch.tensor([40.0, 2, 4_000, 7, 1, 0.9, 0.35, 2, 0, 0])
+    after = before.clone()
+    after[2], after[5] = 5_250, 0.25
+    assert gmsc.in_words(before, after, [2, 5, 7]) == (
+        "income 4,000 -> 5,250 dollars a month, 90% -> 25% of the credit limit in use, 2 times 30 to 59 days late")
+
+
+def test_real_applicants_are_drawn_without_replacement(raw, monkeypatch):
+    monkeypatch.setattr(gmsc, "find", lambda path: path)
+    monkeypatch.setattr(gmsc, "read", lambda path: raw)
+    people, steps = gmsc.applicants("there", 100, seed=1)
+    assert len(people) == people.index.nunique() == 100 and steps["rows"] == 400
+    assert len(gmsc.applicants("there", 10_000, seed=1)[0]) == 390
+
+
+def test_without_data_there_is_a_stand_in(small, tmp_path, monkeypatch):
+    """Whole and possible features, the real people's spread, and labels whose rate is not that of the weighted loss."""
+    population = small.population
+    scaler = {"mean": population.mean, "std": population.std, "weight": torch.tensor(1.5)}
+    artefacts.save(tmp_path, "gmsc_scaler", scaler, {"people": "real"}, {})
+    small.classifier.save(tmp_path, "gmsc_classifier", {})
+    small.flow.save(tmp_path, "gmsc_flow", {})
+    monkeypatch.setattr(gmsc, "find", lambda path: None)
+    drawn, steps = gmsc.applicants("", 3_000, seed=0, models=tmp_path)
+    assert steps == {} and list(drawn) == ["paid_back", *gmsc.COLUMNS] and drawn.paid_back.dtype == bool and len(drawn) == 3_000
     assert (drawn[list(gmsc.COUNTS)] % 1 == 0).all(axis=None) and (drawn >= 0).all(axis=None) and drawn.utilization.max() <= 1
+    assert abs(drawn.age.mean() - float(population.mean[0])) < 0.25 * float(population.std[0])
+    paid = population.y["classifier/train"].float().mean().item()
+    assert abs(drawn.paid_back.mean() - paid) < 0.1
+    assert gmsc.applicants("", 50, seed=0, models=tmp_path)[0].equals(gmsc.applicants("", 50, seed=0, models=tmp_path)[0])
+    assert len(populations.give_me_some_credit(drawn, EDGES).x["recourse/test"]) == 750
 
 
 @pytest.fixture(scope="module")
@@ -247,9 +300,46 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
             is_acted[columns] = acts
             values[is_acted] = torch.stack([value for value in action if value is not None])
             x_cf = population.settled(person[None], small.flow.counterfactual(person[None], is_acted[None], values[None]))
-            if small.classifier.accepts(x_cf) and small.flow.log_prob(x_cf) >= small.flow.log_prob(person[None]):
+            if small.accepts(x_cf) and small.flow.log_prob(x_cf) >= small.flow.log_prob(person[None]):
                 best = min(best, small.action_cost(person[columns], acts, values[columns]).item())
         cost = small.action_cost(x[i, columns], found.is_acted[i, columns], found.values[i, columns]).item()
-        whole = population.in_units(found.x_cf[i])[[population.features.index(name) for name in gmsc.LATENESS]]
-        assert not found.has_recourse[i] or (whole - whole.round()).abs().max() < 1e-9 or torch.equal(found.x_cf[i, -3:], person[-3:])
+        late = population.in_units(found.x_cf[i])[-3:][found.x_cf[i, -3:] != person[-3:]]  # what has changed is whole
+        assert torch.allclose(late, late.round(), atol=1e-9)
         assert found.has_recourse[i] == np.isfinite(best) and (not np.isfinite(best) or cost == pytest.approx(best))
+
+
+def test_training_shows_the_classifier_whole_numbers(small):
+    """The hinge is that of the carried-out counterfactual, and its gradient passes as if nothing were rounded."""
+    sampler = RankingSampler(small.population.actionable, n_actionable=4)
+    stack, _ = icarma.fit(small, [sampler], [icarma.Settings(n_epochs=1, batch_size=32, hidden=8, margin=0.0)], [1])
+    x = small.rejected("train")[:20]
+    wishes = sampler.draw(range(20), np.random.default_rng(0))
+    factual = small.flow.factual(x, small.population.actionable_index)
+    for weight in stack.weights.values():
+        weight.requires_grad_()
+    terms = stack.loss_terms(stack.batch(factual, wishes, noise=torch.full((1, 20, 4), 50.0, dtype=x.dtype)))  # acts on all
+    context = stack.context(factual["z"], wishes)
+    everything = torch.ones(1, 20, 4, dtype=x.dtype)
+    values = stack.action_values(x[None], context, everything)
+    is_acted = torch.zeros_like(x, dtype=torch.bool)
+    is_acted[:, small.population.actionable_index] = True
+    spread = x.clone()
+    spread[:, small.population.actionable_index] = values[0].detach()
+    x_cf = small.flow.counterfactual(x, is_acted, spread)
+    h = small.classifier.probability(small.population.possible(x_cf))
+    assert not torch.allclose(h, small.classifier.probability(x_cf), atol=1e-3)
+    assert torch.allclose(terms["hinge"][0], (1 - 2 * h).relu().mean(), atol=1e-9)
+    terms["hinge"].sum().backward()
+    assert stack.weights["action_weight_2"].grad.abs().sum() > 0
+
+
+def test_an_action_that_changes_nothing_helps_nobody(small):
+    """The decision is about whole numbers, so that no noise is taken off somebody by telling them what they do already."""
+    x, population = small.rejected("train"), small.population
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[:, population.actionable_index] = True
+    nothing = small.carried_out(x, Recommendation(acts, x, x))
+    assert not small.accepts(nothing.x_cf).any()
+    assert torch.equal(population.possible(nothing.x_cf)[:, population.actionable_index], population.possible(x)[:, population.actionable_index])
+    within = population.possible(x) + 0.2 / population.std.to(x) * torch.tensor([name in gmsc.COUNTS for name in population.features])
+    assert torch.equal(small.accepts(x), small.accepts(population.possible(x))) and not small.accepts(within).any()

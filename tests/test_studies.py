@@ -160,3 +160,23 @@ def test_the_oracle_must_not_be_better_either():
     for method, is_reached in (("oracle", False), ("iCARMA", True)):
         table = studies.beside_paper(pd.DataFrame([rows | {"method": method}] * 3), number=2).set_index("metric")
         assert table.within["hap"] == is_reached, method
+
+
+def test_transfer_has_the_settings_of_the_published_rows(problem):
+    """Any population with four actionable features will do; here Loan's, with networks of two profiles."""
+    samplers, settings, seeds = training.transfer(problem.population.actionable, [1000, 2000], 1)
+    assert [own.profile.gamma for own in settings] == [None, None, 1.0, 1.0]
+    stack, _ = icarma.fit(problem, samplers, [replace(own, batch_size=64, hidden=8) for own in settings], seeds)
+    rows = studies.transfer(problem, stack, problem.rejected("test")[:40], problem.rejected("validation")[:40], seed=0)
+    assert len(rows) == 5 * 2 * 40 and (rows.groupby(["setting", "person"]).reported.sum() == 1).all()
+    for number, own in rows.groupby("number"):
+        table = studies.beside_paper(own, number, "GMSC")
+        assert set(table.setting) == set(published.table(number, "GMSC").setting) and (table.table == f"{number}, GMSC").all()
+        printed = table.dropna(subset=["paper"]).set_index(["setting", "metric"])
+        assert len(printed) == {1: 4, 2: 9}[number]
+        for (setting, metric), row in printed.iterrows():
+            if metric == "validity":
+                assert row.within == (row.ours >= row.paper - 0.03)
+    wishes = studies.transfer_preferences(problem, 40, seed=1)
+    assert torch.equal(wishes["soft, linear"].scores, wishes["all (4)"].scores)
+    assert (wishes["hard (3) + soft, linear"].is_actionable.sum(-1) == 3).all()

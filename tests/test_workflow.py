@@ -106,7 +106,11 @@ def test_each_parameter_file_has_a_notebook(size):
 def test_networks_are_described(size):
     values = parameters.read_network_parameters(size)
     assert values["models"] == f"runs/{size}/models"
-    assert sorted(values["n_epochs"]) == sorted(training.STACKS)
+    fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_other_flows"}
+    assert sorted(values["n_epochs"]) == sorted(set(training.STACKS) | fitted_with)
+    transfer = ROOT / "notebooks" / "07_gmsc_transfer.ipynb"
+    people = parameters.notebook_defaults(transfer) | parameters.read_parameters(size, transfer.stem)
+    assert people["n_applicants"] == values["n_applicants"] and people["seed"] == values["seed"]
     notebook = ROOT / "notebooks" / "05_soft_constraints.ipynb"
     read_by = parameters.notebook_defaults(notebook) | parameters.read_parameters(size, notebook.stem)
     assert all(values[name] == read_by[name] for name in ("seed", "n_classifier", "n_flow", "n_recourse"))
@@ -117,7 +121,7 @@ def test_networks_that_are_not_described(tmp_path):
         parameters.read_network_parameters("tiny", tmp_path)
     (tmp_path / "params" / "tiny").mkdir(parents=True)
     (tmp_path / "params" / "tiny" / "networks.yaml").write_text("seed: 0\nn_seeds: 2\n")
-    with pytest.raises(ValueError, match="says nothing about n_classifier, n_flow, n_recourse, models, n_epochs"):
+    with pytest.raises(ValueError, match="says nothing about n_classifier, n_flow, n_recourse, n_applicants, models, n_epochs"):
         parameters.read_network_parameters("tiny", tmp_path)
 
 
@@ -149,7 +153,7 @@ def test_the_batch_runs_each_notebook():
     needs = (ROOT / "workflow" / "Snakefile").read_text().split("NEEDS = ")[1].split("\n}")[0] + "}"
     needs = ast.literal_eval(needs)
     assert sorted(needs) == NOTEBOOKS
-    assert {name for needed in needs.values() for name in needed} - set(needs) == set(training.STACKS)
+    assert {name for needed in needs.values() for name in needed} - set(needs) == set(training.STACKS) | {"gmsc_other_flows"}
 
 
 def test_lock_pins_each_direct_dependency():

@@ -28,8 +28,12 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict:
 
 
 NETWORKS = {
-    "n_classifier": 20_000, "n_flow": 25_000, "n_recourse": 20_000, "seed": 0, "n_seeds": 10, "models": "runs/paper/models",
-    "n_epochs": {"loan_icarma_ranking": 450, "loan_icarma_score": 900, "loan_icarma_rco": 450, "loan_carma": 450},
+    "n_classifier": 20_000, "n_flow": 25_000, "n_recourse": 20_000, "n_applicants": 120_269, "seed": 0, "n_seeds": 10,
+    "models": "runs/paper/models",
+    "n_epochs": {
+        "loan_icarma_ranking": 450, "loan_icarma_score": 900, "loan_icarma_rco": 450, "loan_carma": 450,
+        "gmsc_classifier": 30, "gmsc_flow": 30, "gmsc_icarma": 100, "gmsc_other_flows": 15,
+    },
 }
 
 

@@ -1,7 +1,8 @@
-"""Trains one stack of networks that notebook 05 reads: `python workflow/train.py SIZE NAME`, called by the Snakefile.
+"""Fits what the batch fits outside of notebooks: `python workflow/train.py SIZE JOB`, called by the Snakefile.
 
-NAME is one of `lib.training.STACKS`; params/SIZE/networks.yaml says how many people, seeds and epochs, and where the
-fitted classifier and flow lie. The stack is left beside them.
+JOB is a stack of networks of the study of soft preferences (notebook 05), gmsc_icarma (the scaler, classifier, flow and
+networks of notebook 07) or gmsc_other_flows (flows under other graphs). params/SIZE/networks.yaml says how many people, seeds
+and epochs, and where fitted models lie. What a job fits is left there; the file of its own name is written last.
 """
 
 import sys
@@ -12,36 +13,96 @@ import lib  # noqa: F401  (before torch: it pins the arithmetic)
 from lifeline import end_with_batch
 from parameters import ROOT, read_network_parameters
 
-from lib import classifier, flow, icarma, populations, progress, training
-from lib.paths import inside
+import pandas as pd
+import torch
+import yaml
+
+from lib import artefacts, checks, classifier, flow, gmsc, icarma, populations, progress, training
+from lib.paths import PARAMS, PUBLISHED, inside
 from lib.recourse import Problem
 
 
-def train(size: str, name: str) -> None:
-    """Nothing; writes runs/<size>/models/<name>.safetensors."""
-    given = read_network_parameters(size)
+def loan_networks(given: dict, name: str) -> None:
+    """Nothing; leaves a stack of networks for the Loan population, whose classifier and flow are fitted already."""
     drawn = {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
     models = inside(given["models"])
     h = classifier.Classifier.load(models, "loan_classifier")
     problem = Problem(populations.loan(**drawn), h, flow.CausalFlow.load(models, "loan_flow"))
+    _networks(problem, given, name, drawn)
+
+
+def gmsc_networks(given: dict, name: str) -> None:
+    """Nothing; leaves the scaler, the classifier, the flow and the networks for Give Me Some Credit."""
+    people, made_with = _applicants(given)
+    population = populations.give_me_some_credit(people, _edges(), given["seed"])
+    x, y, models, epochs = population.x, population.y, inside(given["models"]), given["n_epochs"]
+    weight = torch.tensor(training.GMSC_CLASSIFIER["weight_of_refusable"])
+    scaler = {"mean": population.mean, "std": population.std, "weight": weight}
+    artefacts.save(models, "gmsc_scaler", scaler, {"people": made_with["people"]}, made_with)
+    h, _ = classifier.fit(
+        population.features, population.possible(x["classifier/train"]), y["classifier/train"], n_epochs=epochs["gmsc_classifier"],
+        seed=given["seed"], progress=progress.bar("gmsc_classifier"), **training.GMSC_CLASSIFIER,
+    )  # fmt: skip
+    h.save(models, "gmsc_classifier", made_with)
+    density = _flow(population.graph.parents, population, epochs["gmsc_flow"], given["seed"], "gmsc_flow")
+    density.save(models, "gmsc_flow", made_with)
+    _networks(Problem(population, h, density), given, name, made_with)
+
+
+def gmsc_other_flows(given: dict, name: str) -> None:
+    """Nothing; leaves a flow for each graph of params/gmsc_graphs.yaml."""
+    people, made_with = _applicants(given)
+    population = populations.give_me_some_credit(people, _edges(), given["seed"])
+    graphs = yaml.safe_load((PARAMS / "gmsc_graphs.yaml").read_text(encoding="utf-8"))
+    flows = {}
+    for i, (key, change) in enumerate(graphs.items(), start=1):
+        checks.known(f"change of the graph {key}", change, ("remove", "reverse"))
+        causes = gmsc.parents(gmsc.edges(_edges(), **change))
+        flows[key] = _flow(causes, population, given["n_epochs"][name], given["seed"] + i, f"{name}, {key}")
+    flow.save_all(flows, inside(given["models"]), name, made_with)
+
+
+def _applicants(given: dict) -> tuple[pd.DataFrame, dict]:
+    people, steps = gmsc.applicants("", given["n_applicants"], given["seed"])
+    return people, {"people": "real" if steps else "synthetic", "n_people": len(people), "seed": given["seed"]}
+
+
+def _edges() -> pd.DataFrame:
+    return pd.read_csv(PUBLISHED / "pear_gmc_edges.csv")
+
+
+def _flow(parents: dict, population: populations.Population, n_epochs: int, seed: int, name: str) -> flow.CausalFlow:
+    x = population.x
+    fitted, history = flow.fit(
+        parents, x["flow/train"], x["flow/validation"], n_epochs=n_epochs, seed=seed, progress=progress.bar(name), **training.GMSC_FLOW
+    )
+    print(f"{name}: {history['validation'].max():.3f} nats a validation person", flush=True)
+    return fitted
+
+
+def _networks(problem: Problem, given: dict, name: str, made_with: dict) -> None:
     seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
     members = training.STACKS[name](problem.population.actionable, seeds, given["n_epochs"][name])
-    start = time.monotonic()
     print(f"{name}: {len(members[2])} networks", flush=True)
     stack, _ = icarma.fit(problem, *members, progress=progress.bar(name))
-    stack.save(models, name, drawn)
-    print(f"{name}: finished after {(time.monotonic() - start) / 60:.1f} min", flush=True)
+    stack.save(inside(given["models"]), name, made_with)
+
+
+JOBS = {"gmsc_icarma": gmsc_networks, "gmsc_other_flows": gmsc_other_flows}
+JOBS = {name: loan_networks for name in training.STACKS if name not in JOBS} | JOBS
 
 
 if __name__ == "__main__":
     end_with_batch()
-    if len(sys.argv) != 3 or sys.argv[2] not in training.STACKS:
-        sys.exit(f"usage: train.py SIZE NAME, where NAME is one of {', '.join(training.STACKS)}")
+    if len(sys.argv) != 3 or sys.argv[2] not in JOBS:
+        sys.exit(f"usage: train.py SIZE JOB, where JOB is one of {', '.join(JOBS)}")
     size, name = sys.argv[1:]
+    start = time.monotonic()
     try:
-        train(size, name)
+        JOBS[name](read_network_parameters(size), name)
     except Exception as error:  # said at the end of the batch, as of a failed notebook
         note = ROOT / "runs" / size / "failed" / f"{name}.txt"
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(f"{name} failed\n  {type(error).__name__}: {error}\n", encoding="utf-8")
         sys.exit(f"{name}: failed")
+    print(f"{name}: finished after {(time.monotonic() - start) / 60:.1f} min", flush=True)
