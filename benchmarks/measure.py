@@ -20,7 +20,7 @@ import lib  # noqa: F401  (before torch: it pins the arithmetic)
 import numpy as np
 import pandas as pd
 
-from lib import classifier, flow, gmsc, icarma, oracle, populations, studies, training
+from lib import classifier, continuous, flow, gmsc, icarma, oracle, populations, studies, training
 from lib.paths import PUBLISHED, inside
 from lib.recourse import Problem
 from lib.samplers import RankingSampler
@@ -120,6 +120,13 @@ def prepare_oracle():
     sampler = RankingSampler(problem.population.actionable, n_actionable=4)
     wishes = sampler.draw(range(len(x)), np.random.default_rng(0))
     return lambda: oracle.search(problem, problem.population.graph, x, wishes)
+
+
+def prepare_continuous():
+    """continuous search, all test people, all fifteen sets of features"""
+    problem = loan_problem()
+    x = problem.rejected("test")
+    return lambda: continuous.search(problem, problem.population.truth, x)
 
 
 def prepare_recommend():

@@ -77,7 +77,7 @@ class World:
             columns[j] = self.feature(j, x_parents, noise[..., j])
         return torch.stack(columns, -1)
 
-    def counterfactual(self, x: Tensor, is_acted: Tensor, values: Tensor) -> Tensor:
+    def counterfactual(self, x: Tensor, is_acted: Tensor, values: Tensor, noise: Tensor | None = None) -> Tensor:
         r"""Each person after their own action :math:`do(X_I = a)`.
 
         .. math:: x^{CF}_j = a_j \text{ if } j \in I, \text{ else } f_j(x^{CF}_{pa(j)}, u_j), \quad u = f^{-1}(x)
@@ -86,6 +86,7 @@ class World:
             x: Features before the action, with shape (*, D).
             is_acted: True where the person acts, with shape (*, D).
             values: What they set it to, with shape (*, D); read only where `is_acted`.
+            noise: What `abduct` gives for x, where that is known already.
         Returns: Features after the action, with shape (*, D). Features that no acted-on feature reaches are
             returned unchanged, to the bit.
         Raises: ValueError: shapes differ, or a value that is used is not finite.
@@ -96,7 +97,7 @@ class World:
         checks.shape("values", values, x.shape)
         values = torch.where(is_acted, values, torch.zeros((), dtype=x.dtype))
         checks.people("values", values, self.features)
-        noise = self.abduct(x)
+        noise = self.abduct(x) if noise is None else noise
         moved = (is_acted.to(x.dtype) @ self.reaches.to(x.dtype)) > 0  # something upstream was acted on
         may_move = moved.flatten(0, -2).any(0).tolist()
         columns = list(x.unbind(-1))

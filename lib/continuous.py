@@ -1,0 +1,315 @@
+"""Beyond the grid: for every person and every set of features the cheapest valid and plausible action over all values.
+
+All pairs of a person and a set are searched side by side, by descent on the values from several starts. The best of what was
+visited is then walked back towards the person until it is only just valid and plausible. What a person may do is not asked:
+the answers for all sets are one table, in which anybody's recourse, and what would unlock it, is looked up.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.stats import qmc
+from torch import Tensor
+
+from lib import checks
+from lib.preferences import Preferences, Profile
+from lib.recourse import Problem, Recommendation, in_columns
+from lib.world import World
+
+SURE = 1e-4  # by which log-odds and log-density must exceed their bounds, so that rounding cannot take it back
+MISSING = 4.0  # what a unit of log-odds, or a nat, that is missing weighs beside the cost
+PEOPLE_AT_ONCE = 256
+
+
+class Judge:
+    """What actions come to, a row an action: cost, log-odds of a positive decision, change of log-density.
+
+    Arguments:
+        world: Where actions take effect.
+        x: Whose action it is, with shape (R, D).
+        acts: Which of the K actionable features they act on, with shape (R, K), bool.
+        weights: Of their cost, with shape (R, K).
+    """
+
+    def __init__(self, problem: Problem, world: World, x: Tensor, acts: Tensor, weights: Tensor) -> None:
+        self.problem, self.world, self.x, self.acts, self.weights = problem, world, x, acts, weights
+        self.columns = problem.population.actionable_index
+        moves = problem.flow.reaches[self.columns].any(0) | world.reaches[self.columns].any(0)
+        moves[self.columns] = True
+        self.moves = moves.nonzero().squeeze(-1).tolist()
+        self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
+        self.low, self.high = (bound[self.columns].to(x) for bound in (problem.population.low, problem.population.high))
+        with torch.no_grad():
+            self.before = problem.flow.log_prob_terms(x, self.moves).sum(-1)
+            self.noise = world.abduct(x)
+
+    def advice(self, values: Tensor) -> Recommendation:
+        """The action of each row as a recommendation; values with shape (R, K)."""
+        spread = torch.where(self.is_acted, in_columns(values, self.columns, self.x.shape[-1]), self.x)
+        return Recommendation(self.is_acted, spread, self.world.counterfactual(self.x, self.is_acted, spread, self.noise))
+
+    def __call__(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Cost, log-odds, and change of log-density in nats of setting features to values (R, K); each with shape (R,)."""
+        x_cf = self.advice(values).x_cf
+        cost = self.problem.action_cost(self.x[:, self.columns], self.acts, values, self.weights)
+        gain = self.problem.flow.log_prob_terms(x_cf, self.moves).sum(-1) - self.before
+        return cost, self.problem.classifier.logit(x_cf), gain
+
+
+@dataclass
+class Found:
+    """The best so far, a row an action.
+
+    Arguments:
+        cost: Of the cheapest valid and plausible action, infinite where there is none, with shape (R,).
+        values: Of that action, or anything, with shape (R, K).
+        log_odds: The highest among plausible actions; gain: the highest among valid actions; minus infinity if there is none.
+    """
+
+    cost: Tensor
+    values: Tensor
+    log_odds: Tensor
+    gain: Tensor
+
+    @classmethod
+    def nothing(cls, values: Tensor) -> "Found":
+        none = torch.full(values.shape[:-1], torch.inf, dtype=values.dtype)
+        return cls(none, values.clone(), -none, -none)
+
+    def see(self, values: Tensor, cost: Tensor, log_odds: Tensor, gain: Tensor) -> None:
+        """Keep what is better."""
+        valid, plausible = log_odds >= SURE, gain >= SURE
+        better = valid & plausible & (cost < self.cost)
+        self.cost = torch.where(better, cost, self.cost)
+        self.values = torch.where(better[:, None], values, self.values)
+        self.log_odds = torch.where(plausible, torch.maximum(log_odds, self.log_odds), self.log_odds)
+        self.gain = torch.where(valid, torch.maximum(gain, self.gain), self.gain)
+
+
+def _loss(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
+    return cost + MISSING * ((2 * SURE - log_odds).relu() + (2 * SURE - gain).relu())
+
+
+@torch.no_grad()
+def scout(judge: Judge, found: Found, n_scouts: int, n_starts: int, rng: np.random.Generator) -> Tensor:
+    """The best of some scattered actions by the descent's loss, as starts for it, with shape (n_starts, R, K).
+
+    They are a Sobol sequence between the factual values and the ends of the range, and what is found goes into `found`.
+    """
+    factual = judge.x[:, judge.columns]
+    points = torch.from_numpy(qmc.Sobol(factual.shape[-1] + 1, rng=rng).random(n_scouts)).to(factual)
+    best = torch.full((n_starts, len(factual)), torch.inf, dtype=factual.dtype)
+    starts = factual.expand(n_starts, -1, -1).clone()
+    for point in points:
+        values = factual + point[-1] * (judge.low + (judge.high - judge.low) * point[:-1] - factual)
+        seen = judge(values)
+        found.see(values, *seen)
+        worst = best.argmax(0)  # the place that a better one takes
+        rows = torch.arange(len(factual))
+        loss = _loss(*seen)
+        better = loss < best[worst, rows]
+        best[worst[better], rows[better]] = loss[better]
+        starts[worst[better], rows[better]] = values[better]
+    return starts
+
+
+def descend(judge: Judge, start: Tensor, found: Found, n_steps: int, learning_rate: float) -> None:
+    """Adam on the values from a start (R, K), within the range of the data; what is found on the way goes into `found`."""
+    values = start.clamp(judge.low, judge.high).requires_grad_()
+    optimiser = torch.optim.Adam([values], lr=learning_rate, fused=True)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps, eta_min=learning_rate / 20)
+    for _ in range(n_steps):
+        cost, log_odds, gain = judge(values)
+        with torch.no_grad():
+            found.see(values, cost, log_odds, gain)
+        loss = _loss(cost, log_odds, gain).sum()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+        with torch.no_grad():
+            values.clamp_(judge.low, judge.high)
+    with torch.no_grad():
+        found.see(values, *judge(values))
+
+
+@torch.no_grad()
+def walk_back(judge: Judge, found: Found, n_halvings: int = 20) -> None:
+    """Bisection between the best action and none: the cost falls along the way, until one of the bounds is met."""
+    factual, best = judge.x[:, judge.columns], found.values
+    least, most = torch.zeros(len(best), 1, dtype=best.dtype), torch.ones(len(best), 1, dtype=best.dtype)
+    for _ in range(n_halvings):
+        share = (least + most) / 2
+        values = factual + share * (best - factual)
+        cost, log_odds, gain = judge(values)
+        will_do = ((log_odds >= SURE) & (gain >= SURE))[:, None]
+        found.see(values, cost, log_odds, gain)
+        least, most = torch.where(will_do, least, share), torch.where(will_do, share, most)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was found for N people and the S non-empty sets of the K actionable features.
+
+    Arguments:
+        sets: The sets, small ones first, with shape (S, K), bool.
+        cost: Of the cheapest valid and plausible action on each set, infinite where none was found, with shape (N, S).
+        values: Of that action, with shape (N, S, K).
+        log_odds: The highest among plausible actions, with shape (N, S); it is below zero where no valid one was among them.
+        gain: The highest change of log-density among valid actions, in nats, with shape (N, S); minus infinity: none was valid.
+    """
+
+    sets: Tensor
+    cost: Tensor
+    values: Tensor
+    log_odds: Tensor
+    gain: Tensor
+
+    def cheapest(self, may: Tensor) -> tuple[Tensor, Tensor]:
+        """The lowest cost over the sets that a mask (N, K) allows, infinite if there is none, and the set; each (N,)."""
+        return self._allowed(self.cost, may, torch.inf).min(-1)
+
+    def blocked_by(self, may: Tensor) -> tuple[Tensor, Tensor]:
+        """How far the best attempts of a person without recourse fall short; each with shape (N,).
+
+        Returns: The highest log-odds of a plausible action, and the highest change of log-density of a valid one.
+        """
+        return self._allowed(self.log_odds, may, -torch.inf).amax(-1), self._allowed(self.gain, may, -torch.inf).amax(-1)
+
+    def unlocked_by(self, may: Tensor) -> Tensor:
+        """The lowest cost if one more feature were open, for each feature, with shape (N, K); infinite if that is not enough."""
+        one_more = torch.eye(may.shape[-1], dtype=torch.bool)
+        return torch.stack([self.cheapest(may | more)[0] for more in one_more], -1)
+
+    def key(self, may: Tensor) -> Tensor:
+        """The fewest forbidden features that together unlock recourse (the cheapest such set), as a mask (N, K).
+
+        Empty for people who have recourse, and for those whom nothing helps.
+        """
+        best = torch.zeros_like(may)
+        found = self.cheapest(may)[0].isfinite()
+        for size in range(1, may.shape[-1] + 1):
+            of_size = self.sets[self.sets.sum(-1) == size]
+            more = of_size[:, None] & ~may  # those already open are no part of the key
+            price = torch.stack([self.cheapest(may | own)[0] for own in more])
+            price[more.sum(-1) != size] = torch.inf
+            lowest, which = price.min(0)
+            now = ~found & lowest.isfinite()
+            best[now] = more[which, torch.arange(len(may))][now]
+            found |= now
+        return best
+
+    def _allowed(self, entries: Tensor, may: Tensor, otherwise: float) -> Tensor:
+        return entries.masked_fill((self.sets & ~may[:, None]).any(-1), otherwise)
+
+
+def sets_of(n_features: int) -> Tensor:
+    """The non-empty sets of n features, small ones first, with shape (2^n - 1, n), bool."""
+    sets = torch.tensor([[bool(code >> j & 1) for j in range(n_features)] for code in range(1, 2**n_features)])
+    return sets[sets.sum(-1).argsort(stable=True)]
+
+
+def search(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    weights: Tensor | None = None,
+    start: Recommendation | None = None,
+    n_scouts: int = 512,
+    n_starts: int = 8,
+    n_steps: int = 15,
+    learning_rate: float = 0.15,
+    seed: int = 0,
+    progress: Callable[[range], range] = iter,
+) -> Table:
+    """The cheapest action on every set of features for every person, within the range of the data.
+
+    Descents begin at the best of some scattered actions, at the factual values, and (on the set that it uses) at a known action.
+
+    Arguments:
+        world: Where actions take effect: the true SCM, or the flow.
+        x: Rejected people, with shape (N, D).
+        weights: Of the cost, with shape (N, K); left out: all one.
+        start: A known action of each person, for instance the grid's; nothing costlier than it is returned on its set.
+        n_scouts, n_starts: Scattered actions that are looked at, and how many of them a descent begins at.
+        n_steps, learning_rate: Of each descent.
+        seed: Of where the actions are scattered.
+        progress: Wraps the range of batches of people.
+    Raises: ValueError: x are not rejected people, weights or start have another shape, or values must be whole numbers.
+    """
+    population = problem.population
+    if population.whole is not None:
+        raise ValueError(f"{population.name} has features that are whole numbers: use lib.oracle.search, which tries those.")
+    columns, sets = population.actionable_index, sets_of(len(population.actionable))
+    weights = torch.ones(len(x), len(columns), dtype=x.dtype) if weights is None else weights.to(x)
+    problem.check(x, Preferences(torch.ones(len(x), len(columns), dtype=torch.long)))
+    checks.shape("weights", weights, (len(x), len(columns)))
+    if start is not None:
+        checks.shape("start.values", start.values, x.shape)
+    rng = np.random.default_rng(seed)
+    parts = []
+    for first in progress(range(0, len(x), PEOPLE_AT_ONCE)):
+        some = slice(first, first + PEOPLE_AT_ONCE)
+        own, n_people = x[some], len(x[some])
+        rows = own.repeat_interleave(len(sets), 0)
+        judge = Judge(problem, world, rows, sets.repeat(n_people, 1), weights[some].repeat_interleave(len(sets), 0))
+        factual = rows[:, columns]
+        found = Found.nothing(factual)
+        if start is not None:
+            known = start.values[some][:, columns].repeat_interleave(len(sets), 0)
+            same_set = (start.is_acted[some][:, columns].repeat_interleave(len(sets), 0) == judge.acts).all(-1)
+            with torch.no_grad():
+                cost, log_odds, gain = judge(known)
+            # a known action that is valid and plausible stays so, on whichever side of a rounding error it lies
+            cost = torch.where(same_set & (log_odds >= -SURE) & (gain >= -SURE), cost, torch.inf)
+            found.cost, found.values = cost, torch.where(cost.isfinite()[:, None], known, factual)
+        first_start = factual if start is None else torch.where(same_set[:, None], known, factual)
+        for values in [first_start, *scout(judge, found, n_scouts, n_starts, rng)]:
+            descend(judge, values, found, n_steps, learning_rate)
+        walk_back(judge, found)
+        parts.append([part.unflatten(0, (n_people, len(sets))) for part in (found.cost, found.values, found.log_odds, found.gain)])
+    return Table(sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def recommend(problem: Problem, world: World, x: Tensor, preferences: Preferences, table: Table) -> Recommendation:
+    """Each person's cheapest action in the table that their mask allows; nothing where there is none."""
+    problem.check(x, preferences)
+    cost, which = table.cheapest(preferences.is_actionable)
+    acts = table.sets[which] & cost.isfinite()[:, None]
+    values = table.values[torch.arange(len(x)), which]
+    return Judge(problem, world, x, acts, torch.ones_like(values)).advice(values)
+
+
+def refine(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    preferences: Preferences,
+    advice: Recommendation,
+    profile: Profile = Profile(),
+    n_steps: int = 30,
+    learning_rate: float = 0.1,
+) -> Recommendation:
+    """A network's recommendation (N, D) as the start of a short descent, on its own features and on all that a person may use.
+
+    Returns: What is cheapest of what is valid and plausible, else the recommendation as it was; so that one that is valid and
+        plausible never gets worse.
+    """
+    problem.check(x, preferences)
+    columns, weights = problem.population.actionable_index, profile.weight(preferences).to(x)
+    best_cost = torch.full((len(x),), torch.inf, dtype=x.dtype)
+    acts, values = advice.is_acted[:, columns], advice.values[:, columns]
+    own = Judge(problem, world, x, acts, weights)
+    cost, log_odds, gain = (part.detach() for part in own(values))
+    best_cost = torch.where((log_odds >= 0) & (gain >= 0), cost, best_cost)
+    for on in (acts, preferences.is_actionable):
+        judge = Judge(problem, world, x, on, weights)
+        found = Found.nothing(values)
+        descend(judge, values, found, n_steps, learning_rate)
+        walk_back(judge, found)
+        better = found.cost < best_cost
+        acts, values = torch.where(better[:, None], on, acts), torch.where(better[:, None], found.values, values)
+        best_cost = torch.where(better, found.cost, best_cost)
+    return Judge(problem, world, x, acts, weights).advice(values)

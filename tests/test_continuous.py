@@ -1,0 +1,154 @@
+"""Beyond the grid: closed forms, dense grids by brute force, and laws."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from lib import continuous, icarma, metrics, oracle
+from lib.preferences import Preferences, Profile
+from lib.samplers import RankingSampler
+
+
+@pytest.fixture(scope="module", params=["truth", "flow"])
+def world(request, problem):
+    return problem.population.truth if request.param == "truth" else problem.flow
+
+
+@pytest.fixture(scope="module")
+def table(problem, people):
+    return continuous.search(problem, problem.population.truth, people[0])
+
+
+def test_the_sets_are_all_there_is_small_ones_first():
+    sets = continuous.sets_of(4)
+    assert len(sets) == 15 == len({tuple(own) for own in sets.tolist()}) and (sets.sum(-1).diff() >= 0).all() and sets.any(-1).all()
+
+
+def test_single_features_against_a_dense_grid(problem, people, world):
+    """One feature at a time, 4,001 values: nothing cheaper exists, and nothing is missed that has some room."""
+    x, columns = people[0][:12], problem.population.actionable_index
+    found = continuous.search(problem, world, x)
+    for k, column in enumerate(columns):
+        grid = torch.linspace(problem.population.low[column], problem.population.high[column], 4_001, dtype=x.dtype)
+        acts = torch.zeros(len(grid), len(columns), dtype=torch.bool)
+        acts[:, k] = True
+        for i, person in enumerate(x):
+            rows = person.expand(len(grid), -1)
+            values = rows[:, columns].clone()
+            values[:, k] = grid
+            judge = continuous.Judge(problem, world, rows, acts, torch.ones_like(values))
+            cost, log_odds, gain = judge(values)
+            will_do = (log_odds >= continuous.SURE) & (gain >= continuous.SURE)
+            least = torch.where(will_do, cost, torch.inf).min()
+            assert found.cost[i, k] <= least * (1 + 1e-5)  # the walk back ends within a millionth of the way
+            if found.cost[i, k].isfinite():
+                step = (grid[1] - grid[0]) ** 2 / problem.range[column] + 2 * (grid[1] - grid[0]) * problem.range[column].sqrt()
+                assert not will_do.any() or found.cost[i, k] >= least - step
+
+
+def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(problem, people, table):
+    x = people[0]
+    for j, own in enumerate(table.sets):
+        has = table.cost[:, j].isfinite()
+        judge = continuous.Judge(problem, problem.population.truth, x, own.expand(len(x), -1), torch.ones(len(x), 4, dtype=x.dtype))
+        cost, log_odds, gain = judge(table.values[:, j])
+        assert torch.allclose(cost[has], table.cost[has, j]) and (log_odds[has] >= 0).all() and (gain[has] >= 0).all()
+        x_cf = judge.advice(table.values[:, j]).x_cf
+        assert (problem.flow.log_prob(x_cf)[has] >= problem.flow.log_prob(x)[has]).all() and problem.accepts(x_cf)[has].all()
+        assert (table.log_odds[has, j] >= 0).all() and (table.gain[has, j] >= 0).all()
+
+
+@pytest.mark.parametrize("n_actionable", [1, 2, 4])
+def test_never_worse_than_the_grid(problem, people, n_actionable):
+    """For each person: recourse wherever the grid has it, at no higher cost by their own weights; and somewhere it is lower."""
+    x, truth = people[0], problem.population.truth
+    wishes = RankingSampler(problem.population.actionable, n_actionable=n_actionable).draw(range(len(x)), np.random.default_rng(0))
+    profile = Profile(gamma=1.0, w_max=5.0)
+    grid = oracle.search(problem, truth, x, wishes, profile, n_values=9)
+    weights = profile.weight(wishes).to(x)
+    found = continuous.search(problem, truth, x, weights, start=grid, n_steps=40)
+    advice = continuous.recommend(problem, truth, x, wishes, found)
+    columns = problem.population.actionable_index
+    at_grid, beyond = (problem.action_cost(x[:, columns], own.is_acted[:, columns], own.values[:, columns], weights) for own in (grid, advice))
+    has = grid.has_recourse
+    assert advice.has_recourse[has].all() and (beyond[has] <= at_grid[has] + 1e-12).all()
+    assert (beyond[has] < 0.98 * at_grid[has]).any()
+    assert not (advice.is_acted[:, columns] & ~wishes.is_actionable).any()
+    judged = metrics.per_person(problem, x, wishes, advice)
+    assert judged.joint[advice.has_recourse.numpy()].all() and (judged.n_acted[~advice.has_recourse.numpy()] == 0).all()
+
+
+def test_what_would_unlock_recourse_by_enumeration(table, people):
+    may = people[1].is_actionable
+    sets = [set(np.flatnonzero(own)) for own in table.sets.numpy()]
+
+    def cheapest(person, allowed):
+        return min((table.cost[person, j].item() for j, own in enumerate(sets) if own <= allowed), default=np.inf)
+
+    single, key, lowest = table.unlocked_by(may), table.key(may), table.cheapest(may)[0]
+    log_odds, gain = table.blocked_by(may)
+    for i, mask in enumerate(may):
+        mine = set(np.flatnonzero(mask.numpy()))
+        assert lowest[i].item() == cheapest(i, mine)
+        for k in range(4):
+            assert single[i, k].item() == cheapest(i, mine | {k})
+        inside = [j for j, own in enumerate(sets) if own <= mine]
+        assert log_odds[i] == table.log_odds[i, inside].max() and gain[i] == table.gain[i, inside].max()
+        closed = sorted(set(range(4)) - mine)
+        best = set()
+        if not np.isfinite(cheapest(i, mine)):
+            prices = {more: cheapest(i, mine | set(more)) for more in product(*[[k, None] for k in closed]) if any(k is not None for k in more)}
+            prices = {tuple(k for k in more if k is not None): price for more, price in prices.items()}
+            finite = {more: price for more, price in prices.items() if np.isfinite(price)}
+            if finite:
+                size = min(map(len, finite))
+                best = set(min((more for more in finite if len(more) == size), key=finite.get))
+        assert set(np.flatnonzero(key[i].numpy())) == best
+    assert key.any() and (lowest.isinf()).any()
+
+
+def test_the_way_back_stops_at_the_bound(problem, people):
+    """From an action that overshoots: never costlier, still valid and plausible, and one of the two bounds is met."""
+    x, columns = people[0], problem.population.actionable_index
+    acts = torch.ones(len(x), 4, dtype=torch.bool)
+    judge = continuous.Judge(problem, problem.population.truth, x, acts, torch.ones(len(x), 4, dtype=x.dtype))
+    found = continuous.Found.nothing(x[:, columns])
+    continuous.descend(judge, x[:, columns], found, n_steps=25, learning_rate=0.3)
+    before, has = found.cost.clone(), found.cost.isfinite()
+    continuous.walk_back(judge, found, n_halvings=30)
+    assert has.any() and (found.cost <= before).all() and torch.equal(found.cost.isfinite(), has)
+    cost, log_odds, gain = judge(found.values)
+    assert (log_odds[has] >= continuous.SURE).all() and (gain[has] >= continuous.SURE).all()
+    moved = found.cost < before
+    assert moved.any() and (torch.minimum(log_odds, gain)[moved] < continuous.SURE + 1e-3).all()
+
+
+def test_refinement_never_makes_good_advice_worse(problem, people):
+    x, wishes = people
+    truth = problem.population.truth
+    sampler = RankingSampler(problem.population.actionable)
+    stack, _ = icarma.fit(problem, [sampler], [icarma.Settings(n_epochs=20, batch_size=64, hidden=16)], [1])
+    said = stack.recommend(x, wishes)[0]
+    before = metrics.per_person(problem, x, wishes, replace(said, x_cf=truth.counterfactual(x, said.is_acted, said.values)))
+    after = metrics.per_person(problem, x, wishes, continuous.refine(problem, truth, x, wishes, said))
+    assert after.joint[before.joint].all() and (after.cost[before.joint] <= before.cost[before.joint] + 1e-12).all()
+    assert after.joint.sum() > before.joint.sum()
+    may = torch.zeros_like(said.is_acted)
+    may[:, problem.population.actionable_index] = wishes.is_actionable
+    assert not (continuous.refine(problem, truth, x, wishes, said).is_acted & ~may).any()
+
+
+def test_bad_input_is_named(problem, people):
+    x, truth = people[0], problem.population.truth
+    with pytest.raises(ValueError, match="weights has shape"):
+        continuous.search(problem, truth, x, torch.ones(3, 4))
+    with pytest.raises(ValueError, match="already accepted"):
+        continuous.search(problem, truth, problem.population.x["recourse/test"])
+    whole = replace(problem, population=replace(problem.population, whole=torch.round))
+    with pytest.raises(ValueError, match="whole numbers: use lib.oracle.search"):
+        continuous.search(whole, truth, x)
+    with pytest.raises(ValueError, match="scores has shape"):
+        continuous.refine(problem, truth, x, Preferences(torch.ones(2, 4, dtype=torch.long)), None)
