@@ -289,25 +289,31 @@ def refine(
     preferences: Preferences,
     advice: Recommendation,
     profile: Profile = Profile(),
-    n_steps: int = 30,
-    learning_rate: float = 0.1,
+    n_scouts: int = 64,
+    n_starts: int = 2,
+    n_steps: int = 15,
+    learning_rate: float = 0.15,
+    seed: int = 0,
 ) -> Recommendation:
-    """A network's recommendation (N, D) as the start of a short descent, on its own features and on all that a person may use.
+    """A network's recommendation (N, D) made better, on its own features and on all that a person may use.
+
+    Short descents begin at the recommendation and at the best of a few scattered actions; other arguments as for `search`.
 
     Returns: What is cheapest of what is valid and plausible, else the recommendation as it was; so that one that is valid and
         plausible never gets worse.
     """
     problem.check(x, preferences)
     columns, weights = problem.population.actionable_index, profile.weight(preferences).to(x)
-    best_cost = torch.full((len(x),), torch.inf, dtype=x.dtype)
     acts, values = advice.is_acted[:, columns], advice.values[:, columns]
     own = Judge(problem, world, x, acts, weights)
     cost, log_odds, gain = (part.detach() for part in own(values))
-    best_cost = torch.where((log_odds >= 0) & (gain >= 0), cost, best_cost)
+    best_cost = torch.where((log_odds >= 0) & (gain >= 0), cost, torch.inf)
+    rng = np.random.default_rng(seed)
     for on in (acts, preferences.is_actionable):
         judge = Judge(problem, world, x, on, weights)
         found = Found.nothing(values)
-        descend(judge, values, found, n_steps, learning_rate)
+        for start in [values, *scout(judge, found, n_scouts, n_starts, rng)]:
+            descend(judge, start, found, n_steps, learning_rate)
         walk_back(judge, found)
         better = found.cost < best_cost
         acts, values = torch.where(better[:, None], on, acts), torch.where(better[:, None], found.values, values)
