@@ -129,6 +129,16 @@ def prepare_continuous():
     return lambda: continuous.search(problem, problem.population.truth, x)
 
 
+def prepare_refine():
+    """refinement, all test people, four features"""
+    problem = loan_problem()
+    one = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
+    x = problem.rejected("test")
+    wishes = RankingSampler(problem.population.actionable, n_actionable=4).draw(range(len(x)), np.random.default_rng(0))
+    advice = one.recommend(x, wishes)[0]
+    return lambda: continuous.refine(problem, problem.population.truth, x, wishes, advice)
+
+
 def prepare_recommend():
     """iCARMA, one seed, all test people (mean of 20 calls)"""
     problem = loan_problem()

@@ -32,6 +32,7 @@ GMSC = {"batch_size": 512, "learning_rate": 5e-3, "margin": 0.1, "tau": 1.0}
 GMSC_LINEAR_MASK = 0.8
 
 Members = tuple[list[Sampler], list[Settings], list[int]]
+Stack = Callable[[Sequence[str], Sequence[int], int], Members]  # of the actionable features, the seeds, the epochs
 
 
 def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sampler]:
@@ -107,12 +108,11 @@ def transfer(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Me
     return [RankingSampler(features)] * len(settings), settings, list(seeds) * 2
 
 
-STACKS: dict[str, Callable[[Sequence[str], Sequence[int], int], Members]] = {
+STACKS: dict[str, Stack] = {
     "loan_icarma_ranking": lambda *given: soft("ranking", *given),
     "loan_icarma_score": lambda *given: soft("score", *given),
     "loan_icarma_rco": biased,
     "loan_carma": carma,
-    "gmsc_icarma": transfer,
 }
 
 

@@ -106,7 +106,7 @@ def test_each_parameter_file_has_a_notebook(size):
 def test_networks_are_described(size):
     values = parameters.read_network_parameters(size)
     assert values["models"] == f"runs/{size}/models"
-    fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_other_flows"}
+    fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_icarma", "gmsc_other_flows"}
     assert sorted(values["n_epochs"]) == sorted(set(training.STACKS) | fitted_with)
     transfer = ROOT / "notebooks" / "07_gmsc_transfer.ipynb"
     people = parameters.notebook_defaults(transfer) | parameters.read_parameters(size, transfer.stem)
@@ -153,7 +153,7 @@ def test_the_batch_runs_each_notebook():
     needs = (ROOT / "workflow" / "Snakefile").read_text().split("NEEDS = ")[1].split("\n}")[0] + "}"
     needs = ast.literal_eval(needs)
     assert sorted(needs) == NOTEBOOKS
-    assert {name for needed in needs.values() for name in needed} - set(needs) == set(training.STACKS) | {"gmsc_other_flows"}
+    assert {name for needed in needs.values() for name in needed} - set(needs) == set(training.STACKS) | {"gmsc_icarma", "gmsc_other_flows"}
 
 
 def test_lock_pins_each_direct_dependency():

@@ -28,7 +28,7 @@ def loan_networks(given: dict, name: str) -> None:
     models = inside(given["models"])
     h = classifier.Classifier.load(models, "loan_classifier")
     problem = Problem(populations.loan(**drawn), h, flow.CausalFlow.load(models, "loan_flow"))
-    _networks(problem, given, name, drawn)
+    _networks(problem, training.STACKS[name], given, name, drawn)
 
 
 def gmsc_networks(given: dict, name: str) -> None:
@@ -46,7 +46,7 @@ def gmsc_networks(given: dict, name: str) -> None:
     h.save(models, "gmsc_classifier", made_with)
     density = _flow(population.graph.parents, population, epochs["gmsc_flow"], given["seed"], "gmsc_flow")
     density.save(models, "gmsc_flow", made_with)
-    _networks(Problem(population, h, density), given, name, made_with)
+    _networks(Problem(population, h, density), training.transfer, given, name, made_with)
 
 
 def gmsc_other_flows(given: dict, name: str) -> None:
@@ -80,16 +80,15 @@ def _flow(parents: dict, population: populations.Population, n_epochs: int, seed
     return fitted
 
 
-def _networks(problem: Problem, given: dict, name: str, made_with: dict) -> None:
+def _networks(problem: Problem, stack: training.Stack, given: dict, name: str, made_with: dict) -> None:
     seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
-    members = training.STACKS[name](problem.population.actionable, seeds, given["n_epochs"][name])
+    members = stack(problem.population.actionable, seeds, given["n_epochs"][name])
     print(f"{name}: {len(members[2])} networks", flush=True)
-    stack, _ = icarma.fit(problem, *members, progress=progress.bar(name))
-    stack.save(inside(given["models"]), name, made_with)
+    fitted, _ = icarma.fit(problem, *members, progress=progress.bar(name))
+    fitted.save(inside(given["models"]), name, made_with)
 
 
-JOBS = {"gmsc_icarma": gmsc_networks, "gmsc_other_flows": gmsc_other_flows}
-JOBS = {name: loan_networks for name in training.STACKS if name not in JOBS} | JOBS
+JOBS = dict.fromkeys(training.STACKS, loan_networks) | {"gmsc_icarma": gmsc_networks, "gmsc_other_flows": gmsc_other_flows}
 
 
 if __name__ == "__main__":
