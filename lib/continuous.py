@@ -65,7 +65,7 @@ class Found:
     Arguments:
         cost: Of the cheapest valid and plausible action, infinite where there is none, with shape (R,).
         values: Of that action, or anything, with shape (R, K).
-        log_odds: The highest among plausible actions; gain: the highest among valid actions; minus infinity if there is none.
+        log_odds: The highest seen of plausible actions; gain: the highest seen of valid actions; minus infinity if none was.
     """
 
     cost: Tensor
@@ -77,6 +77,15 @@ class Found:
     def nothing(cls, values: Tensor) -> "Found":
         none = torch.full(values.shape[:-1], torch.inf, dtype=values.dtype)
         return cls(none, values.clone(), -none, -none)
+
+    def of(self, rows: Tensor) -> "Found":
+        """That of some rows, a mask (R,)."""
+        return Found(self.cost[rows], self.values[rows], self.log_odds[rows], self.gain[rows])
+
+    def put(self, rows: Tensor, other: "Found") -> None:
+        """What was found for these rows, a mask (R,), in place of what is here."""
+        for name in ("cost", "values", "log_odds", "gain"):
+            getattr(self, name)[rows] = getattr(other, name)
 
     def see(self, values: Tensor, cost: Tensor, log_odds: Tensor, gain: Tensor) -> None:
         """Keep what is better."""
@@ -115,7 +124,14 @@ def scout(judge: Judge, found: Found, n_scouts: int, n_starts: int, rng: np.rand
     return starts
 
 
-def descend(judge: Judge, start: Tensor, found: Found, n_steps: int, learning_rate: float) -> None:
+def _shortfall(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
+    """What is missing alone, in logarithms, so that far too low odds do not drown the density."""
+    return (2 * SURE - log_odds).relu().log1p() + (2 * SURE - gain).relu().log1p()
+
+
+def descend(
+    judge: Judge, start: Tensor, found: Found, n_steps: int, learning_rate: float, loss: Callable[..., Tensor] = _loss
+) -> None:
     """Adam on the values from a start (R, K), within the range of the data; what is found on the way goes into `found`."""
     values = start.clamp(judge.low, judge.high).requires_grad_()
     optimiser = torch.optim.Adam([values], lr=learning_rate, fused=True)
@@ -124,9 +140,8 @@ def descend(judge: Judge, start: Tensor, found: Found, n_steps: int, learning_ra
         cost, log_odds, gain = judge(values)
         with torch.no_grad():
             found.see(values, cost, log_odds, gain)
-        loss = _loss(cost, log_odds, gain).sum()
         optimiser.zero_grad()
-        loss.backward()
+        loss(cost, log_odds, gain).sum().backward()
         optimiser.step()
         schedule.step()
         with torch.no_grad():
@@ -157,8 +172,8 @@ class Table:
         sets: The sets, small ones first, with shape (S, K), bool.
         cost: Of the cheapest valid and plausible action on each set, infinite where none was found, with shape (N, S).
         values: Of that action, with shape (N, S, K).
-        log_odds: The highest among plausible actions, with shape (N, S); it is below zero where no valid one was among them.
-        gain: The highest change of log-density among valid actions, in nats, with shape (N, S); minus infinity: none was valid.
+        log_odds: The highest seen of plausible actions and of no action, with shape (N, S); below zero where none was valid.
+        gain: The highest change of log-density seen of valid actions, in nats, with shape (N, S); minus infinity: none was valid.
     """
 
     sets: Tensor
@@ -174,7 +189,7 @@ class Table:
     def blocked_by(self, may: Tensor) -> tuple[Tensor, Tensor]:
         """How far the best attempts of a person without recourse fall short; each with shape (N,).
 
-        Returns: The highest log-odds of a plausible action, and the highest change of log-density of a valid one.
+        Returns: The highest log-odds seen of a plausible action, and the highest change of log-density of a valid one.
         """
         return self._allowed(self.log_odds, may, -torch.inf).amax(-1), self._allowed(self.gain, may, -torch.inf).amax(-1)
 
@@ -227,6 +242,7 @@ def search(
     """The cheapest action on every set of features for every person, within the range of the data.
 
     Descents begin at the best of some scattered actions, at the factual values, and (on the set that it uses) at a known action.
+    Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost.
 
     Arguments:
         world: Where actions take effect: the true SCM, or the flow.
@@ -263,12 +279,22 @@ def search(
             with torch.no_grad():
                 cost, log_odds, gain = judge(known)
             # a known action that is valid and plausible stays so, on whichever side of a rounding error it lies
-            cost = torch.where(same_set & (log_odds >= -SURE) & (gain >= -SURE), cost, torch.inf)
-            found.cost, found.values = cost, torch.where(cost.isfinite()[:, None], known, factual)
+            good = same_set & (log_odds >= -SURE) & (gain >= -SURE)
+            bounds = (torch.where(good, part.clamp_min(SURE), -torch.inf) for part in (log_odds, gain))
+            found.see(known, cost, *bounds)
         first_start = factual if start is None else torch.where(same_set[:, None], known, factual)
-        for values in [first_start, *scout(judge, found, n_scouts, n_starts, rng)]:
+        scattered = scout(judge, found, n_scouts, n_starts, rng)
+        for values in [first_start, *scattered]:
             descend(judge, values, found, n_steps, learning_rate)
+        none = found.cost.isinf()
+        if none.any():
+            harder = Judge(problem, world, rows[none], judge.acts[none], judge.weights[none])
+            left = found.of(none)
+            descend(harder, scattered[0][none], left, 4 * n_steps, learning_rate, _shortfall)
+            descend(harder, left.values, left, n_steps, learning_rate)
+            found.put(none, left)
         walk_back(judge, found)
+        found.log_odds = torch.maximum(found.log_odds, problem.classifier.logit(rows))  # no action is plausible
         parts.append([part.unflatten(0, (n_people, len(sets))) for part in (found.cost, found.values, found.log_odds, found.gain)])
     return Table(sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
 
