@@ -18,10 +18,9 @@ from pathlib import Path
 import lib  # noqa: F401  (before torch: it pins the arithmetic)
 
 import numpy as np
-import pandas as pd
 
 from lib import classifier, continuous, flow, gmsc, icarma, oracle, populations, studies, training
-from lib.paths import PUBLISHED, inside
+from lib.paths import inside
 from lib.recourse import Problem
 from lib.samplers import RankingSampler
 
@@ -72,7 +71,7 @@ def prepare_score():
 
 def gmsc_problem() -> Problem:
     people, _ = gmsc.applicants("", 120_269, seed=0)
-    population = populations.give_me_some_credit(people, pd.read_csv(PUBLISHED / "pear_gmc_edges.csv"))
+    population = populations.give_me_some_credit(people, gmsc.edges())
     h = classifier.Classifier.load(inside("models"), "gmsc_classifier")
     return Problem(population, h, flow.CausalFlow.load(inside("models"), "gmsc_flow"))
 

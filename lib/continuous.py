@@ -260,7 +260,8 @@ def search(
         raise ValueError(f"{population.name} has features that are whole numbers: use lib.oracle.search, which tries those.")
     columns, sets = population.actionable_index, sets_of(len(population.actionable))
     weights = torch.ones(len(x), len(columns), dtype=x.dtype) if weights is None else weights.to(x)
-    problem.check(x, Preferences(torch.ones(len(x), len(columns), dtype=torch.long)))
+    checks.people("x", x, population.features)
+    checks.rejected(problem.accepts(x))
     checks.shape("weights", weights, (len(x), len(columns)))
     if start is not None:
         checks.shape("start.values", start.values, x.shape)

@@ -20,7 +20,7 @@ from torch import Tensor
 from lib import artefacts, checks
 from lib.classifier import Classifier
 from lib.flow import CausalFlow
-from lib.paths import MODELS
+from lib.paths import MODELS, PUBLISHED
 
 VARIABLE = "ICARMA_GMSC_CSV"
 SHA256 = "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac"
@@ -177,12 +177,15 @@ def applicants(path: str | Path, n_people: int, seed: int, models: Path = MODELS
     return people.sample(min(n_people, len(people)), random_state=seed).sort_index(), steps
 
 
-def edges(table: pd.DataFrame, remove: Sequence[Sequence[str]] = (), reverse: Sequence[Sequence[str]] = ()) -> pd.DataFrame:
-    """Another graph: some edges, pairs [cause, effect] in our names, removed or turned round.
+def edges(remove: Sequence[Sequence[str]] = (), reverse: Sequence[Sequence[str]] = ()) -> pd.DataFrame:
+    """The published causal graph, columns parent and child called as in the csv; or another, as changes of it.
 
+    Arguments:
+        remove, reverse: Edges, pairs [cause, effect] in our names, that are removed or turned round.
     Raises: ValueError: the graph has no such edge.
+    Source: graph of PEAR (De Toni et al.), Fig. 6 of arXiv:2604.08030.
     """
-    changed = table[["parent", "child"]].copy()
+    changed = pd.read_csv(PUBLISHED / "pear_gmc_edges.csv")[["parent", "child"]]
     for pair in [*remove, *reverse]:
         checks.known("feature", pair, tuple(COLUMNS))
         cause, effect = (COLUMNS[name] for name in pair)

@@ -36,7 +36,7 @@ COLOURS = {
 }
 # of up to four groups of people, in the order in which they are drawn
 GROUPS = (("#0072B2", "-"), ("#56B4E9", "--"), ("#D55E00", "-"), ("#E69F00", "--"))
-MARKERS = {"icarma": "o", "oracle": "s", "search": "s", "icarma (rco-trained)": "D", "actionability ignored": "o", "actionability known": "o"}
+MARKERS = {"icarma": "o", "oracle": "s", "icarma (rco-trained)": "D", "actionability ignored": "o", "actionability known": "o"}
 LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 

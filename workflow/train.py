@@ -18,7 +18,7 @@ import torch
 import yaml
 
 from lib import artefacts, checks, classifier, flow, gmsc, icarma, populations, progress, training
-from lib.paths import PARAMS, PUBLISHED, inside
+from lib.paths import PARAMS, inside
 from lib.recourse import Problem
 
 
@@ -34,7 +34,7 @@ def loan_networks(given: dict, name: str) -> None:
 def gmsc_networks(given: dict, name: str) -> None:
     """Nothing; leaves the scaler, the classifier, the flow and the networks for Give Me Some Credit."""
     people, made_with = _applicants(given)
-    population = populations.give_me_some_credit(people, _edges(), given["seed"])
+    population = populations.give_me_some_credit(people, gmsc.edges(), given["seed"])
     x, y, models, epochs = population.x, population.y, inside(given["models"]), given["n_epochs"]
     weight = torch.tensor(training.GMSC_CLASSIFIER["weight_of_refusable"])
     scaler = {"mean": population.mean, "std": population.std, "weight": weight}
@@ -52,12 +52,12 @@ def gmsc_networks(given: dict, name: str) -> None:
 def gmsc_other_flows(given: dict, name: str) -> None:
     """Nothing; leaves a flow for each graph of params/gmsc_graphs.yaml."""
     people, made_with = _applicants(given)
-    population = populations.give_me_some_credit(people, _edges(), given["seed"])
+    population = populations.give_me_some_credit(people, gmsc.edges(), given["seed"])
     graphs = yaml.safe_load((PARAMS / "gmsc_graphs.yaml").read_text(encoding="utf-8"))
     flows = {}
     for i, (key, change) in enumerate(graphs.items(), start=1):
         checks.known(f"change of the graph {key}", change, ("remove", "reverse"))
-        causes = gmsc.parents(gmsc.edges(_edges(), **change))
+        causes = gmsc.parents(gmsc.edges(**change))
         flows[key] = _flow(causes, population, given["n_epochs"][name], given["seed"] + i, f"{name}, {key}")
     flow.save_all(flows, inside(given["models"]), name, made_with)
 
@@ -65,10 +65,6 @@ def gmsc_other_flows(given: dict, name: str) -> None:
 def _applicants(given: dict) -> tuple[pd.DataFrame, dict]:
     people, steps = gmsc.applicants("", given["n_applicants"], given["seed"])
     return people, {"people": "real" if steps else "synthetic", "n_people": len(people), "seed": given["seed"]}
-
-
-def _edges() -> pd.DataFrame:
-    return pd.read_csv(PUBLISHED / "pear_gmc_edges.csv")
 
 
 def _flow(parents: dict, population: populations.Population, n_epochs: int, seed: int, name: str) -> flow.CausalFlow:
