@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib import artefacts, checks
+from lib.adam import Adam
 
 
 class Classifier:
@@ -90,7 +91,7 @@ def fit(
         weight = torch.tensor(rng.uniform(-bound, bound, (n_out, n_in)), dtype=x.dtype, requires_grad=True)
         bias = torch.tensor(rng.uniform(-bound, bound, n_out), dtype=x.dtype, requires_grad=True)
         layers += [weight, bias]
-    optimiser = torch.optim.Adam(layers, lr=learning_rate, fused=True)
+    optimiser = Adam(layers, learning_rate)
     w0, b0, w1, b1, w2, b2 = layers
     target = y.to(x.dtype)
     weight = torch.where(y.bool(), 1.0, weight_of_refusable).to(x.dtype)
@@ -102,9 +103,7 @@ def fit(
         for xs, ys, ws in batches:
             hidden = F.relu(F.linear(F.relu(F.linear(xs, w0, b0)), w1, b1))
             loss = F.binary_cross_entropy_with_logits(F.linear(hidden, w2, b2).squeeze(-1), ys, ws)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+            optimiser.step(loss)
             total += loss.detach() * len(xs)
         losses[epoch] = total.item() / len(x)
     return Classifier(features, layers[0::2], layers[1::2]), losses

@@ -14,6 +14,7 @@ from scipy.stats import qmc
 from torch import Tensor
 
 from lib import checks
+from lib.adam import Adam
 from lib.preferences import Preferences, Profile
 from lib.recourse import Problem, Recommendation, in_columns
 from lib.world import World
@@ -42,7 +43,9 @@ class Judge:
         self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
         self.low, self.high = (bound[self.columns].to(x) for bound in (problem.population.low, problem.population.high))
         with torch.no_grad():
-            self.before = problem.flow.log_prob_terms(x, self.moves).sum(-1)
+            still = [j for j in self.moves if not set(problem.flow.parent_index[j]) & set(self.moves)]
+            self.known = {j: problem.flow.map_of(j, x[:, problem.flow.parent_index[j]]) for j in still}
+            self.before = problem.flow.log_prob_terms(x, self.moves, self.known).sum(-1)
             self.noise = world.abduct(x)
 
     def advice(self, values: Tensor) -> Recommendation:
@@ -54,7 +57,7 @@ class Judge:
         """Cost, log-odds, and change of log-density in nats of setting features to values (R, K); each with shape (R,)."""
         x_cf = self.advice(values).x_cf
         cost = self.problem.action_cost(self.x[:, self.columns], self.acts, values, self.weights)
-        gain = self.problem.flow.log_prob_terms(x_cf, self.moves).sum(-1) - self.before
+        gain = self.problem.flow.log_prob_terms(x_cf, self.moves, self.known).sum(-1) - self.before
         return cost, self.problem.classifier.logit(x_cf), gain
 
 
@@ -111,16 +114,15 @@ def scout(judge: Judge, found: Found, n_scouts: int, n_starts: int, rng: np.rand
     points = torch.from_numpy(qmc.Sobol(factual.shape[-1] + 1, rng=rng).random(n_scouts)).to(factual)
     best = torch.full((n_starts, len(factual)), torch.inf, dtype=factual.dtype)
     starts = factual.expand(n_starts, -1, -1).clone()
+    highest, worst = best.max(0)  # the place that a better one takes
     for point in points:
         values = factual + point[-1] * (judge.low + (judge.high - judge.low) * point[:-1] - factual)
         seen = judge(values)
         found.see(values, *seen)
-        worst = best.argmax(0)  # the place that a better one takes
-        rows = torch.arange(len(factual))
         loss = _loss(*seen)
-        better = loss < best[worst, rows]
-        best[worst[better], rows[better]] = loss[better]
-        starts[worst[better], rows[better]] = values[better]
+        better = (loss < highest).nonzero().squeeze(-1)
+        best[worst[better], better], starts[worst[better], better] = loss[better], values[better]
+        highest[better], worst[better] = best[:, better].max(0)
     return starts
 
 
@@ -134,16 +136,13 @@ def descend(
 ) -> None:
     """Adam on the values from a start (R, K), within the range of the data; what is found on the way goes into `found`."""
     values = start.clamp(judge.low, judge.high).requires_grad_()
-    optimiser = torch.optim.Adam([values], lr=learning_rate, fused=True)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps, eta_min=learning_rate / 20)
+    optimiser = Adam([values], learning_rate, n_steps, lowest=learning_rate / 20)
     for _ in range(n_steps):
         cost, log_odds, gain = judge(values)
         with torch.no_grad():
             found.see(values, cost, log_odds, gain)
-        optimiser.zero_grad()
-        loss(cost, log_odds, gain).sum().backward()
-        optimiser.step()
-        schedule.step()
+        optimiser.step(loss(cost, log_odds, gain).sum())
+        optimiser.decay()
         with torch.no_grad():
             values.clamp_(judge.low, judge.high)
     with torch.no_grad():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch.nn import functional as F
 from zuko.transforms import MonotonicRQSTransform
 
 from lib import artefacts, checks
+from lib.adam import Adam
 from lib.world import World
 
 ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "tanh": nn.Tanh}
@@ -145,19 +147,24 @@ class CausalFlow(World):
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
         return self.map_of(j, x_parents).inverse(noise)
 
-    def _noise_and_slopes(self, x: Tensor, columns: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def _noise_and_slopes(
+        self, x: Tensor, columns: Sequence[int], known: Mapping[int, Affine | Spline] = MappingProxyType({})
+    ) -> tuple[Tensor, Tensor]:
         """z and log dz/dx of these features, each with shape (*, len(columns))."""
-        both = [self.map_of(j, x[..., self.parent_index[j]]).forward(x[..., j]) for j in columns]
+        both = [(known.get(j) or self.map_of(j, x[..., self.parent_index[j]])).forward(x[..., j]) for j in columns]
         return torch.stack([z for z, _ in both], -1), torch.stack([slope for _, slope in both], -1)
 
-    def log_prob_terms(self, x: Tensor, columns: Sequence[int] | None = None) -> Tensor:
+    def log_prob_terms(
+        self, x: Tensor, columns: Sequence[int] | None = None, known: Mapping[int, Affine | Spline] = MappingProxyType({})
+    ) -> Tensor:
         """Each feature's term log p(x_j | parents) of the log-density, in nats, with shape (*, len(columns)).
 
         Arguments:
             x: Standardised features, with shape (*, D).
             columns: Which terms are wanted; left out: all D.
+            known: Maps, as `map_of` gives them, of features whose networks need not be asked again: their parents are as before.
         """
-        z, log_slope = self._noise_and_slopes(x, range(len(self.features)) if columns is None else columns)
+        z, log_slope = self._noise_and_slopes(x, range(len(self.features)) if columns is None else columns, known)
         return log_slope - 0.5 * z.square() - 0.5 * float(np.log(2 * np.pi))
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -275,8 +282,7 @@ def fit(
                 bound = 1 / np.sqrt(module.in_features)
                 module.weight.copy_(torch.from_numpy(rng.uniform(-bound, bound, module.weight.shape)))
                 module.bias.copy_(torch.from_numpy(rng.uniform(-bound, bound, module.bias.shape)))
-    optimiser = torch.optim.Adam(layer.parameters(), lr=learning_rate, fused=True)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_epochs)
+    optimiser = Adam(layer.parameters(), learning_rate, n_epochs)
 
     def log_likelihood(x: Tensor) -> Tensor:
         z, slope = univariate(layer.hyper(x).unflatten(-1, (-1, layer.total))).forward(x)
@@ -287,11 +293,9 @@ def fit(
     for epoch in progress(range(n_epochs)):
         for batch in x[torch.from_numpy(rng.permutation(len(x)))].split(batch_size):
             loss = -log_likelihood(batch)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+            optimiser.step(loss)
             history["train"][epoch] -= loss.item() * len(batch) / len(x)
-        schedule.step()
+        optimiser.decay()
         with torch.no_grad():
             history["validation"][epoch] = log_likelihood(x_validation).item()
         if history["validation"][epoch] > best:

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib import artefacts, checks
+from lib.adam import Adam
 from lib.linear import stacked_linear
 from lib.preferences import Preferences, Profile
 from lib.recourse import Problem, Recommendation, in_columns
@@ -242,8 +243,7 @@ def fit(
     weights = _initial_weights(sizes, "mask", rngs, x.dtype)
     weights |= _initial_weights([sizes[0] + n_actionable, *sizes[1:]], "action", rngs, x.dtype)
     stack = ICarma(problem, settings, seeds, weights)
-    optimiser = torch.optim.Adam(weights.values(), lr=shared.learning_rate, fused=True)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, shared.n_epochs)
+    optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
     term_weights = {term: torch.tensor([getattr(s, term) for s in settings]) for term in TERMS}
     factual = problem.flow.factual(x, problem.population.actionable_index)
     batch_size = min(shared.batch_size, n_people)
@@ -261,12 +261,10 @@ def fit(
         for i in range(n_batches):
             terms = stack.loss_terms({name: row[:, i * batch_size : (i + 1) * batch_size] for name, row in rows.items()})
             loss = sum((term_weights[name] * term).sum() for name, term in terms.items())
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+            optimiser.step(loss)
             for name, term in terms.items():
                 history[name][epoch] += term.detach().numpy() / n_batches
-        schedule.step()
+        optimiser.decay()
         if after_epoch is not None:
             after_epoch(epoch + 1, stack)
     return ICarma(problem, settings, seeds, {k: w.detach() for k, w in weights.items()}), history
