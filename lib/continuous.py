@@ -6,7 +6,9 @@ the answers for all sets are one table, in which anybody's recourse, and what wo
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -236,6 +238,7 @@ def search(
     n_steps: int = 15,
     learning_rate: float = 0.15,
     seed: int = 0,
+    n_threads: int = 1,
     progress: Callable[[range], range] = iter,
 ) -> Table:
     """The cheapest action on every set of features for every person, within the range of the data.
@@ -251,6 +254,7 @@ def search(
         n_scouts, n_starts: Scattered actions that are looked at, and how many of them a descent begins at.
         n_steps, learning_rate: Of each descent.
         seed: Of where the actions are scattered.
+        n_threads: Batches of people that are searched at once; the result is the same.
         progress: Wraps the range of batches of people.
     Raises: ValueError: x are not rejected people, weights or start have another shape, or values must be whole numbers.
     """
@@ -264,9 +268,8 @@ def search(
     checks.shape("weights", weights, (len(x), len(columns)))
     if start is not None:
         checks.shape("start.values", start.values, x.shape)
-    rng = np.random.default_rng(seed)
-    parts = []
-    for first in progress(range(0, len(x), PEOPLE_AT_ONCE)):
+
+    def search_some(first: int, rng: np.random.Generator) -> list[Tensor]:
         some = slice(first, first + PEOPLE_AT_ONCE)
         own, n_people = x[some], len(x[some])
         rows = own.repeat_interleave(len(sets), 0)
@@ -295,7 +298,15 @@ def search(
             found.put(none, left)
         walk_back(judge, found)
         found.log_odds = torch.maximum(found.log_odds, problem.classifier.logit(rows))  # no action is plausible
-        parts.append([part.unflatten(0, (n_people, len(sets))) for part in (found.cost, found.values, found.log_odds, found.gain)])
+        return [part.unflatten(0, (n_people, len(sets))) for part in (found.cost, found.values, found.log_odds, found.gain)]
+
+    firsts = range(0, len(x), PEOPLE_AT_ONCE)
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        found_for = list(map(partial(pool.submit, search_some), firsts, np.random.default_rng(seed).spawn(len(firsts))))
+        parts = [found_for[i].result() for i in progress(range(len(firsts)))]
+    finally:
+        pool.shutdown(cancel_futures=True)  # who interrupts waits for the batches that are being searched, not for all
     return Table(sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
@@ -315,8 +326,8 @@ def refine(
     preferences: Preferences,
     advice: Recommendation,
     profile: Profile = Profile(),
-    n_scouts: int = 64,
-    n_starts: int = 2,
+    n_scouts: int = 128,
+    n_starts: int = 3,
     n_steps: int = 15,
     learning_rate: float = 0.15,
     seed: int = 0,

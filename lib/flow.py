@@ -17,6 +17,7 @@ from lib.adam import Adam
 from lib.world import World
 
 ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "tanh": nn.Tanh}
+LOG_LEAST = float(np.log(1e-3))  # an affine map's slope stays within 1e-3 and 1e3, as in zuko's MonotonicAffineTransform
 
 
 class Affine:
@@ -30,7 +31,7 @@ class Affine:
 
     def __init__(self, raw: Tensor) -> None:
         self.shift, raw_scale = raw.unbind(-1)
-        self.log_scale = raw_scale / (1 + abs(raw_scale / np.log(1e-3)))  # bounded as in zuko's MonotonicAffineTransform
+        self.log_scale = raw_scale / (1 + abs(raw_scale / LOG_LEAST))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """z and log dz/dx, both with shape (*,)."""
@@ -110,6 +111,7 @@ class CausalFlow(World):
         self.zuko_layer = _build(**self.settings).to(dtype)
         self.zuko_layer.load_state_dict(weights)
         self.zuko_layer.requires_grad_(False)
+        self._reaches = self.reaches.tolist()  # asked in every step of training
         self._conditioners = [self._conditioner(j) for j in range(len(self.features))]
 
     def _conditioner(self, j: int) -> list[tuple[Tensor, Tensor]]:
@@ -151,7 +153,8 @@ class CausalFlow(World):
         self, x: Tensor, columns: Sequence[int], known: Mapping[int, Affine | Spline] = MappingProxyType({})
     ) -> tuple[Tensor, Tensor]:
         """z and log dz/dx of these features, each with shape (*, len(columns))."""
-        both = [(known.get(j) or self.map_of(j, x[..., self.parent_index[j]])).forward(x[..., j]) for j in columns]
+        values = x.unbind(-1)
+        both = [(known.get(j) or self.map_of(j, self.of_parents(j, values))).forward(values[j]) for j in columns]
         return torch.stack([z for z, _ in both], -1), torch.stack([slope for _, slope in both], -1)
 
     def log_prob_terms(
@@ -181,8 +184,13 @@ class CausalFlow(World):
         fixed = [self.raw_parameters(j, x[..., self.parent_index[j]]).expand(*x.shape[:-1], -1) for j in self._fixed(columns)]
         return {"x": x, "z": z, "slope": slope, "fixed": torch.cat(fixed, -1)}
 
+    def _movable(self, columns: Sequence[int]) -> list[bool]:
+        """Whether an action on these columns reaches each feature."""
+        return [any(self._reaches[i][j] for i in columns) for j in range(len(self.features))]
+
     def _fixed(self, columns: Sequence[int]) -> list[int]:
-        return [j for j in columns if not self.reaches[list(columns), j].any()]
+        movable = self._movable(columns)
+        return [j for j in columns if not movable[j]]
 
     def act(self, factual: Mapping[str, Tensor], columns: Sequence[int], m: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
         """`counterfactual` and the change of the log-density in one walk, for training: masks carry gradients.
@@ -198,12 +206,12 @@ class CausalFlow(World):
         x, z, slope = (factual[name] for name in ("x", "z", "slope"))
         after, gain = list(x.unbind(-1)), torch.zeros(x.shape[:-1], dtype=x.dtype)
         known = dict(zip(self._fixed(columns), factual["fixed"].split(self.zuko_layer.total, -1), strict=True))
-        movable = self.reaches[list(columns)].any(0).tolist()
+        movable = self._movable(columns)
         for j in self.order:
             if not movable[j] and j not in columns:
                 continue
             if movable[j]:
-                map_j = self.map_of(j, torch.stack([after[i] for i in self.parent_index[j]], -1))
+                map_j = self.map_of(j, self.of_parents(j, after))
                 after[j] = map_j.inverse(z[..., j])
             else:
                 map_j = self.univariate(known[j])

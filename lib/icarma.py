@@ -80,6 +80,7 @@ class ICarma:
         self.problem, self.settings, self.seeds, self.weights = problem, list(settings), list(seeds), weights
         self.columns = problem.population.actionable_index
         self._low, self._high, self._range = problem.population.low, problem.population.high, problem.range
+        self._scales = [torch.tensor([getattr(s, k) for s in self.settings])[:, None] for k in ("tau", "margin", "cap")]
         self._mutable = [j for j, kind in enumerate(problem.population.kinds.values()) if kind != "immutable"]
 
     @property
@@ -100,9 +101,9 @@ class ICarma:
 
     def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
         """Each member's "hardness", "weight" or "prior", (M, N, K), of scores (N, K) or (M, N, K)."""
-        scores = preferences.scores.expand(self.n_members, -1, -1)
-        pairs = zip(self.settings, scores, strict=True)
-        return torch.stack([getattr(member.profile, what)(Preferences(own)) for member, own in pairs])
+        shared = preferences.scores.ndim == 2
+        of_each = [preferences] * self.n_members if shared else [Preferences(own) for own in preferences.scores]
+        return torch.stack([getattr(member.profile, what)(own) for member, own in zip(self.settings, of_each, strict=True)])
 
     def context(self, z: Tensor, preferences: Preferences) -> Tensor:
         """What the networks know of each person, (M, N, D + 2K): latent, mask of A_u, and hardness.
@@ -143,7 +144,7 @@ class ICarma:
         Arguments:
             batch: Tensors with leading axes (M, B), cut from what `batch` gives.
         """
-        tau, margin, cap = (torch.tensor([getattr(s, k) for s in self.settings])[:, None] for k in ("tau", "margin", "cap"))
+        tau, margin, cap = self._scales
         x, allowed = batch["x"], batch["allowed"]
         logits = self.mask_logits(batch["context"])
         soft = torch.sigmoid((logits + batch["noise"]) / tau[..., None])
@@ -173,13 +174,14 @@ class ICarma:
         Raises: ValueError: shapes differ, x holds NaN, or someone is accepted already.
         """
         self.problem.check(x, preferences)
-        context = self.context(self.problem.flow.abduct(x), preferences)
+        z = self.problem.flow.abduct(x)
+        context = self.context(z, preferences)
         m = ((self.mask_logits(context) > 0) & preferences.is_actionable).to(x.dtype)
-        x = x.expand(self.n_members, -1, -1)
+        x, z = x.expand(self.n_members, -1, -1), z.expand(self.n_members, -1, -1)
         a = self.action_values(x, context, m)
         is_acted = in_columns(m, self.columns, x.shape[-1]) > 0.5
         values = torch.where(is_acted, in_columns(a, self.columns, x.shape[-1]), x)
-        return Recommendation(is_acted, values, self.problem.flow.counterfactual(x, is_acted, values))
+        return Recommendation(is_acted, values, self.problem.flow.counterfactual(x, is_acted, values, z))
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
         """Write folder/name.safetensors; `made_with` as for `artefacts.save`."""

@@ -72,10 +72,13 @@ class World:
         """Features that follow from the noise: the inverse of `abduct`, both with shape (*, D)."""
         columns = list(noise.unbind(-1))
         for j in self.order:
-            causes = self.parent_index[j]
-            x_parents = torch.stack([columns[i] for i in causes], -1) if causes else noise[..., :0]
-            columns[j] = self.feature(j, x_parents, noise[..., j])
+            columns[j] = self.feature(j, self.of_parents(j, columns), noise[..., j])
         return torch.stack(columns, -1)
+
+    def of_parents(self, j: int, columns: Sequence[Tensor]) -> Tensor:
+        """The direct causes of feature j side by side, with shape (*, P), from all features, each with shape (*,)."""
+        causes = [columns[i] for i in self.parent_index[j]]
+        return torch.stack(causes, -1) if causes else columns[0].new_zeros(*columns[0].shape, 0)
 
     def counterfactual(self, x: Tensor, is_acted: Tensor, values: Tensor, noise: Tensor | None = None) -> Tensor:
         r"""Each person after their own action :math:`do(X_I = a)`.
@@ -103,7 +106,7 @@ class World:
         columns = list(x.unbind(-1))
         for j in self.order:
             if may_move[j]:
-                follows = self.feature(j, torch.stack([columns[i] for i in self.parent_index[j]], -1), noise[..., j])
+                follows = self.feature(j, self.of_parents(j, columns), noise[..., j])
                 columns[j] = torch.where(moved[..., j], follows, columns[j])
             columns[j] = torch.where(is_acted[..., j], values[..., j], columns[j])
         return torch.stack(columns, -1)

@@ -143,6 +143,23 @@ def test_refinement_never_makes_good_advice_worse(problem, people):
     assert not (continuous.refine(problem, truth, x, wishes, said).is_acted & ~may).any()
 
 
+def test_threads_and_batches_change_nothing(problem, people, monkeypatch):
+    x, truth = people[0], problem.population.truth
+    monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 8)
+    one, two = (continuous.search(problem, truth, x, n_scouts=32, n_starts=2, n_threads=n) for n in (1, 2))
+    assert all(torch.equal(getattr(one, name), getattr(two, name)) for name in ("cost", "values", "log_odds", "gain"))
+    assert one.cost.shape == (len(x), 15) and one.cost.isfinite().any()
+
+
+def test_who_interrupts_does_not_wait_for_all(problem, people, monkeypatch):
+    begun = []
+    monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 1)
+    monkeypatch.setattr(continuous, "scout", lambda judge, *rest: begun.append(len(judge.x)) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        continuous.search(problem, problem.population.truth, people[0])
+    assert len(begun) < len(people[0])
+
+
 def test_bad_input_is_named(problem, people):
     x, truth = people[0], problem.population.truth
     with pytest.raises(ValueError, match="weights has shape"):

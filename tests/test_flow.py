@@ -40,6 +40,17 @@ def test_terms_add_up_and_can_be_picked(either):
     assert torch.equal(either.flow.log_prob_terms(x, [5, 2]), terms[:, [5, 2]])
 
 
+def test_known_maps_are_used_in_place_of_the_networks(either):
+    """Amount and income keep their parents when they are acted on; so their maps may be given, and only then are right."""
+    x = either.population.x["flow/test"][:20]
+    after = x.clone()
+    after[:, [3, 5]] += 0.7
+    known = {j: either.flow.map_of(j, x[:, either.flow.parent_index[j]]) for j in (3, 5)}
+    assert torch.equal(either.flow.log_prob_terms(after, known=known), either.flow.log_prob_terms(after))
+    wrong = {3: known[5]}
+    assert not torch.allclose(either.flow.log_prob_terms(after, [3], wrong), either.flow.log_prob_terms(after, [3]))
+
+
 def test_training_walk_is_the_counterfactual(either):
     """`act` and `counterfactual` are the same function, and so are the two ways to a change of log-density."""
     x = either.population.x["flow/test"]

@@ -1,0 +1,41 @@
+"""Our Adam against torch's optimiser and schedule, bit by bit."""
+
+import subprocess
+import sys
+
+import lib  # noqa: F401  (pins the arithmetic before torch is imported)
+
+import torch
+
+from lib.adam import Adam
+from lib.paths import ROOT
+
+
+def test_same_bits_as_torch():
+    start = [torch.linspace(-2, 3, 7), torch.linspace(1, 2, 6).view(2, 3)]
+    ours, theirs = ([part.clone().requires_grad_() for part in start] for _ in range(2))
+    own = Adam(ours, 0.1, 30, lowest=0.004)
+    optimiser = torch.optim.Adam(theirs, lr=0.1, fused=True)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 30, eta_min=0.004)
+
+    def loss(weights):
+        return (weights[0].sin() * weights[0]).sum() + weights[1].square().mean() * weights[0][0]
+
+    for step in range(30):
+        own.step(loss(ours))
+        optimiser.zero_grad()
+        loss(theirs).backward()
+        optimiser.step()
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True)), step
+        own.decay()
+        schedule.step()
+        assert own.learning_rate == schedule.get_last_lr()[0]
+    assert not torch.equal(ours[0], start[0])
+
+
+def test_training_does_not_import_the_compiler():
+    """It is why there is an Adam of our own: seconds in every process."""
+    code = "import lib, sys, torch; from lib import icarma, flow, classifier, continuous; from lib.adam import Adam; " \
+        "w = torch.ones(2, requires_grad=True); Adam([w], 0.1).step(w.sum()); print('torch._dynamo' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "False"
