@@ -6,6 +6,7 @@ features and 25 values. The search is exact and does not visit them one by one:
 * Features that no causal path connects (amount and duration on one side, income and savings on the other) form
   separate blocks. A person's cost, their log-density and the classifier's first layer are sums over blocks, so
   the world and the flow are evaluated for 676 + 676 actions and not for 676 x 676.
+* An action of one block that would be implausible beside the best of every other block is left out at once.
 * Of the plausible actions only the cheapest few thousand are shown to the classifier; if one of them is valid,
   the cheapest valid one of them is the answer, since everything unseen costs more. Else the next few are shown.
 """
@@ -137,9 +138,8 @@ class _Table:
     first_layer: Tensor
 
     def of_person(self, i: int) -> "_Table":
-        """The actions that the i-th person may do."""
-        rows = self.allowed[i].nonzero().squeeze(-1)
-        return _Table(*(getattr(self, field.name)[i][rows] for field in fields(self)))
+        """What the actions lead to for the i-th person."""
+        return _Table(*(getattr(self, field.name)[i] for field in fields(self)))
 
 
 def _tabulate(
@@ -151,7 +151,11 @@ def _tabulate(
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
     x_cf = problem.population.settled(before, world.counterfactual(before, acts, values))
-    terms = problem.flow.log_prob_terms(torch.cat([x[:, None], x_cf], 1), block.columns).sum(-1)
+    with_none = torch.cat([x[:, None], x_cf], 1)
+    still = [j for j in block.columns if not set(problem.flow.parent_index[j]) & set(block.columns)]
+    raw = {j: problem.flow.raw_parameters(j, x[:, None, problem.flow.parent_index[j]]) for j in still}
+    known = {j: problem.flow.univariate(own.expand(*with_none.shape[:-1], -1)) for j, own in raw.items()}  # asked once a person
+    terms = problem.flow.log_prob_terms(with_none, block.columns, known).sum(-1)
     return _Table(
         allowed=~(acts & ~may[:, None]).any(-1),
         acts=acts,
@@ -171,13 +175,27 @@ def _outer_sum(parts: list[Tensor]) -> Tensor:
     return total
 
 
+def _plausible_beside_others(gains: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
+    """Those rows of each block that are plausible beside the best row of every other block; "no action", row 0, always is.
+
+    Sums over blocks are added in the same order here and where candidates are chosen, and rounding is monotone: nothing that
+    would be a candidate is left out.
+    """
+    best = [gain[own].max()[None] for gain, own in zip(gains, rows, strict=True)]
+    return [own[_outer_sum([*best[:i], gains[i][own], *best[i + 1 :]]) >= 0] for i, own in enumerate(rows)]
+
+
 def _cheapest(problem: Problem, x: Tensor, tables: list[_Table], must_be_plausible: bool) -> list[int] | None:
     """Rows, one of each table, of the cheapest action that will do; None if there is none."""
-    sizes = [len(table.cost) for table in tables]
-    cost = _outer_sum([table.cost for table in tables])
+    kept = [table.allowed.nonzero().squeeze(-1) for table in tables]
+    if must_be_plausible:
+        kept = _plausible_beside_others([table.gain for table in tables], kept)
+    sizes = [len(rows) for rows in kept]
+    cost = _outer_sum([table.cost[rows] for table, rows in zip(tables, kept, strict=True)])
     cost[0] = torch.inf  # no action at all
     if must_be_plausible:
-        candidates = (_outer_sum([table.gain for table in tables]) >= 0).nonzero().squeeze(-1)
+        gain = _outer_sum([table.gain[rows] for table, rows in zip(tables, kept, strict=True)])
+        candidates = (gain >= 0).nonzero().squeeze(-1)
         cost = cost[candidates]
     else:
         candidates = torch.arange(len(cost))
@@ -186,7 +204,7 @@ def _cheapest(problem: Problem, x: Tensor, tables: list[_Table], must_be_plausib
     for order in (lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices, cost.argsort):
         for chunk in order().split(SHOWN_NEXT):
             shown = candidates[chunk]
-            rows = [torch.from_numpy(row) for row in np.unravel_index(shown[shown > 0].numpy(), sizes)]
+            rows = [own[torch.from_numpy(row)] for own, row in zip(kept, np.unravel_index(shown[shown > 0].numpy(), sizes), strict=True)]
             hidden = at_start + sum(table.first_layer[row] for table, row in zip(tables, rows, strict=True))
             valid = (problem.classifier.logit_from_first_layer(hidden) >= 0).nonzero()
             if len(valid):
