@@ -101,9 +101,12 @@ class ICarma:
 
     def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
         """Each member's "hardness", "weight" or "prior", (M, N, K), of scores (N, K) or (M, N, K)."""
-        shared = preferences.scores.ndim == 2
-        of_each = [preferences] * self.n_members if shared else [Preferences(own) for own in preferences.scores]
-        return torch.stack([getattr(member.profile, what)(own) for member, own in zip(self.settings, of_each, strict=True)])
+        given = torch.empty(self.n_members, *preferences.scores.shape[-2:])
+        for profile in dict.fromkeys(member.profile for member in self.settings):
+            members = [i for i, member in enumerate(self.settings) if member.profile == profile]
+            own = preferences if preferences.scores.ndim == 2 else Preferences(preferences.scores[members])
+            given[members] = getattr(profile, what)(own)
+        return given
 
     def context(self, z: Tensor, preferences: Preferences) -> Tensor:
         """What the networks know of each person, (M, N, D + 2K): latent, mask of A_u, and hardness.

@@ -6,6 +6,7 @@ instance range(n). All but `Grouped` only count them: there, everyone's preferen
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from typing import Protocol
 
@@ -26,7 +27,8 @@ FAVOURITES = {
 }
 
 
-def permutation_probabilities(distribution: str, features: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+@cache
+def permutation_probabilities(distribution: str, features: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """All K! rankings of the features and how often each occurs, with shapes (K!, K) and (K!,).
 
     In a named distribution with favourites {a, b}, a ranking whose first two are a and b has probability 1/6
@@ -76,7 +78,7 @@ class RankingSampler:
     n_actionable: int | None = None
 
     def __post_init__(self) -> None:
-        permutation_probabilities(self.distribution, self.features)
+        permutation_probabilities(self.distribution, tuple(self.features))
         if self.n_actionable is not None and not 1 <= self.n_actionable <= len(self.features):
             raise ValueError(
                 f"n_actionable is {self.n_actionable}: expected 1 to {len(self.features)} features, or None for a "
@@ -85,7 +87,7 @@ class RankingSampler:
 
     def draw(self, people: Sequence[int], rng: np.random.Generator) -> Preferences:
         n_features = len(self.features)
-        rankings, probabilities = permutation_probabilities(self.distribution, self.features)
+        rankings, probabilities = permutation_probabilities(self.distribution, tuple(self.features))
         ranks = rankings[np.searchsorted(probabilities.cumsum()[:-1], rng.random(len(people)), side="right")]
         if self.n_actionable is None:
             allowed = rng.integers(1, n_features + 1, len(people))[:, None]
