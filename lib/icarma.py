@@ -24,6 +24,7 @@ from lib.samplers import Sampler
 
 
 TERMS = ("cost", "mask", "hinge", "plausibility", "feasibility")
+PEOPLE_AT_ONCE = 16_384  # who are answered in one go; more of them do not fit a processor's caches
 SHARED = ("n_epochs", "batch_size", "learning_rate", "hidden")
 
 
@@ -177,6 +178,12 @@ class ICarma:
         Raises: ValueError: shapes differ, x holds NaN, or someone is accepted already.
         """
         self.problem.check(x, preferences)
+        some = [preferences] if len(x) <= PEOPLE_AT_ONCE else map(Preferences, preferences.scores.split(PEOPLE_AT_ONCE, -2))
+        parts = [self._recommend(people, own) for people, own in zip(x.split(PEOPLE_AT_ONCE), some, strict=True)]
+        return Recommendation(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
+
+    def _recommend(self, x: Tensor, preferences: Preferences) -> tuple[Tensor, Tensor, Tensor]:
+        """What is acted on, the values, and the features after it, each with shape (M, N, D)."""
         z = self.problem.flow.abduct(x)
         context = self.context(z, preferences)
         m = ((self.mask_logits(context) > 0) & preferences.is_actionable).to(x.dtype)
@@ -184,7 +191,7 @@ class ICarma:
         a = self.action_values(x, context, m)
         is_acted = in_columns(m, self.columns, x.shape[-1]) > 0.5
         values = torch.where(is_acted, in_columns(a, self.columns, x.shape[-1]), x)
-        return Recommendation(is_acted, values, self.problem.flow.counterfactual(x, is_acted, values, z))
+        return is_acted, values, self.problem.flow.counterfactual(x, is_acted, values, z)
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
         """Write folder/name.safetensors; `made_with` as for `artefacts.save`."""

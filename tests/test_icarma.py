@@ -126,6 +126,15 @@ def test_recommendation_is_what_the_networks_say(problem, stack, people):
     assert torch.equal(told.values[~told.is_acted], x.expand(2, -1, -1)[~told.is_acted])
 
 
+def test_many_people_are_answered_in_parts(problem, stack, people, monkeypatch):
+    x, preferences = people
+    at_once = stack[0].recommend(x, preferences)
+    monkeypatch.setattr(icarma, "PEOPLE_AT_ONCE", 7)
+    in_parts = stack[0].recommend(x, preferences)
+    assert torch.equal(in_parts.is_acted, at_once.is_acted) and in_parts.values.shape == at_once.values.shape
+    assert torch.allclose(in_parts.values, at_once.values, atol=1e-12) and torch.allclose(in_parts.x_cf, at_once.x_cf, atol=1e-12)
+
+
 def test_a_member_does_not_depend_on_its_neighbours(problem, stack):
     sampler = RankingSampler(problem.population.actionable)
     alone, history = icarma.fit(problem, [sampler], [stack[0].settings[1]], [2])
