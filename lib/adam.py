@@ -16,9 +16,10 @@ class Adam:
     """Descent on a loss, with torch's defaults for everything but the learning rate.
 
     Arguments:
-        weights: What is changed in place; leaves that require gradients.
+        weights: What is changed in place; leaves that require gradients, all of them part of every loss.
         learning_rate: At the start.
-        n_decays, lowest: After so many calls of `decay` the rate has fallen to the lowest one along a cosine.
+        n_decays, lowest: After so many calls of `decay`, and there may not be more, the rate has fallen to the lowest one
+            along a cosine.
     """
 
     def __init__(self, weights: Iterable[Tensor], learning_rate: float, n_decays: int = 0, lowest: float = 0.0) -> None:
@@ -29,10 +30,12 @@ class Adam:
 
     def step(self, loss: Tensor) -> None:
         """One step against the gradient of the loss, a scalar."""
-        gradients = torch.autograd.grad(loss, self.weights)
+        found = zip(torch.autograd.grad(loss, self.weights), self.weights, strict=True)
+        # the fused kernel walks memory, so that a gradient must lie there as its weight does
+        gradients = [g if g.stride() == w.stride() else torch.empty_like(w, requires_grad=False).copy_(g) for g, w in found]
         with torch.no_grad():
             adam(
-                self.weights, list(gradients), self._means, self._squares, [], self._steps, fused=True, amsgrad=False,
+                self.weights, gradients, self._means, self._squares, [], self._steps, fused=True, amsgrad=False,
                 beta1=0.9, beta2=0.999, lr=self.learning_rate, weight_decay=0.0, eps=1e-8, maximize=False,
             )  # fmt: skip
 

@@ -39,7 +39,8 @@ class Judge:
     def __init__(self, problem: Problem, world: World, x: Tensor, acts: Tensor, weights: Tensor) -> None:
         self.problem, self.world, self.x, self.acts, self.weights = problem, world, x, acts, weights
         self.columns = problem.population.actionable_index
-        moves = problem.flow.reaches[self.columns].any(0) | world.reaches[self.columns].any(0)
+        problem.check_world(world)
+        moves = world.reaches[self.columns].any(0)
         moves[self.columns] = True
         self.moves = moves.nonzero().squeeze(-1).tolist()
         self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
@@ -244,7 +245,8 @@ def search(
     """The cheapest action on every set of features for every person, within the range of the data.
 
     Descents begin at the best of some scattered actions, at the factual values, and (on the set that it uses) at a known action.
-    Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost.
+    Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost. Where the actions are
+    scattered is drawn for each batch of people, so that what is found for a person depends a little on who is beside them.
 
     Arguments:
         world: Where actions take effect: the true SCM, or the flow.
@@ -256,7 +258,8 @@ def search(
         seed: Of where the actions are scattered.
         n_threads: Batches of people that are searched at once; the result is the same.
         progress: Wraps the range of batches of people.
-    Raises: ValueError: x are not rejected people, weights or start have another shape, or values must be whole numbers.
+    Raises: ValueError: x are not rejected people, weights or start have another shape, the world's graph is not the flow's, or
+        values must be whole numbers.
     """
     population = problem.population
     if population.whole is not None:
@@ -264,6 +267,8 @@ def search(
     columns, sets = population.actionable_index, sets_of(len(population.actionable))
     weights = torch.ones(len(x), len(columns), dtype=x.dtype) if weights is None else weights.to(x)
     checks.people("x", x, population.features)
+    if len(x) == 0:
+        raise ValueError("x holds nobody: give at least one refused person.")
     checks.rejected(problem.accepts(x))
     checks.shape("weights", weights, (len(x), len(columns)))
     if start is not None:

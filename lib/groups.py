@@ -122,7 +122,7 @@ class Scenario:
         total = pd.DataFrame(0.0, index=range(len(labels)), columns=list(sets(features, sizes)))
         for distribution, share in ((self.others, 1 - rate), (self.privileged, rate)):
             if share.any():
-                for ranking, probability in zip(*permutation_probabilities(distribution, features), strict=True):
+                for ranking, probability in zip(*permutation_probabilities(distribution, tuple(features)), strict=True):
                     for size in sizes:
                         total[_name(features, ranking <= size)] += share * probability / len(sizes)
         return total.loc[:, (total > 0).any()]

@@ -8,7 +8,7 @@ features and 25 values. The search is exact and does not visit them one by one:
   the world and the flow are evaluated for 676 + 676 actions and not for 676 x 676.
 * An action of one block that would be implausible beside the best of every other block is left out at once.
 * Of the plausible actions only the cheapest few thousand are shown to the classifier; if one of them is valid,
-  the cheapest valid one of them is the answer, since everything unseen costs more. Else the next few are shown.
+  the cheapest valid one of them is the answer, since everything unseen costs no less. Else the next few are shown.
 """
 
 from collections.abc import Callable
@@ -89,10 +89,11 @@ def search(
         progress: Wraps the range of people, for instance `tqdm`.
     Returns: For a person without recourse nothing is acted on and x_cf is x. Where a population has whole numbers, the
         counterfactual is judged, and returned, as the person can have it (`Population.settled`).
-    Raises: ValueError: as `Problem.check`; or n_values is below 2.
+    Raises: ValueError: as `Problem.check` and `Problem.check_world`; or n_values is below 2.
     Source: section 5.2 of arXiv:2604.08030; without plausibility: table 6.
     """
     problem.check(x, preferences)
+    problem.check_world(world)
     if n_values < 2:
         raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
     parts = blocks(problem, world, n_values)
@@ -151,18 +152,17 @@ def _tabulate(
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
     x_cf = problem.population.settled(before, world.counterfactual(before, acts, values))
-    with_none = torch.cat([x[:, None], x_cf], 1)
     still = [j for j in block.columns if not set(problem.flow.parent_index[j]) & set(block.columns)]
     raw = {j: problem.flow.raw_parameters(j, x[:, None, problem.flow.parent_index[j]]) for j in still}
-    known = {j: problem.flow.univariate(own.expand(*with_none.shape[:-1], -1)) for j, own in raw.items()}  # asked once a person
-    terms = problem.flow.log_prob_terms(with_none, block.columns, known).sum(-1)
+    known = {j: problem.flow.univariate(own.expand(*x_cf.shape[:-1], -1)) for j, own in raw.items()}  # asked once a person
+    terms = problem.flow.log_prob_terms(x_cf, block.columns, known).sum(-1)
     return _Table(
         allowed=~(acts & ~may[:, None]).any(-1),
         acts=acts,
         values=values,
         x_cf=x_cf,
         cost=problem.action_cost(*(part[..., columns] for part in (before, acts, values)), weights[:, None]),
-        gain=terms[:, 1:] - terms[:, :1],
+        gain=(terms - terms[:, :1]).nan_to_num(nan=-torch.inf),  # the first is "no action", whose gain is zero
         first_layer=F.linear((possible(x_cf) - possible(before))[..., block.columns], problem.classifier.weights[0][:, block.columns]),
     )
 

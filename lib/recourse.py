@@ -43,6 +43,16 @@ class Problem:
         checks.shape("preferences.scores", preferences.scores, (*x.shape[:-1], len(self.population.actionable)))
         checks.rejected(self.accepts(x))
 
+    def check_world(self, world: World) -> None:
+        """Raise ValueError unless the world has the flow's graph: who moves, and whose density changes, must be the same."""
+        ours, theirs = ({name: set(causes) for name, causes in one.parents.items()} for one in (self.flow, world))
+        if ours != theirs:
+            at = [name for name in ours if ours[name] != theirs.get(name)]
+            raise ValueError(
+                f"The world and the flow have different graphs (causes of {', '.join(at) or 'features unknown to the flow'}). "
+                "Search in a world with the flow's graph, or make the problem with a flow that was fitted under the world's."
+            )
+
     def carried_out(self, x: Tensor, recommendation: "Recommendation", world: World | None = None) -> "Recommendation":
         """The same advice as people can follow it: values and their consequences are made possible (whole credit lines).
 

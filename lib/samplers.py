@@ -41,6 +41,7 @@ def permutation_probabilities(distribution: str, features: tuple[str, ...]) -> t
     """
     checks.known("permutation distribution", [distribution], tuple(FAVOURITES))
     rankings = np.array(list(permutations(range(1, len(features) + 1))))
+    rankings.setflags(write=False)  # everyone who asks gets the same ones
     favourites = FAVOURITES[distribution]
     if favourites is None:
         return rankings, np.full(len(rankings), 1 / len(rankings))

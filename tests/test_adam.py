@@ -12,14 +12,16 @@ from lib.paths import ROOT
 
 
 def test_same_bits_as_torch():
-    start = [torch.linspace(-2, 3, 7), torch.linspace(1, 2, 6).view(2, 3)]
+    start = [torch.linspace(-2, 3, 7), torch.linspace(1, 2, 6).view(2, 3), torch.ones(3, 4), torch.ones(3, 4)]
+    factors = torch.linspace(-1, 1, 12).view(4, 3)
     ours, theirs = ([part.clone().requires_grad_() for part in start] for _ in range(2))
     own = Adam(ours, 0.1, 30, lowest=0.004)
     optimiser = torch.optim.Adam(theirs, lr=0.1, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 30, eta_min=0.004)
 
     def loss(weights):
-        return (weights[0].sin() * weights[0]).sum() + weights[1].square().mean() * weights[0][0]
+        one, two, expanded, transposed = weights  # the gradients of the last two do not lie in memory as the weights do
+        return (one.sin() * one).sum() + two.square().mean() * one[0] + expanded.sum() + (transposed.t() * factors).sum()
 
     for step in range(30):
         own.step(loss(ours))

@@ -1,5 +1,6 @@
 """Beyond the grid: closed forms, dense grids by brute force, and laws."""
 
+import time
 from dataclasses import replace
 from itertools import product
 
@@ -10,6 +11,7 @@ import torch
 from lib import continuous, icarma, metrics, oracle
 from lib.preferences import Preferences, Profile
 from lib.samplers import RankingSampler
+from lib.world import World
 
 
 @pytest.fixture(scope="module", params=["truth", "flow"])
@@ -143,7 +145,7 @@ def test_refinement_never_makes_good_advice_worse(problem, people):
     assert not (continuous.refine(problem, truth, x, wishes, said).is_acted & ~may).any()
 
 
-def test_threads_and_batches_change_nothing(problem, people, monkeypatch):
+def test_threads_change_nothing(problem, people, monkeypatch):
     x, truth = people[0], problem.population.truth
     monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 8)
     one, two = (continuous.search(problem, truth, x, n_scouts=32, n_starts=2, n_threads=n) for n in (1, 2))
@@ -154,10 +156,23 @@ def test_threads_and_batches_change_nothing(problem, people, monkeypatch):
 def test_who_interrupts_does_not_wait_for_all(problem, people, monkeypatch):
     begun = []
     monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 1)
-    monkeypatch.setattr(continuous, "scout", lambda judge, *rest: begun.append(len(judge.x)) or 1 / 0)
+    monkeypatch.setattr(continuous, "scout", lambda judge, *rest: begun.append(judge) or time.sleep(0.05) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         continuous.search(problem, problem.population.truth, people[0])
     assert len(begun) < len(people[0])
+
+
+def test_judge_agrees_with_the_whole_density(problem, people, world):
+    """It asks only the networks that an action can concern, and some of them once; the sum must be that over all."""
+    x, columns = people[0], problem.population.actionable_index
+    rng = np.random.default_rng(1)
+    acts = torch.from_numpy(rng.random((len(x), 4)) < 0.5)
+    values = torch.from_numpy(rng.normal(size=(len(x), 4)))
+    judge = continuous.Judge(problem, world, x, acts, torch.ones_like(values))
+    cost, log_odds, gain = judge(values)
+    x_cf = judge.advice(values).x_cf
+    assert torch.allclose(gain, problem.flow.log_prob(x_cf) - problem.flow.log_prob(x), atol=1e-9) and (gain != 0).any()
+    assert torch.allclose(log_odds, problem.classifier.logit(x_cf)) and torch.allclose(cost, problem.action_cost(x[:, columns], acts, values))
 
 
 def test_bad_input_is_named(problem, people):
@@ -166,6 +181,13 @@ def test_bad_input_is_named(problem, people):
         continuous.search(problem, truth, x, torch.ones(3, 4))
     with pytest.raises(ValueError, match="already accepted"):
         continuous.search(problem, truth, problem.population.x["recourse/test"])
+    with pytest.raises(ValueError, match="x holds nobody"):
+        continuous.search(problem, truth, x[:0])
+    other = World(problem.flow.parents | {"savings": ("income", "gender")})
+    with pytest.raises(ValueError, match="different graphs .causes of savings"):
+        continuous.search(problem, other, x)
+    with pytest.raises(ValueError, match="different graphs .causes of savings"):
+        oracle.search(problem, other, x, people[1])
     whole = replace(problem, population=replace(problem.population, whole=torch.round))
     with pytest.raises(ValueError, match="whole numbers: use lib.oracle.search"):
         continuous.search(whole, truth, x)

@@ -104,6 +104,36 @@ def test_blocks_follow_the_graph(problem):
     assert not found[0].acts[0].any()
 
 
+@pytest.mark.parametrize("must_be_plausible", [True, False])
+def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plausible):
+    """Made-up tables: what the pruning leaves holds the cheapest, whatever the number of blocks; some people have no answer."""
+    person, h = people[0][0], problem.classifier
+    at_start = h.weights[0] @ person + h.biases[0]
+    n_answers = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        tables = []
+        for size in (7, 5, 6):
+            gain, cost, allowed = rng.normal(-0.5, 1, size), rng.random(size), rng.random(size) < 0.8
+            layer = rng.normal(scale=3, size=(size, 32))
+            gain[0], cost[0], allowed[0], layer[0] = 0, 0, True, 0
+            nothing = torch.zeros(size, 7)
+            tables.append(oracle._Table(torch.from_numpy(allowed), nothing, nothing, nothing, *map(torch.from_numpy, (cost, gain, layer))))
+        best = np.inf
+        for rows in list(product(*(range(len(table.cost)) for table in tables)))[1:]:
+            chosen = list(zip(tables, rows, strict=True))
+            plausible = sum(table.gain[row] for table, row in chosen) >= 0 or not must_be_plausible
+            if plausible and all(table.allowed[row] for table, row in chosen):
+                if h.logit_from_first_layer(at_start + sum(table.first_layer[row] for table, row in chosen)) >= 0:
+                    best = min(best, sum(table.cost[row] for table, row in chosen).item())
+        found = oracle._cheapest(problem, person, tables, must_be_plausible)
+        n_answers += found is not None
+        assert (found is None) == np.isinf(best)
+        if found is not None:
+            assert sum(table.cost[row] for table, row in zip(tables, found, strict=True)).item() == pytest.approx(best, abs=1e-12)
+    assert 0 < n_answers < 40 or not must_be_plausible
+
+
 def test_bad_input_is_named(problem, people):
     x, preferences = people
     accepted = problem.population.x["recourse/test"]
