@@ -307,3 +307,17 @@ def test_second_batch_at_once_is_refused(batch):
         status, output = reproduce(batch)
     assert status == 1
     assert "A batch of this size is running already (process 1234, in runs/tiny)" in output
+
+
+# --- what notebooks read of the benchmarks
+
+def test_every_measurement_that_a_notebook_reads_is_one_that_is_taken():
+    sys.path.append(str(ROOT / "benchmarks"))
+    import measure
+
+    cells = nbformat.read(ROOT / "notebooks" / "08_exact_and_unlocked.ipynb", 4).cells
+    (code,) = (cell.source for cell in cells if cell.cell_type == "code" and "results.csv" in cell.source)
+    (read,) = (ast.literal_eval(node.value) for node in ast.parse(code).body if isinstance(node, ast.Assign) and node.targets[0].id == "work")
+    taken = {prepare.__doc__ for prepare in measure.WORK.values()}
+    assert set(read.values()) <= taken
+    assert set(read.values()) <= set(pd.read_csv(ROOT / "benchmarks" / "results.csv").work) <= taken
