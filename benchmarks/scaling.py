@@ -132,7 +132,7 @@ def draw() -> None:
     people = table[table.study == "people"]
     for work, (colour, marker) in looks.items():
         own = people[people.work == work]
-        axes[0].loglog(own.n, own.seconds, marker=marker, color=colour, label={"answer": "iCARMA"}.get(work, work))
+        axes[0].loglog(own.n, own.seconds, marker=marker, color=colour, label={"answer": "iCARMA", "grid": "grid, 25 values"}.get(work, work))
     axes[0].set(title="Seconds for so many people at once", xlabel="people")
     axes[0].legend()
     features = table[table.study == "features"]
@@ -145,7 +145,7 @@ def draw() -> None:
         axes[2].plot(own.actionable, 1e3 * own.seconds, marker="o", color=shade, label=f"{n_features} features")
     for work, line in (("grid", ":"), ("continuous", "-"), ("answer", "--")):
         axes[1].plot([], [], line, marker=looks[work][1], color="#555555", label={"answer": "iCARMA", "grid": f"grid, {GRID} values"}.get(work, work))
-    axes[1].set(title="Milliseconds a person", xlabel="actionable features", xticks=[2, 4, 6, 8])
+    axes[1].set(title="Milliseconds a person (shades as on the right)", xlabel="actionable features", xticks=[2, 4, 6, 8])
     axes[1].legend()
     axes[2].set(title="Milliseconds a training step, ten networks", xlabel="actionable features", xticks=[2, 4, 6, 8], ylim=(0, None))
     axes[2].legend()
