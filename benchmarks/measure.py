@@ -224,6 +224,14 @@ def measure(name: str) -> None:
     print(*(own / CALLS.get(name, 1) for own in repeated(WORK[name]())), peak_memory())
 
 
+def in_a_process(script: str, *arguments: object) -> dict[str, str | int]:
+    """What `script --here arguments` measures in a process of its own, as cells of a table."""
+    answer = subprocess.run([sys.executable, script, "--here", *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
+    *seconds, megabytes = map(float, answer.stdout.split())
+    shown = {"seconds": statistics.median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
+    return {key: f"{value:.4g}" for key, value in shown.items()} | {"repeats": len(seconds), "peak memory (MB)": f"{megabytes:.0f}"}
+
+
 def main(names: list[str]) -> None:
     known = {}
     if RESULTS.exists():
@@ -233,11 +241,7 @@ def main(names: list[str]) -> None:
         names = list(LONG)
     checks.known("piece of work", names, tuple(WORK))
     for name in names or [name for name in WORK if name not in LONG]:
-        answer = subprocess.run([sys.executable, __file__, "--here", name], check=True, stdout=subprocess.PIPE, text=True)
-        *seconds, megabytes = map(float, answer.stdout.split())
-        shown = {"seconds": statistics.median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
-        row = {"work": WORK[name].__doc__} | {key: f"{value:.4g}" for key, value in shown.items()}
-        row |= {"repeats": len(seconds), "peak memory (MB)": f"{megabytes:.0f}", "to reach (s)": TO_REACH.get(name, "")}
+        row = {"work": WORK[name].__doc__} | in_a_process(__file__, name) | {"to reach (s)": TO_REACH.get(name, "")}
         print("{work}: {seconds} s ({fastest} to {slowest}, {repeats} repeats), {peak memory (MB)} MB".format(**row), flush=True)
         known[row["work"]] = row
         in_order = [known[prepare.__doc__] for prepare in WORK.values() if prepare.__doc__ in known]

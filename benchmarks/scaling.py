@@ -12,8 +12,6 @@ points that would take more than a few minutes, or more than a million actions a
 """
 
 import csv
-import statistics
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from measure import loan_problem, peak_memory, repeated
+from measure import in_a_process, loan_problem, peak_memory, repeated
 from scipy import stats
 
 from lib import classifier, continuous, flow, icarma, oracle, plots, scm
@@ -110,17 +108,15 @@ def measure_all() -> None:
     for point in POINTS:
         if tuple(map(str, point)) in done:
             continue
-        answer = subprocess.run([sys.executable, __file__, "--here", *map(str, point)], check=True, stdout=subprocess.PIPE, text=True)
-        *seconds, megabytes = map(float, answer.stdout.split())
-        shown = [f"{own:.4g}" for own in (statistics.median(seconds), min(seconds), max(seconds))]
+        per = "step" if point[1] == "training" else "person" if point[0] == "features" else "all"
+        row = dict(zip(COLUMNS, [*point, per], strict=False)) | in_a_process(__file__, *point)
         is_new = not RESULTS.exists()
         with open(RESULTS, "a", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
+            table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
             if is_new:
-                table.writerow(COLUMNS)
-            per = "step" if point[1] == "training" else "person" if point[0] == "features" else "all"
-            table.writerow([*point, per, *shown, f"{megabytes:.0f}"])
-        print(*point, *shown, f"{megabytes:.0f} MB", flush=True)
+                table.writeheader()
+            table.writerow(row)
+        print(*row.values(), flush=True)
 
 
 def draw() -> None:
@@ -128,7 +124,10 @@ def draw() -> None:
     table = pd.read_csv(RESULTS)
     figure, axes = plt.subplots(1, 4, figsize=(14, 3.4))
     table["seconds"] = table.fastest  # on a machine that others share
-    looks = {"grid": ("#D55E00", "s"), "continuous": ("#E69F00", "^"), "refinement": ("#009E73", "D"), "answer": ("#0072B2", "o")}
+    looks = {
+        "grid": (plots.COLOURS["oracle"], "s"), "continuous": (plots.COLOURS["truth"], "^"), "refinement": (plots.COLOURS["flow"], "D"),
+        "answer": (plots.COLOURS["icarma"], "o"),
+    }
     people = table[table.study == "people"]
     for work, (colour, marker) in looks.items():
         own = people[people.work == work]

@@ -46,8 +46,8 @@ class Judge:
         self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
         self.low, self.high = (bound[self.columns].to(x) for bound in (problem.population.low, problem.population.high))
         with torch.no_grad():
-            still = [j for j in self.moves if not set(problem.flow.parent_index[j]) & set(self.moves)]
-            self.known = {j: problem.flow.map_of(j, x[:, problem.flow.parent_index[j]]) for j in still}
+            at_rest = problem.flow.with_parents_at_rest(self.moves)
+            self.known = {j: problem.flow.map_of(j, x[:, problem.flow.parent_index[j]]) for j in at_rest}
             self.before = problem.flow.log_prob_terms(x, self.moves, self.known).sum(-1)
             self.noise = world.abduct(x)
 

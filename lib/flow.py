@@ -192,6 +192,10 @@ class CausalFlow(World):
         movable = self._movable(columns)
         return [j for j in columns if not movable[j]]
 
+    def with_parents_at_rest(self, moving: Sequence[int]) -> list[int]:
+        """Of features that move together, those whose own parents do not: their networks need to be asked once a person."""
+        return [j for j in moving if not set(self.parent_index[j]) & set(moving)]
+
     def act(self, factual: Mapping[str, Tensor], columns: Sequence[int], m: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
         """`counterfactual` and the change of the log-density in one walk, for training: masks carry gradients.
 

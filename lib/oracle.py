@@ -152,8 +152,8 @@ def _tabulate(
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
     x_cf = problem.population.settled(before, world.counterfactual(before, acts, values))
-    still = [j for j in block.columns if not set(problem.flow.parent_index[j]) & set(block.columns)]
-    raw = {j: problem.flow.raw_parameters(j, x[:, None, problem.flow.parent_index[j]]) for j in still}
+    at_rest = problem.flow.with_parents_at_rest(block.columns)
+    raw = {j: problem.flow.raw_parameters(j, x[:, None, problem.flow.parent_index[j]]) for j in at_rest}
     known = {j: problem.flow.univariate(own.expand(*x_cf.shape[:-1], -1)) for j, own in raw.items()}  # asked once a person
     terms = problem.flow.log_prob_terms(x_cf, block.columns, known).sum(-1)
     return _Table(
