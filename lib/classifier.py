@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from lib import artefacts, checks
 from lib.adam import Adam
+from lib.networks import through_relu
 
 
 class Classifier:
@@ -60,6 +61,23 @@ class Classifier:
         return cls(settings["features"], [tensors[f"weight_{i}"] for i in layers], [tensors[f"bias_{i}"] for i in layers])
 
 
+def _logits_and_gradients(layers: Sequence[Tensor], x: Tensor, y: Tensor, weight: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Log-odds (N,) and the gradient of their mean weighted cross-entropy for each of the layers, written out.
+
+    Arguments:
+        layers: Three weights with shapes (out, in), each followed by its bias (out,).
+        x, y, weight: People (N, D), their labels (N,) as 0 or 1, and how much they weigh (N,).
+    """
+    w0, b0, w1, b1, w2, b2 = layers
+    first = F.linear(x, w0, b0).relu_()
+    second = F.linear(first, w1, b1).relu_()
+    logits = F.linear(second, w2, b2).squeeze(-1)
+    g2 = logits.sigmoid().sub_(y).mul_(weight).div_(len(x)).unsqueeze(-1)
+    g1 = through_relu(g2 @ w2, second)
+    g0 = through_relu(g1 @ w1, first)
+    return logits, [g0.t() @ x, g0.sum(0), g1.t() @ first, g1.sum(0), g2.t() @ second, g2.sum(0)]
+
+
 def fit(
     features: Sequence[str],
     x: Tensor,
@@ -88,22 +106,18 @@ def fit(
     layers = []
     for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
         bound = 1 / np.sqrt(n_in)
-        weight = torch.tensor(rng.uniform(-bound, bound, (n_out, n_in)), dtype=x.dtype, requires_grad=True)
-        bias = torch.tensor(rng.uniform(-bound, bound, n_out), dtype=x.dtype, requires_grad=True)
-        layers += [weight, bias]
+        weight, bias = rng.uniform(-bound, bound, (n_out, n_in)), rng.uniform(-bound, bound, n_out)
+        layers += [torch.tensor(weight, dtype=x.dtype), torch.tensor(bias, dtype=x.dtype)]
     optimiser = Adam(layers, learning_rate)
-    w0, b0, w1, b1, w2, b2 = layers
-    target = y.to(x.dtype)
-    weight = torch.where(y.bool(), 1.0, weight_of_refusable).to(x.dtype)
+    weight = torch.where(y.bool(), 1.0, weight_of_refusable)
     losses = np.zeros(n_epochs)
     for epoch in progress(range(n_epochs)):
         order = torch.from_numpy(rng.permutation(len(x)))
-        batches = list(zip(*(part[order].split(batch_size) for part in (x, target, weight)), strict=True))
-        total = torch.zeros(())
-        for xs, ys, ws in batches:
-            hidden = F.relu(F.linear(F.relu(F.linear(xs, w0, b0)), w1, b1))
-            loss = F.binary_cross_entropy_with_logits(F.linear(hidden, w2, b2).squeeze(-1), ys, ws)
-            optimiser.step(loss)
-            total += loss.detach() * len(xs)
-        losses[epoch] = total.item() / len(x)
+        shuffled = [part[order].to(x.dtype) for part in (x, y, weight)]
+        logits = []
+        for batch in zip(*(part.split(batch_size) for part in shuffled), strict=True):
+            shown, gradients = _logits_and_gradients(layers, *batch)
+            optimiser.step(gradients)
+            logits.append(shown)
+        losses[epoch] = F.binary_cross_entropy_with_logits(torch.cat(logits), *shuffled[1:]).item()
     return Classifier(features, layers[0::2], layers[1::2]), losses

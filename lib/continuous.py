@@ -144,7 +144,7 @@ def descend(
         cost, log_odds, gain = judge(values)
         with torch.no_grad():
             found.see(values, cost, log_odds, gain)
-        optimiser.step(loss(cost, log_odds, gain).sum())
+        optimiser.step(torch.autograd.grad(loss(cost, log_odds, gain).sum(), values))
         optimiser.decay()
         with torch.no_grad():
             values.clamp_(judge.low, judge.high)

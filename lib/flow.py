@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import zuko
 from torch import Tensor, nn
+from torch.autograd import Function
 from torch.nn import functional as F
 from zuko.transforms import MonotonicRQSTransform
 
@@ -18,6 +19,33 @@ from lib.world import World
 
 ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "tanh": nn.Tanh}
 LOG_LEAST = float(np.log(1e-3))  # an affine map's slope stays within 1e-3 and 1e3, as in zuko's MonotonicAffineTransform
+
+
+class _AffineAction(Function):
+    """`Affine.after_action` as one operation, its gradient written out: training asks for it four times a step."""
+
+    @staticmethod
+    def forward(ctx, shift: Tensor, log_scale: Tensor, z: Tensor, before: Tensor | None, m: Tensor, rest: Tensor, a: Tensor):
+        down = centred = None
+        if before is None:
+            down, centred = (-log_scale).exp(), z - shift
+            before = centred * down
+        x, up = m * a + rest * before, log_scale.exp()
+        z_cf = x * up + shift
+        ctx.save_for_backward(before, m, rest, a, x, z_cf, up, down, centred)
+        return x, log_scale.clone(), 0.5 * (z.square() - z_cf.square())
+
+    @staticmethod
+    def backward(ctx, for_x: Tensor, for_slope: Tensor, for_gain: Tensor):
+        before, m, rest, a, x, z_cf, up, down, centred = ctx.saved_tensors
+        for_z = -for_gain * z_cf
+        for_x = for_x + for_z * up
+        for_shift = for_log_scale = None
+        if down is not None:
+            for_before = for_x * rest
+            for_shift = for_z - for_before * down
+            for_log_scale = (for_slope + for_z * x * up) - for_before * centred * down
+        return for_shift, for_log_scale, None, None, for_x * a, for_x * before, for_x * m
 
 
 class Affine:
@@ -40,6 +68,16 @@ class Affine:
     def inverse(self, z: Tensor) -> Tensor:
         """x, with shape (*,)."""
         return (z - self.shift) * (-self.log_scale).exp()
+
+    def after_action(self, z: Tensor, before: Tensor | None, m: Tensor, rest: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """x, log dz/dx and the gain in log N(z), each with shape (*,), of a feature that is set to a where m is 1.
+
+        Arguments:
+            z: Factual noise.
+            before: The feature where nobody acts on it; None: it follows from the noise.
+            m, rest: Mask, and what is missing to 1.
+        """
+        return _AffineAction.apply(self.shift, self.log_scale, z, before, m, rest, a)
 
 
 class Spline:
@@ -64,6 +102,11 @@ class Spline:
 
     def inverse(self, z: Tensor) -> Tensor:
         return self.spline.inv(z).sinh()
+
+    def after_action(self, z: Tensor, before: Tensor | None, m: Tensor, rest: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x = m * a + rest * (self.inverse(z) if before is None else before)
+        z_cf, log_slope = self.forward(x)
+        return x, log_slope, 0.5 * (z.square() - z_cf.square())
 
 
 def _build(parents: Mapping[str, Sequence[str]], hidden: Sequence[int], activation: str, n_bins: int = 0):
@@ -127,15 +170,16 @@ class CausalFlow(World):
             inputs = (module.mask[outputs].any(0)).nonzero().squeeze(-1)
             layers.insert(0, (weight[:, inputs].contiguous(), module.bias[outputs].contiguous()))
             outputs = inputs
-        if outputs.tolist() != self.parent_index[j]:  # the first layer reads the parents, or nothing (a root)
-            layers = [(weight.new_zeros(total, 0), layers[-1][1])]
         return layers
 
     def raw_parameters(self, j: int, x_parents: Tensor) -> Tensor:
         """What the networks give for feature j, with shape (*, total), from its parents (*, P)."""
+        layers = self._conditioners[j]
+        if not self.parent_index[j]:  # a root: nothing but the last bias
+            return layers[-1][1].expand(*x_parents.shape[:-1], -1)
         activation = getattr(F, self.settings["activation"])
         hidden = x_parents
-        for i, (weight, bias) in enumerate(self._conditioners[j]):
+        for i, (weight, bias) in enumerate(layers):
             hidden = F.linear(activation(hidden) if i else hidden, weight, bias)
         return hidden
 
@@ -144,7 +188,9 @@ class CausalFlow(World):
         return self.univariate(self.raw_parameters(j, x_parents))
 
     def abduct(self, x: Tensor) -> Tensor:
-        return self._noise_and_slopes(x, range(len(self.features)))[0]
+        values = x.unbind(-1)
+        raw = [self.raw_parameters(j, self.of_parents(j, values)) for j in range(len(self.features))]
+        return self.univariate(torch.stack(raw, -2)).forward(x)[0]
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
         return self.map_of(j, x_parents).inverse(noise)
@@ -207,26 +253,24 @@ class CausalFlow(World):
             m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K).
         Returns: x_cf with shape (*, D) and log p(x_cf) - log p(x) in nats with shape (*,).
         """
-        x, z, slope = (factual[name] for name in ("x", "z", "slope"))
-        after, gain = list(x.unbind(-1)), torch.zeros(x.shape[:-1], dtype=x.dtype)
+        x, z, slope = (factual[name].unbind(-1) for name in ("x", "z", "slope"))
+        m, rest, a = m.unbind(-1), (1 - m).unbind(-1), a.unbind(-1)
+        after, gain = list(x), torch.zeros(x[0].shape, dtype=x[0].dtype)
         known = dict(zip(self._fixed(columns), factual["fixed"].split(self.zuko_layer.total, -1), strict=True))
         movable = self._movable(columns)
         for j in self.order:
             if not movable[j] and j not in columns:
                 continue
-            if movable[j]:
-                map_j = self.map_of(j, self.of_parents(j, after))
-                after[j] = map_j.inverse(z[..., j])
-            else:
-                map_j = self.univariate(known[j])
+            map_j = self.map_of(j, self.of_parents(j, after)) if movable[j] else self.univariate(known[j])
             if j in columns:
-                k = columns.index(j)
-                after[j] = m[..., k] * a[..., k] + (1 - m[..., k]) * after[j]
-            z_cf, slope_cf = map_j.forward(after[j])
+                k, before = columns.index(j), None if movable[j] else x[j]
+                after[j], slope_cf, gain_z = map_j.after_action(z[j], before, m[k], rest[k], a[k])
+            else:  # only its parents changed: the noise stays
+                after[j], gain_z = map_j.inverse(z[j]), 0.0
+                slope_cf = map_j.forward(after[j])[1]
             if movable[j] or self.univariate.slope_depends_on_x:
-                gain = gain + slope_cf - slope[..., j]
-            if j in columns:
-                gain = gain + 0.5 * (z[..., j].square() - z_cf.square())
+                gain = gain + slope_cf - slope[j]
+            gain = gain + gain_z
         return torch.stack(after, -1), gain
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
@@ -305,7 +349,7 @@ def fit(
     for epoch in progress(range(n_epochs)):
         for batch in x[torch.from_numpy(rng.permutation(len(x)))].split(batch_size):
             loss = -log_likelihood(batch)
-            optimiser.step(loss)
+            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
             history["train"][epoch] -= loss.item() * len(batch) / len(x)
         optimiser.decay()
         with torch.no_grad():

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from lib import artefacts, checks
 from lib.adam import Adam
-from lib.linear import stacked_linear
+from lib.networks import stacked_network
 from lib.preferences import Preferences, Profile
 from lib.recourse import Problem, Recommendation, in_columns
 from lib.samplers import Sampler
@@ -80,9 +80,10 @@ class ICarma:
     ) -> None:
         self.problem, self.settings, self.seeds, self.weights = problem, list(settings), list(seeds), weights
         self.columns = problem.population.actionable_index
-        self._low, self._high, self._range = problem.population.low, problem.population.high, problem.range
+        self._low, self._high = problem.population.low, problem.population.high
+        can_move = torch.tensor([kind != "immutable" for kind in problem.population.kinds.values()])
+        self._range = torch.where(can_move, problem.range, torch.inf)  # how far out of it what never moves is does not count
         self._scales = [torch.tensor([getattr(s, k) for s in self.settings])[:, None] for k in ("tau", "margin", "cap")]
-        self._mutable = [j for j, kind in enumerate(problem.population.kinds.values()) if kind != "immutable"]
 
     @property
     def n_members(self) -> int:
@@ -94,17 +95,17 @@ class ICarma:
         return ICarma(self.problem, [self.settings[i] for i in members], [self.seeds[i] for i in members], weights)
 
     def _network(self, which: str, inputs: Tensor) -> Tensor:
-        hidden = inputs
-        for i in range(3):
-            weight, bias = self.weights[f"{which}_weight_{i}"], self.weights[f"{which}_bias_{i}"]
-            hidden = stacked_linear(F.relu(hidden) if i else hidden, weight, bias)
-        return hidden
+        weights, biases = ([self.weights[f"{which}_{part}_{i}"] for i in range(3)] for part in ("weight", "bias"))
+        return stacked_network(inputs, weights, biases)
 
     def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
         """Each member's "hardness", "weight" or "prior", (M, N, K), of scores (N, K) or (M, N, K)."""
+        profiles = [member.profile for member in self.settings]
+        if len(set(profiles)) == 1:
+            return getattr(profiles[0], what)(preferences).expand(self.n_members, -1, -1)
         given = torch.empty(self.n_members, *preferences.scores.shape[-2:])
-        for profile in dict.fromkeys(member.profile for member in self.settings):
-            members = [i for i, member in enumerate(self.settings) if member.profile == profile]
+        for profile in dict.fromkeys(profiles):
+            members = [i for i, own in enumerate(profiles) if own == profile]
             own = preferences if preferences.scores.ndim == 2 else Preferences(preferences.scores[members])
             given[members] = getattr(profile, what)(own)
         return given
@@ -125,11 +126,13 @@ class ICarma:
             preferences: With scores (N, K) or (M, N, K).
             noise: Difference of two Gumbel draws, with shape (M, N, K).
         """
+        prior = self._by_profile("prior", preferences).to(noise.dtype)
         rows = factual | {
             "context": self.context(factual["z"], preferences),
             "allowed": preferences.is_actionable,
             "weight": self._by_profile("weight", preferences),
-            "prior": self._by_profile("prior", preferences),
+            "log_prior": prior.log(),
+            "log_no_prior": (1 - prior).log(),
             "noise": noise,
         }
         return {name: row.to(noise.dtype).expand(self.n_members, -1, -1) for name, row in rows.items()}
@@ -156,9 +159,10 @@ class ICarma:
         a = self.action_values(x, batch["context"], m)
         x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
 
-        q, p = torch.sigmoid(logits), batch["prior"]
-        divergence = q * (F.logsigmoid(logits) - p.log()) + (1 - q) * (F.logsigmoid(-logits) - (1 - p).log())
-        as_lived = x_cf + (self.problem.population.possible(x_cf) - x_cf).detach()  # straight-through, whole numbers
+        q, log_q, log_no_q = torch.sigmoid(logits), F.logsigmoid(logits), F.logsigmoid(-logits)
+        divergence = q * (log_q - batch["log_prior"]) + (1 - q) * (log_no_q - batch["log_no_prior"])
+        possible = self.problem.population.possible(x_cf)
+        as_lived = x_cf if possible is x_cf else x_cf + (possible - x_cf).detach()  # straight-through, whole numbers
         h = torch.sigmoid(self.problem.classifier.logit(as_lived))
         lost = (-gain).relu()
         outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
@@ -167,7 +171,7 @@ class ICarma:
             "mask": (allowed * divergence).sum(-1).mean(-1),
             "hinge": (margin - (2 * h - 1)).relu().mean(-1),
             "plausibility": (lost / (1 + lost / cap)).mean(-1),
-            "feasibility": (outside / self._range)[..., self._mutable].sum(-1).mean(-1),
+            "feasibility": (outside / self._range).sum(-1).mean(-1),
         }
 
     @torch.no_grad()
@@ -256,27 +260,27 @@ def fit(
     weights |= _initial_weights([sizes[0] + n_actionable, *sizes[1:]], "action", rngs, x.dtype)
     stack = ICarma(problem, settings, seeds, weights)
     optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
-    term_weights = {term: torch.tensor([getattr(s, term) for s in settings]) for term in TERMS}
+    term_weights = torch.tensor([[getattr(s, term) for s in settings] for term in TERMS])
     factual = problem.flow.factual(x, problem.population.actionable_index)
     batch_size = min(shared.batch_size, n_people)
     n_batches = n_people // batch_size
-    history = {term: np.zeros((shared.n_epochs, len(seeds))) for term in TERMS}
+    history = np.zeros((len(TERMS), shared.n_epochs, len(seeds)))
 
     for epoch in progress(range(shared.n_epochs)):
         orders = [rng.permutation(n_people) for rng in rngs]
-        order = torch.from_numpy(np.stack(orders))
+        order = np.stack(orders)
         drawn = [sampler.draw(own, rng) for sampler, own, rng in zip(samplers, orders, rngs, strict=True)]
         uniform = torch.from_numpy(np.stack([rng.random((n_people, n_actionable)) for rng in rngs]))
         preferences = Preferences(torch.stack([own.scores for own in drawn]))
         noise = torch.logit(uniform, eps=1e-9).to(x.dtype)
-        rows = stack.batch({name: value[order] for name, value in factual.items()}, preferences, noise)
+        shuffled = {name: torch.from_numpy(np.take(value.numpy(), order, axis=0)) for name, value in factual.items()}
+        rows = stack.batch(shuffled, preferences, noise)
         for i in range(n_batches):
             terms = stack.loss_terms({name: row[:, i * batch_size : (i + 1) * batch_size] for name, row in rows.items()})
-            loss = sum((term_weights[name] * term).sum() for name, term in terms.items())
-            optimiser.step(loss)
-            for name, term in terms.items():
-                history[name][epoch] += term.detach().numpy() / n_batches
+            terms = torch.stack([terms[name] for name in TERMS])
+            optimiser.step(torch.autograd.grad((term_weights * terms).sum(), optimiser.weights))
+            history[:, epoch] += terms.detach().numpy() / n_batches
         optimiser.decay()
         if after_epoch is not None:
             after_epoch(epoch + 1, stack)
-    return ICarma(problem, settings, seeds, {k: w.detach() for k, w in weights.items()}), history
+    return ICarma(problem, settings, seeds, {k: w.detach() for k, w in weights.items()}), dict(zip(TERMS, history, strict=True))

@@ -108,4 +108,5 @@ class Recommendation:
 
 def in_columns(part: Tensor, columns: list[int], n_features: int) -> Tensor:
     """Spread values of the K actionable features (*, K) over all D features, zero elsewhere: (*, D)."""
-    return part @ torch.eye(n_features, dtype=part.dtype)[columns]
+    given, zero = dict(zip(columns, part.unbind(-1), strict=True)), part.new_zeros(part.shape[:-1])
+    return torch.stack([given.get(j, zero) for j in range(n_features)], -1)

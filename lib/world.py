@@ -101,12 +101,12 @@ class World:
         values = torch.where(is_acted, values, torch.zeros((), dtype=x.dtype))
         checks.people("values", values, self.features)
         noise = self.abduct(x) if noise is None else noise
-        moved = (is_acted.to(x.dtype) @ self.reaches.to(x.dtype)) > 0  # something upstream was acted on
+        downstream = (is_acted.to(x.dtype) @ self.reaches.to(x.dtype)) > 0  # something upstream was acted on
+        moved = downstream & ~is_acted
         may_move = moved.flatten(0, -2).any(0).tolist()
-        columns = list(x.unbind(-1))
+        columns = list(torch.where(is_acted, values, x).unbind(-1))
         for j in self.order:
             if may_move[j]:
                 follows = self.feature(j, self.of_parents(j, columns), noise[..., j])
                 columns[j] = torch.where(moved[..., j], follows, columns[j])
-            columns[j] = torch.where(is_acted[..., j], values[..., j], columns[j])
         return torch.stack(columns, -1)

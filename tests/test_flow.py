@@ -65,6 +65,16 @@ def test_training_walk_is_the_counterfactual(either):
     assert torch.allclose(gain, either.flow.log_prob(x_cf) - either.flow.log_prob(x), atol=1e-8)
 
 
+def test_gradient_of_the_training_walk_by_finite_differences(either):
+    """It is written out for affine maps. Masks between 0 and 1, so that every part of it counts."""
+    x = either.population.x["flow/test"][:4]
+    rng = np.random.default_rng(0)
+    columns = either.population.actionable_index
+    m, a = (torch.from_numpy(part).requires_grad_() for part in (rng.uniform(0.2, 0.8, (4, 4)), rng.normal(size=(4, 4))))
+    factual = either.flow.factual(x, columns)
+    assert torch.autograd.gradcheck(lambda m, a: either.flow.act(factual, columns, m, a), (m, a))
+
+
 def test_latent_depends_on_parents_only(either):
     """Jacobian of the abduction: its pattern is the graph, and its log-determinant the volume term."""
     x = either.population.x["flow/test"][0]

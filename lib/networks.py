@@ -1,0 +1,55 @@
+"""Stacks of small networks, side by side: products by numpy, the gradient written out.
+
+torch's products can be pinned to the same bits on every processor only by a path that is about 2.5 times slower
+(MKL_CBWR=COMPATIBLE). numpy's OpenBLAS, pinned to its Haswell kernels (`lib/__init__.py`), is both fast and the same.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+
+def through_relu(gradient: Tensor, out: Tensor) -> Tensor:
+    """The gradient in front of a ReLU from the one behind it, in place; `out` is what the ReLU gave."""
+    return torch.ops.aten.threshold_backward.grad_input(gradient, out, 0, grad_input=gradient)
+
+
+class _StackedNetwork(Function):
+    """Layers alternate with ReLU. One node of the graph: what lies between the layers is worked on in place."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, *weights_and_biases: Tensor) -> Tensor:
+        weights, biases = weights_and_biases[0::2], weights_and_biases[1::2]
+        inputs = [x.contiguous()]
+        for weight, bias in zip(weights, biases, strict=True):
+            out = torch.from_numpy(np.matmul(inputs[-1].numpy(), weight.numpy())).add_(bias)
+            inputs.append(out if len(inputs) == len(weights) else out.relu_())
+        ctx.save_for_backward(*inputs[:-1], *weights)
+        return inputs[-1]
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        n_layers = len(ctx.saved_tensors) // 2
+        inputs, weights = ctx.saved_tensors[:n_layers], ctx.saved_tensors[n_layers:]
+        gradients: list[Tensor | None] = []
+        for i in reversed(range(n_layers)):
+            outer = gradient.contiguous()
+            for_weight = torch.from_numpy(np.matmul(inputs[i].numpy().swapaxes(-1, -2), outer.numpy()))
+            gradients = [for_weight, outer.sum(-2, keepdim=True), *gradients]
+            if i or ctx.needs_input_grad[0]:
+                gradient = torch.from_numpy(np.matmul(outer.numpy(), weights[i].numpy().swapaxes(-1, -2)))
+            if i:
+                gradient = through_relu(gradient, inputs[i])
+        return gradient if ctx.needs_input_grad[0] else None, *gradients
+
+
+def stacked_network(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> Tensor:
+    """Each member's own network with ReLU between its layers: x (M, N, in) gives (M, N, out).
+
+    Arguments:
+        weights, biases: Of each layer, with shapes (M, in, out) and (M, 1, out).
+    """
+    return _StackedNetwork.apply(x, *(part for layer in zip(weights, biases, strict=True) for part in layer))
