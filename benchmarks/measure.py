@@ -1,8 +1,8 @@
 """Time and peak memory of fits, searches and answers at the paper's size, each in a process of its own.
 
-    .venv/bin/python benchmarks/measure.py                    all but the long ones, about ten minutes
-    .venv/bin/python benchmarks/measure.py oracle refine      some of them
-    .venv/bin/python benchmarks/measure.py long               the long ones, about an hour
+    .venv/bin/python benchmarks/measure.py                        all but the long ones, about ten minutes
+    .venv/bin/python benchmarks/measure.py oracle_4 refine_4      some of them
+    .venv/bin/python benchmarks/measure.py all                    the long ones too, among them the commands of the README: two hours
 
 Work that takes up to half a minute is done once to warm up, then five times; longer work once. Prints what it measures and
 puts it into benchmarks/results.csv, in place of what was there. Needs the committed models, and for gmsc* the data; changes
@@ -10,89 +10,41 @@ none of them.
 """
 
 import csv
+import os
 import platform
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import lib  # noqa: F401  (before torch: it pins the arithmetic)
 
 import numpy as np
+from torch import Tensor
 
 from lib import checks, classifier, continuous, flow, gmsc, icarma, oracle, populations, studies, training
-from lib.paths import inside
+from lib.paths import ROOT, inside
+from lib.preferences import Preferences
 from lib.recourse import Problem
 from lib.samplers import RankingSampler
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated
 REPEATS = 5
-# seconds that were asked for
-TO_REACH = {
-    "classifier": 12, "flow_close": 10, "icarma": 100, "oracle": 60, "continuous_two": 60, "refine": 5, "recommend": 0.5, "recommend_one": 0.001,
-    "gmsc_flow": 180, "gmsc_long": 240,
-}
-LONG = ("ranking", "score", "gmsc", "gmsc_long")
+SEEDS = [1000 * (i + 1) for i in range(10)]
+
+Task = Callable[[], object]
 
 
 def loan_problem() -> Problem:
     h = classifier.Classifier.load(inside("models"), "loan_classifier")
     return Problem(populations.loan(), h, flow.CausalFlow.load(inside("models"), "loan_flow"))
-
-
-def prepare_classifier():
-    """classifier, 500 epochs"""
-    population = populations.loan()
-    x, y = population.x["classifier/train"], population.y["classifier/train"]
-    return lambda: classifier.fit(population.features, x, y)
-
-
-def prepare_flow():
-    """flow, 300 epochs"""
-    population = populations.loan()
-    return lambda: flow.fit(population.graph.parents, population.x["flow/train"], population.x["flow/validation"])
-
-
-def prepare_flow_close():
-    """flow to within 0.005 nats of its best validation log-likelihood, 120 epochs"""
-    population = populations.loan()
-    x = population.x["flow/train"], population.x["flow/validation"]
-    best = flow.CausalFlow.load(inside("models"), "loan_flow").log_prob(x[1]).mean()
-
-    def fit():
-        short_of_best = best - flow.fit(population.graph.parents, *x, n_epochs=120)[1]["validation"].max()
-        if short_of_best > 0.005:
-            raise RuntimeError(f"The flow is {short_of_best:.4f} nats short of the committed one.")
-
-    return fit
-
-
-def prepare_icarma():
-    """iCARMA, ten seeds, 450 epochs"""
-    problem = loan_problem()
-    samplers = [RankingSampler(problem.population.actionable)] * 10
-    return lambda: icarma.fit(problem, samplers, [icarma.Settings()] * 10, [1000 * (i + 1) for i in range(10)])
-
-
-def _prepare_stack(name: str, n_epochs: int):
-    problem = loan_problem()
-    seeds = [1000 * (i + 1) for i in range(10)]
-    members = training.STACKS[name](problem.population.actionable, seeds, n_epochs)
-    return lambda: icarma.fit(problem, *members)
-
-
-def prepare_ranking():
-    """forty ranking networks, 450 epochs"""
-    return _prepare_stack("loan_icarma_ranking", 450)
-
-
-def prepare_score():
-    """forty score networks, 900 epochs"""
-    return _prepare_stack("loan_icarma_score", 900)
 
 
 def gmsc_problem() -> Problem:
@@ -102,35 +54,61 @@ def gmsc_problem() -> Problem:
     return Problem(population, h, flow.CausalFlow.load(inside("models"), "gmsc_flow"))
 
 
-def prepare_gmsc_flow():
-    """Give Me Some Credit: flow, 30 epochs"""
+def fit_classifier() -> Task:
+    population = populations.loan()
+    return partial(classifier.fit, population.features, population.x["classifier/train"], population.y["classifier/train"])
+
+
+def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
+    """Within so many nats of the committed one, or it is an error."""
+    population = populations.loan()
+    x = population.x["flow/train"], population.x["flow/validation"]
+    best = flow.CausalFlow.load(inside("models"), "loan_flow").log_prob(x[1]).mean()
+
+    def fit() -> None:
+        short_of_best = best - flow.fit(population.graph.parents, *x, n_epochs=n_epochs)[1]["validation"].max()
+        if short_of_best > within:
+            raise RuntimeError(f"The flow is {short_of_best:.4f} nats short of the committed one.")
+
+    return fit
+
+
+def fit_hard(n_epochs: int) -> Task:
+    problem = loan_problem()
+    samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
+    return partial(icarma.fit, problem, samplers, [icarma.Settings(n_epochs=n_epochs)] * len(SEEDS), SEEDS)
+
+
+def fit_stack(name: str, n_epochs: int) -> Task:
+    problem = loan_problem()
+    return partial(icarma.fit, problem, *training.STACKS[name](problem.population.actionable, SEEDS, n_epochs))
+
+
+def fit_gmsc_flow() -> Task:
     population = gmsc_problem().population
     x = population.x["flow/train"], population.x["flow/validation"]
-    return lambda: flow.fit(population.graph.parents, *x, n_epochs=30, **training.GMSC_FLOW)
+    return partial(flow.fit, population.graph.parents, *x, n_epochs=30, **training.GMSC_FLOW)
 
 
-def _prepare_gmsc(n_epochs: int):
+def fit_gmsc(n_epochs: int) -> Task:
     problem = gmsc_problem()
-    samplers, settings, seeds = training.transfer(problem.population.actionable, [1000 * (i + 1) for i in range(10)], n_epochs)
-    return lambda: icarma.fit(problem, samplers[:10], settings[:10], seeds[:10])
+    members = training.transfer(problem.population.actionable, SEEDS, n_epochs)
+    return partial(icarma.fit, problem, *(part[: len(SEEDS)] for part in members))
 
 
-def prepare_gmsc():
-    """Give Me Some Credit: ten networks, 100 epochs"""
-    return _prepare_gmsc(100)
-
-
-def prepare_gmsc_long():
-    """Give Me Some Credit: ten networks, 400 epochs"""
-    return _prepare_gmsc(400)
-
-
-def prepare_tables():
-    """oracle rows of tables 2, 5 and 6, one process"""
+def on_test_people(n_actionable: int | None = None, n_people: int | None = None) -> tuple[Problem, Tensor, Preferences]:
+    """Refused test people, over again if more are asked for, each with so many open features or a number drawn for each."""
     problem = loan_problem()
     x = problem.rejected("test")
+    x = x if n_people is None else x[np.arange(n_people) % len(x)]
+    sampler = RankingSampler(problem.population.actionable, n_actionable=n_actionable)
+    return problem, x, sampler.draw(range(len(x)), np.random.default_rng(0))
 
-    def search():
+
+def table_rows() -> Task:
+    problem, x, _ = on_test_people()
+
+    def search() -> None:
         studies.soft_search(problem, x, seed=0)
         studies.search(problem, x, studies.biased_preferences(problem, len(x), seed=1))
         studies.ablation(problem, x, seed=0)
@@ -138,96 +116,115 @@ def prepare_tables():
     return search
 
 
-def prepare_oracle():
-    """oracle, all test people, four features, 25 values"""
-    problem = loan_problem()
-    x = problem.rejected("test")
-    sampler = RankingSampler(problem.population.actionable, n_actionable=4)
-    wishes = sampler.draw(range(len(x)), np.random.default_rng(0))
-    return lambda: oracle.search(problem, problem.population.graph, x, wishes)
+def search_grid(n_actionable: int) -> Task:
+    problem, x, wishes = on_test_people(n_actionable)
+    return partial(oracle.search, problem, problem.population.truth, x, wishes)
 
 
-def _prepare_continuous(n_threads: int):
-    problem = loan_problem()
-    x = problem.rejected("test")
-    return lambda: continuous.search(problem, problem.population.truth, x, n_threads=n_threads)
+def search_values(n_threads: int) -> Task:
+    problem, x, _ = on_test_people()
+    return partial(continuous.search, problem, problem.population.truth, x, n_threads=n_threads)
 
 
-def prepare_continuous():
-    """continuous search, all test people, all fifteen sets of features"""
-    return _prepare_continuous(1)
+def one_network(problem: Problem) -> icarma.ICarma:
+    return icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
 
 
-def prepare_continuous_two():
-    """continuous search, all test people, all fifteen sets of features, two threads"""
-    return _prepare_continuous(2)
+def refine(n_actionable: int) -> Task:
+    problem, x, wishes = on_test_people(n_actionable)
+    advice = one_network(problem).recommend(x, wishes)[0]
+    return partial(continuous.refine, problem, problem.population.truth, x, wishes, advice)
 
 
-def prepare_refine():
-    """refinement, all test people, four features"""
-    problem = loan_problem()
-    one = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
-    x = problem.rejected("test")
-    wishes = RankingSampler(problem.population.actionable, n_actionable=4).draw(range(len(x)), np.random.default_rng(0))
-    advice = one.recommend(x, wishes)[0]
-    return lambda: continuous.refine(problem, problem.population.truth, x, wishes, advice)
+def answer(n_people: int | None = None) -> Task:
+    problem, x, wishes = on_test_people(n_people=n_people)
+    return partial(one_network(problem).recommend, x, wishes)
 
 
-def _prepare_recommend(n_people: int | None = None):
-    problem = loan_problem()
-    one = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
-    x = problem.rejected("test")
-    x = x if n_people is None else x[np.arange(n_people) % len(x)]
-    wishes = RankingSampler(problem.population.actionable).draw(range(len(x)), np.random.default_rng(0))
-    return lambda: one.recommend(x, wishes)
+def make(*targets: str) -> Task:
+    """The last of these targets in a clone of HEAD, from an empty pip cache; the others are made before."""
+    clone = tempfile.TemporaryDirectory()
+    subprocess.run(["git", "clone", "-q", str(ROOT), clone.name], check=True)
+
+    def run(target: str, clone: tempfile.TemporaryDirectory) -> None:
+        subprocess.run(["make", target], cwd=clone.name, env=os.environ | {"PIP_NO_CACHE_DIR": "1"}, check=True, stdout=sys.stderr)
+
+    for target in targets[:-1]:
+        run(target, clone)
+    return partial(run, targets[-1], clone)
 
 
-def prepare_recommend():
-    """iCARMA's answer for 100,000 people at once"""
-    return _prepare_recommend(100_000)
+@dataclass(frozen=True)
+class Work:
+    """A piece of work.
+
+    Arguments:
+        title: What it is called in the results.
+        prepare: Gives what is timed; takes no part in it.
+        to_reach: Seconds that were asked for.
+        is_long: Takes minutes; measured only when it is asked for.
+        n_calls: So many calls are one measurement.
+    """
+
+    title: str
+    prepare: Callable[[], Task]
+    to_reach: float | None = None
+    is_long: bool = False
+    n_calls: int = 1
 
 
-def prepare_recommend_test():
-    """iCARMA's answer for all test people at once"""
-    return _prepare_recommend()
+IN_WORDS = {4: "four features", 3: "three features", 2: "two features", 1: "one feature"}
+WORK = {
+    "classifier": Work("classifier, 500 epochs", fit_classifier, 12),
+    "flow": Work("flow, 300 epochs", partial(fit_flow, 300)),
+    "flow_close": Work("flow to within 0.005 nats of its best validation log-likelihood, 120 epochs", partial(fit_flow, 120, 0.005), 10),
+    "icarma": Work("iCARMA, ten seeds, 450 epochs", partial(fit_hard, 450), 100),
+    "ranking": Work("forty ranking networks, 450 epochs", partial(fit_stack, "loan_icarma_ranking", 450), 600, is_long=True),
+    "score": Work("forty score networks, 900 epochs", partial(fit_stack, "loan_icarma_score", 900), 1200, is_long=True),
+    "gmsc_flow": Work("Give Me Some Credit: flow, 30 epochs", fit_gmsc_flow, 180),
+    "gmsc": Work("Give Me Some Credit: ten networks, 100 epochs", partial(fit_gmsc, 100), is_long=True),
+    "gmsc_long": Work("Give Me Some Credit: ten networks, 400 epochs", partial(fit_gmsc, 400), 240, is_long=True),
+    "tables": Work("oracle rows of tables 2, 5 and 6, one process", table_rows, 600),
+    **{f"oracle_{k}": Work(f"oracle, all test people, {what}, 25 values", partial(search_grid, k), 60 if k == 4 else None) for k, what in IN_WORDS.items()},
+    "continuous": Work("continuous search, all test people, all fifteen sets of features", partial(search_values, 1)),
+    "continuous_two": Work("continuous search, all test people, all fifteen sets of features, two threads", partial(search_values, 2), 60),
+    **{f"refine_{k}": Work(f"refinement, all test people, {what}", partial(refine, k), 5) for k, what in IN_WORDS.items()},
+    "recommend": Work("iCARMA's answer for 100,000 people at once", partial(answer, 100_000), 0.5),
+    "recommend_test": Work("iCARMA's answer for all test people at once", answer),
+    "recommend_one": Work("iCARMA's answer for one person, mean of 200", partial(answer, 1), 0.001, n_calls=200),
+    "reproduce": Work("make reproduce, from an empty clone", partial(make, "reproduce"), 900, is_long=True),
+    "test": Work("make test, installed", partial(make, "setup", "test"), 600, is_long=True),
+}  # fmt: skip
 
 
-def prepare_recommend_one():
-    """iCARMA's answer for one person, mean of 200"""
-    answer = _prepare_recommend(1)
-    return lambda: [answer() for _ in range(200)]
-
-
-WORK = {name.removeprefix("prepare_"): value for name, value in list(globals().items()) if name.startswith("prepare_")}
-CALLS = {"recommend_one": 200}  # of the same kind, in one piece of work
-
-
-def _seconds(task: Callable[[], object]) -> float:
+def _seconds(task: Task, n_calls: int) -> float:
     start = time.perf_counter()
-    task()
-    return time.perf_counter() - start
+    for _ in range(n_calls):
+        task()
+    return (time.perf_counter() - start) / n_calls
 
 
-def repeated(task: Callable[[], object], short: float = SHORT) -> list[float]:
-    """Seconds of each repeat; the first is left out as a warm-up, unless it took too long to be repeated."""
-    first = _seconds(task)
-    return [first] if first > short else [_seconds(task) for _ in range(REPEATS)]
+def repeated(task: Task, short: float = SHORT, n_calls: int = 1) -> list[float]:
+    """Seconds a call of each repeat; the first is left out as a warm-up, unless it took too long to be repeated."""
+    first = _seconds(task, n_calls)
+    return [first] if first * n_calls > short else [_seconds(task, n_calls) for _ in range(REPEATS)]
 
 
 def peak_memory() -> float:
-    """Of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e3 if platform.system() == "Linux" else 1e6)
+    """Of this process so far, or of the largest that it has waited for, in MB."""
+    largest = max(resource.getrusage(whose).ru_maxrss for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return largest / (1e3 if platform.system() == "Linux" else 1e6)
 
 
 def measure(name: str) -> None:
     """Print the seconds of every repeat of one piece of work, then peak memory in MB, in this process."""
-    print(*(own / CALLS.get(name, 1) for own in repeated(WORK[name]())), peak_memory())
+    print(*repeated(WORK[name].prepare(), n_calls=WORK[name].n_calls), peak_memory())
 
 
 def in_a_process(script: str, *arguments: object) -> dict[str, str | int]:
     """What `script --here arguments` measures in a process of its own, as cells of a table."""
-    answer = subprocess.run([sys.executable, script, "--here", *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
-    *seconds, megabytes = map(float, answer.stdout.split())
+    said = subprocess.run([sys.executable, script, "--here", *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
+    *seconds, megabytes = map(float, said.stdout.split())
     shown = {"seconds": statistics.median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
     return {key: f"{value:.4g}" for key, value in shown.items()} | {"repeats": len(seconds), "peak memory (MB)": f"{megabytes:.0f}"}
 
@@ -237,14 +234,14 @@ def main(names: list[str]) -> None:
     if RESULTS.exists():
         with open(RESULTS, newline="", encoding="utf-8") as file:
             known = {row["work"]: row for row in csv.DictReader(file)}
-    if names == ["long"]:
-        names = list(LONG)
+    if names in ([], ["all"]):
+        names = [name for name, work in WORK.items() if names or not work.is_long]
     checks.known("piece of work", names, tuple(WORK))
-    for name in names or [name for name in WORK if name not in LONG]:
-        row = {"work": WORK[name].__doc__} | in_a_process(__file__, name) | {"to reach (s)": TO_REACH.get(name, "")}
+    for name in names:
+        row = {"work": WORK[name].title} | in_a_process(__file__, name) | {"to reach (s)": WORK[name].to_reach or ""}
         print("{work}: {seconds} s ({fastest} to {slowest}, {repeats} repeats), {peak memory (MB)} MB".format(**row), flush=True)
         known[row["work"]] = row
-        in_order = [known[prepare.__doc__] for prepare in WORK.values() if prepare.__doc__ in known]
+        in_order = [known[work.title] for work in WORK.values() if work.title in known]
         with open(RESULTS, "w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, row)
             table.writeheader()

@@ -5,7 +5,7 @@ visited is then walked back towards the person until it is only just valid and p
 the answers for all sets are one table, in which anybody's recourse, and what would unlock it, is looked up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -233,7 +233,7 @@ def search(
     world: World,
     x: Tensor,
     weights: Tensor | None = None,
-    start: Recommendation | None = None,
+    starts: Sequence[Recommendation] = (),
     n_scouts: int = 512,
     n_starts: int = 8,
     n_steps: int = 15,
@@ -244,7 +244,7 @@ def search(
 ) -> Table:
     """The cheapest action on every set of features for every person, within the range of the data.
 
-    Descents begin at the best of some scattered actions, at the factual values, and (on the set that it uses) at a known action.
+    Descents begin at the best of some scattered actions, and at a known action on the set that it uses, else at the factual values.
     Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost. Where the actions are
     scattered is drawn for each batch of people, so that what is found for a person depends a little on who is beside them.
 
@@ -252,13 +252,13 @@ def search(
         world: Where actions take effect: the true SCM, or the flow.
         x: Rejected people, with shape (N, D).
         weights: Of the cost, with shape (N, K); left out: all one.
-        start: A known action of each person, for instance the grid's; nothing costlier than it is returned on its set.
+        starts: Known actions of each person, for instance the grid's for several masks; nothing costlier is returned on their sets.
         n_scouts, n_starts: Scattered actions that are looked at, and how many of them a descent begins at.
         n_steps, learning_rate: Of each descent.
         seed: Of where the actions are scattered.
         n_threads: Batches of people that are searched at once; the result is the same.
         progress: Wraps the range of batches of people.
-    Raises: ValueError: x are not rejected people, weights or start have another shape, the world's graph is not the flow's, or
+    Raises: ValueError: x are not rejected people, weights or starts have another shape, the world's graph is not the flow's, or
         values must be whole numbers.
     """
     population = problem.population
@@ -271,17 +271,17 @@ def search(
         raise ValueError("x holds nobody: give at least one refused person.")
     checks.rejected(problem.accepts(x))
     checks.shape("weights", weights, (len(x), len(columns)))
-    if start is not None:
-        checks.shape("start.values", start.values, x.shape)
+    for i, start in enumerate(starts):
+        checks.shape(f"starts[{i}].values", start.values, x.shape)
 
     def search_some(first: int, rng: np.random.Generator) -> list[Tensor]:
         some = slice(first, first + PEOPLE_AT_ONCE)
         own, n_people = x[some], len(x[some])
         rows = own.repeat_interleave(len(sets), 0)
         judge = Judge(problem, world, rows, sets.repeat(n_people, 1), weights[some].repeat_interleave(len(sets), 0))
-        factual = rows[:, columns]
-        found = Found.nothing(factual)
-        if start is not None:
+        first_start = rows[:, columns]
+        found = Found.nothing(first_start)
+        for start in starts:
             known = start.values[some][:, columns].repeat_interleave(len(sets), 0)
             same_set = (start.is_acted[some][:, columns].repeat_interleave(len(sets), 0) == judge.acts).all(-1)
             with torch.no_grad():
@@ -290,7 +290,7 @@ def search(
             good = same_set & (log_odds >= -SURE) & (gain >= -SURE)
             bounds = (torch.where(good, part.clamp_min(SURE), -torch.inf) for part in (log_odds, gain))
             found.see(known, cost, *bounds)
-        first_start = factual if start is None else torch.where(same_set[:, None], known, factual)
+            first_start = torch.where(same_set[:, None], known, first_start)
         scattered = scout(judge, found, n_scouts, n_starts, rng)
         for values in [first_start, *scattered]:
             descend(judge, values, found, n_steps, learning_rate)

@@ -71,7 +71,7 @@ def test_never_worse_than_the_grid(problem, people, n_actionable):
     profile = Profile(gamma=1.0, w_max=5.0)
     grid = oracle.search(problem, truth, x, wishes, profile, n_values=9)
     weights = profile.weight(wishes).to(x)
-    found = continuous.search(problem, truth, x, weights, start=grid, n_steps=40)
+    found = continuous.search(problem, truth, x, weights, starts=[grid], n_steps=40)
     advice = continuous.recommend(problem, truth, x, wishes, found)
     columns = problem.population.actionable_index
     somewhere = found.cost.isfinite()
@@ -83,6 +83,23 @@ def test_never_worse_than_the_grid(problem, people, n_actionable):
     assert not (advice.is_acted[:, columns] & ~wishes.is_actionable).any()
     judged = metrics.per_person(problem, x, wishes, advice)
     assert judged.joint[advice.has_recourse.numpy()].all() and (judged.n_acted[~advice.has_recourse.numpy()] == 0).all()
+
+
+def test_one_table_is_never_worse_than_the_grids_for_several_masks(problem, people):
+    """Even when the search itself hardly looks."""
+    x, truth, columns = people[0], problem.population.truth, problem.population.actionable_index
+    features, rng = problem.population.actionable, np.random.default_rng(0)
+    masks = [RankingSampler(features, n_actionable=n).draw(range(len(x)), rng) for n in (4, 3, 2, 1)]
+    grids = [oracle.search(problem, truth, x, own, n_values=9) for own in masks]
+    lazily = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
+    alone, helped = (continuous.search(problem, truth, x, starts=starts, **lazily) for starts in ([], grids))
+    lost = 0
+    for own, grid in zip(masks, grids, strict=True):
+        has = grid.has_recourse
+        least = problem.action_cost(x[:, columns], grid.is_acted[:, columns], grid.values[:, columns])[has]
+        assert (helped.cheapest(own.is_actionable)[0][has] <= least + 1e-12).all()
+        lost += (alone.cheapest(own.is_actionable)[0][has] > least + 1e-12).sum()
+    assert lost > 0
 
 
 def test_what_would_unlock_recourse_by_enumeration(table, people):
