@@ -32,9 +32,10 @@ class _StackedNetwork(Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor):
-        n_layers = len(ctx.saved_tensors) // 2
-        inputs, weights = ctx.saved_tensors[:n_layers], ctx.saved_tensors[n_layers:]
-        gradients: list[Tensor | None] = []
+        saved = ctx.saved_tensors
+        n_layers = len(saved) // 2
+        inputs, weights = saved[:n_layers], saved[n_layers:]
+        gradients: list[Tensor] = []
         for i in reversed(range(n_layers)):
             outer = gradient.contiguous()
             for_weight = torch.from_numpy(np.matmul(inputs[i].numpy().swapaxes(-1, -2), outer.numpy()))
