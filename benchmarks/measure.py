@@ -1,8 +1,8 @@
 """Time and peak memory of fits, searches and answers at the paper's size, each in a process of its own.
 
-    .venv/bin/python benchmarks/measure.py                        all but the long ones, about ten minutes
+    .venv/bin/python benchmarks/measure.py                        all but the long ones, about a quarter of an hour
     .venv/bin/python benchmarks/measure.py oracle_4 refine_4      some of them
-    .venv/bin/python benchmarks/measure.py all                    the long ones too, among them the commands of the README: two hours
+    .venv/bin/python benchmarks/measure.py all                    the long ones too, with `make reproduce` and `make test`: two hours
 
 Work that takes up to half a minute is done once to warm up, then five times; longer work once. Prints what it measures and
 puts it into benchmarks/results.csv, in place of what was there. Needs the committed models, and for gmsc* the data; changes
@@ -48,7 +48,9 @@ def loan_problem() -> Problem:
 
 
 def gmsc_problem() -> Problem:
-    people, _ = gmsc.applicants("", 120_269, seed=0)
+    people, steps = gmsc.applicants("", 120_269, seed=0)
+    if not steps:
+        raise ValueError("The data of Give Me Some Credit was not found; see the README for where it is looked for.")
     population = populations.give_me_some_credit(people, gmsc.edges())
     h = classifier.Classifier.load(inside("models"), "gmsc_classifier")
     return Problem(population, h, flow.CausalFlow.load(inside("models"), "gmsc_flow"))
@@ -162,7 +164,7 @@ class Work:
         title: What it is called in the results.
         prepare: Gives what is timed; takes no part in it.
         to_reach: Seconds that were asked for.
-        is_long: Takes minutes; measured only when it is asked for.
+        is_long: Takes many minutes; measured only when it is asked for.
         n_calls: So many calls are one measurement.
     """
 

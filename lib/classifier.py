@@ -101,6 +101,8 @@ def fit(
     checks.people("x", x, features)
     checks.shape("y", y, x.shape[:-1])
     checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate, weight_of_refusable=weight_of_refusable)
+    if len(x) == 0:
+        raise ValueError("x holds nobody: give at least one person to learn from.")
     rng = np.random.default_rng(seed)
     sizes = [x.shape[-1], 32, 32, 1]
     layers = []

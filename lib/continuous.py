@@ -153,6 +153,21 @@ def descend(
 
 
 @torch.no_grad()
+def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
+    """Let each set try what the best set with a feature less leads to: the feature more does what would become of it anyway.
+
+    Rows are all sets of one person after the other, in the order of `sets`. What is found goes into `found`.
+    """
+    n_features = sets.sum(-1)
+    is_part = ~(sets[None] & ~sets[:, None]).any(-1)  # of the set in the row, the one in the column
+    is_smaller = is_part & (n_features[:, None] == n_features + 1)
+    best = found.cost.view(-1, 1, len(sets)).masked_fill(~is_smaller, torch.inf).argmin(-1)
+    after = judge.advice(found.values).x_cf[:, judge.columns].view(-1, *sets.shape)
+    copied = after.gather(1, best[..., None].expand_as(after)).flatten(0, 1).clamp(judge.low, judge.high)
+    found.see(copied, *judge(copied))
+
+
+@torch.no_grad()
 def walk_back(judge: Judge, found: Found, n_halvings: int = 20) -> None:
     """Bisection between the best action and none: the cost falls along the way, until one of the bounds is met."""
     factual, best = judge.x[:, judge.columns], found.values
@@ -234,7 +249,7 @@ def search(
     x: Tensor,
     weights: Tensor | None = None,
     starts: Sequence[Recommendation] = (),
-    n_scouts: int = 512,
+    n_scouts: int = 1024,
     n_starts: int = 8,
     n_steps: int = 15,
     learning_rate: float = 0.15,
@@ -245,14 +260,16 @@ def search(
     """The cheapest action on every set of features for every person, within the range of the data.
 
     Descents begin at the best of some scattered actions, and at a known action on the set that it uses, else at the factual values.
-    Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost. Where the actions are
+    Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost. The last begins at the
+    best so far, which may be what the best set with a feature less leads to. Where the actions are
     scattered is drawn for each batch of people, so that what is found for a person depends a little on who is beside them.
 
     Arguments:
         world: Where actions take effect: the true SCM, or the flow.
         x: Rejected people, with shape (N, D).
         weights: Of the cost, with shape (N, K); left out: all one.
-        starts: Known actions of each person, for instance the grid's for several masks; nothing costlier is returned on their sets.
+        starts: Known actions of each person, for instance the grid's for several masks. On their sets nothing costlier than the
+            valid and plausible among them is returned (those that are so but for rounding, 1e-4, count).
         n_scouts, n_starts: Scattered actions that are looked at, and how many of them a descent begins at.
         n_steps, learning_rate: Of each descent.
         seed: Of where the actions are scattered.
@@ -271,6 +288,9 @@ def search(
         raise ValueError("x holds nobody: give at least one refused person.")
     checks.rejected(problem.accepts(x))
     checks.shape("weights", weights, (len(x), len(columns)))
+    if isinstance(starts, Recommendation):
+        raise ValueError("starts is one recommendation: give a list of them, [recommendation].")
+    starts = list(starts)
     for i, start in enumerate(starts):
         checks.shape(f"starts[{i}].values", start.values, x.shape)
 
@@ -301,6 +321,8 @@ def search(
             descend(harder, scattered[0][none], left, 4 * n_steps, learning_rate, _shortfall)
             descend(harder, left.values, left, n_steps, learning_rate)
             found.put(none, left)
+        copy_smaller_sets(judge, found, sets)
+        descend(judge, found.values, found, n_steps, learning_rate)
         walk_back(judge, found)
         found.log_odds = torch.maximum(found.log_odds, problem.classifier.logit(rows))  # no action is plausible
         return [part.unflatten(0, (n_people, len(sets))) for part in (found.cost, found.values, found.log_odds, found.gain)]

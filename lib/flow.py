@@ -21,11 +21,27 @@ ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "tanh": nn.Tanh}
 
 def _build(parents: Mapping[str, Sequence[str]], hidden: Sequence[int], activation: str, n_bins: int = 0):
     """zuko's masked network, with the causal graph for its masks, that gives every feature's raw parameters."""
-    adjacency = World(parents).adjacency() | torch.eye(len(parents), dtype=torch.bool)
+    world = World(parents)
+    adjacency = world.adjacency() | torch.eye(len(parents), dtype=torch.bool)
     shapes = ((n_bins,), (n_bins,), (n_bins - 1,)) if n_bins else ((), ())
-    return zuko.flows.MaskedAutoregressiveTransform(
+    layer = zuko.flows.MaskedAutoregressiveTransform(
         len(parents), adjacency=adjacency, shapes=shapes, hidden_features=hidden, activation=ACTIVATIONS[activation]
     )
+    seen = torch.eye(len(parents))
+    for module in _linear(layer):
+        seen = module.mask.float() @ seen
+    blind = [name for name, own, causes in zip(parents, seen[:: layer.total] > 0, world.adjacency(), strict=True) if (own != causes).any()]
+    if blind:
+        n_needed = len({frozenset(causes) for causes in parents.values() if causes})
+        raise ValueError(
+            f"hidden is {list(hidden)}: too narrow for the networks of {', '.join(blind)} to see their causes. "
+            f"Give every layer {n_needed} units or more, one for each set of causes."
+        )
+    return layer
+
+
+def _linear(layer: zuko.flows.MaskedAutoregressiveTransform) -> list[nn.Linear]:
+    return [module for module in layer.hyper if isinstance(module, nn.Linear)]
 
 
 class CausalFlow(World):
@@ -75,9 +91,9 @@ class CausalFlow(World):
         total = self.zuko_layer.total
         outputs = torch.arange(total * j, total * (j + 1))
         layers: list[tuple[Tensor, Tensor]] = []
-        for module in reversed([m for m in self.zuko_layer.hyper if isinstance(m, nn.Linear)]):
+        for i, module in reversed(list(enumerate(_linear(self.zuko_layer)))):
             weight = (module.weight * module.mask)[outputs]
-            inputs = (module.mask[outputs].any(0)).nonzero().squeeze(-1)
+            inputs = module.mask[outputs].any(0).nonzero().squeeze(-1) if i else torch.tensor(self.parent_index[j], dtype=torch.long)
             layers.insert(0, (weight[:, inputs].contiguous(), module.bias[outputs].contiguous()))
             outputs = inputs
         return layers
@@ -98,6 +114,8 @@ class CausalFlow(World):
         return self.univariate(self.raw_parameters(j, x_parents))
 
     def abduct(self, x: Tensor) -> Tensor:
+        if self.univariate is Spline:  # all features' raw parameters at once would be D times 47 numbers a person
+            return self._noise_and_slopes(x, range(len(self.features)))[0]
         values = x.unbind(-1)
         raw = [self.raw_parameters(j, self.of_parents(j, values)) for j in range(len(self.features))]
         return self.univariate(torch.stack(raw, -2)).forward(x)[0]
@@ -160,7 +178,8 @@ class CausalFlow(World):
         Arguments:
             factual: As the method of this name gives it, with leading axes (*).
             columns: The K features that may be acted on.
-            m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K).
+            m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K). Only they, and what follows from
+                them, carry gradients; `factual` must not.
         Returns: x_cf with shape (*, D) and log p(x_cf) - log p(x) in nats with shape (*,).
         """
         x, z, slope = (factual[name].unbind(-1) for name in ("x", "z", "slope"))
@@ -243,11 +262,10 @@ def fit(
     layer = _build(parents, hidden, activation, n_bins).to(x.dtype)
     univariate = Spline if n_bins else Affine
     with torch.no_grad():
-        for module in layer.hyper:
-            if isinstance(module, nn.Linear):
-                bound = 1 / np.sqrt(module.in_features)
-                module.weight.copy_(torch.from_numpy(rng.uniform(-bound, bound, module.weight.shape)))
-                module.bias.copy_(torch.from_numpy(rng.uniform(-bound, bound, module.bias.shape)))
+        for module in _linear(layer):
+            bound = 1 / np.sqrt(module.in_features)
+            module.weight.copy_(torch.from_numpy(rng.uniform(-bound, bound, module.weight.shape)))
+            module.bias.copy_(torch.from_numpy(rng.uniform(-bound, bound, module.bias.shape)))
     optimiser = Adam(layer.parameters(), learning_rate, n_epochs)
 
     def log_likelihood(x: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ class ICarma:
         self.columns = problem.population.actionable_index
         self._low, self._high = problem.population.low, problem.population.high
         can_move = torch.tensor([kind != "immutable" for kind in problem.population.kinds.values()])
-        self._range = torch.where(can_move, problem.range, torch.inf)  # how far out of it what never moves is does not count
+        self._leeway = torch.where(can_move, problem.range, torch.inf)  # an immutable feature may lie anywhere
         self._scales = [torch.tensor([getattr(s, k) for s in self.settings])[:, None] for k in ("tau", "margin", "cap")]
 
     @property
@@ -171,7 +171,7 @@ class ICarma:
             "mask": (allowed * divergence).sum(-1).mean(-1),
             "hinge": (margin - (2 * h - 1)).relu().mean(-1),
             "plausibility": (lost / (1 + lost / cap)).mean(-1),
-            "feasibility": (outside / self._range).sum(-1).mean(-1),
+            "feasibility": (outside / self._leeway).sum(-1).mean(-1),
         }
 
     @torch.no_grad()

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 
 def through_relu(gradient: Tensor, out: Tensor) -> Tensor:
@@ -31,6 +32,7 @@ class _StackedNetwork(Function):
         return inputs[-1]
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient: Tensor):
         saved = ctx.saved_tensors
         n_layers = len(saved) // 2

@@ -151,7 +151,8 @@ def _tabulate(
     acts = block.acts.expand(len(x), -1, -1)
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
-    x_cf = problem.population.settled(before, world.counterfactual(before, acts, values))
+    noise = world.abduct(x)[:, None].expand_as(values)
+    x_cf = problem.population.settled(before, world.counterfactual(before, acts, values, noise))
     at_rest = problem.flow.with_parents_at_rest(block.columns)
     raw = {j: problem.flow.raw_parameters(j, x[:, None, problem.flow.parent_index[j]]) for j in at_rest}
     known = {j: problem.flow.univariate(own.expand(*x_cf.shape[:-1], -1)) for j, own in raw.items()}  # asked once a person

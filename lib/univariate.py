@@ -3,6 +3,7 @@
 import numpy as np
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from zuko.transforms import MonotonicRQSTransform
 
 LOG_LEAST = float(np.log(1e-3))  # an affine map's slope stays within 1e-3 and 1e3, as in zuko's MonotonicAffineTransform
@@ -23,6 +24,7 @@ class _AffineAction(Function):
         return x, log_scale.clone(), 0.5 * (z.square() - z_cf.square())
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, for_x: Tensor, for_slope: Tensor, for_gain: Tensor):
         before, m, rest, a, x, z_cf, up, down, centred = ctx.saved_tensors
         for_z = -for_gain * z_cf
@@ -59,9 +61,11 @@ class Affine:
     def after_action(self, z: Tensor, before: Tensor | None, m: Tensor, rest: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x, log dz/dx and the gain in log N(z), each with shape (*,), of a feature that is set to a where m is 1.
 
+        Gradients reach m, rest and a, and the raw parameters where the feature follows from its noise.
+
         Arguments:
-            z: Factual noise.
-            before: The feature where nobody acts on it; None: it follows from the noise.
+            z: Factual noise; carries no gradient.
+            before: The feature where nobody acts on it, without gradient; None: it follows from the noise.
             m, rest: Mask, and what is missing to 1.
         """
         return _AffineAction.apply(self.shift, self.log_scale, z, before, m, rest, a)

@@ -5,6 +5,7 @@ import sys
 
 import lib  # noqa: F401  (pins the arithmetic before torch is imported)
 
+import pytest
 import torch
 
 from lib.adam import Adam
@@ -33,6 +34,14 @@ def test_same_bits_as_torch():
         schedule.step()
         assert own.learning_rate == schedule.get_last_lr()[0]
     assert not torch.equal(ours[0], start[0])
+
+
+def test_gradients_of_another_shape_are_refused():
+    for wrong in (torch.ones(1, 2), torch.ones(2, 2), torch.ones(2)):
+        with pytest.raises(ValueError, match="Gradients have shapes"):
+            Adam([torch.zeros(3, 2)], 0.1).step([wrong])
+    with pytest.raises(ValueError, match="Gradients have shapes"):
+        Adam([torch.zeros(2), torch.zeros(2)], 0.1).step([torch.ones(2)])
 
 
 def test_training_does_not_import_the_compiler():

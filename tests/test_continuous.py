@@ -10,6 +10,7 @@ import torch
 
 from lib import continuous, icarma, metrics, oracle
 from lib.preferences import Preferences, Profile
+from lib.recourse import Recommendation
 from lib.samplers import RankingSampler
 from lib.world import World
 
@@ -85,13 +86,14 @@ def test_never_worse_than_the_grid(problem, people, n_actionable):
     assert judged.joint[advice.has_recourse.numpy()].all() and (judged.n_acted[~advice.has_recourse.numpy()] == 0).all()
 
 
-def test_one_table_is_never_worse_than_the_grids_for_several_masks(problem, people):
+def test_one_table_is_never_worse_than_the_grids_for_several_masks(problem, people, monkeypatch):
     """Even when the search itself hardly looks."""
     x, truth, columns = people[0], problem.population.truth, problem.population.actionable_index
     features, rng = problem.population.actionable, np.random.default_rng(0)
     masks = [RankingSampler(features, n_actionable=n).draw(range(len(x)), rng) for n in (4, 3, 2, 1)]
     grids = [oracle.search(problem, truth, x, own, n_values=9) for own in masks]
     lazily = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
+    monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 8)  # each batch must take its own people's
     alone, helped = (continuous.search(problem, truth, x, starts=starts, **lazily) for starts in ([], grids))
     lost = 0
     for own, grid in zip(masks, grids, strict=True):
@@ -100,6 +102,24 @@ def test_one_table_is_never_worse_than_the_grids_for_several_masks(problem, peop
         assert (helped.cheapest(own.is_actionable)[0][has] <= least + 1e-12).all()
         lost += (alone.cheapest(own.is_actionable)[0][has] > least + 1e-12).sum()
     assert lost > 0
+
+
+def test_a_set_has_recourse_where_a_smaller_one_has(problem, people, table):
+    """One feature more may be set to what would become of it anyway, if that is a value people have."""
+    x, columns = people[0], problem.population.actionable_index
+    low, high = (bound[columns] for bound in (problem.population.low, problem.population.high))
+    checked = 0
+    for i, smaller in enumerate(table.sets):
+        judge = continuous.Judge(problem, problem.population.truth, x, smaller.expand(len(x), -1), torch.ones(len(x), 4, dtype=x.dtype))
+        after = judge.advice(table.values[:, i]).x_cf[:, columns]
+        for j, larger in enumerate(table.sets):
+            if (smaller & ~larger).any() or larger.sum() != smaller.sum() + 1:
+                continue
+            within = ((low <= after) & (after <= high))[:, larger].all(-1)
+            has = table.cost[:, i].isfinite() & within
+            checked += has.sum()
+            assert table.cost[has, j].isfinite().all()
+    assert checked > 20
 
 
 def test_what_would_unlock_recourse_by_enumeration(table, people):
@@ -194,6 +214,11 @@ def test_judge_agrees_with_the_whole_density(problem, people, world):
 
 def test_bad_input_is_named(problem, people):
     x, truth = people[0], problem.population.truth
+    nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
+    with pytest.raises(ValueError, match="give a list of them"):
+        continuous.search(problem, truth, x, starts=nothing)
+    with pytest.raises(ValueError, match=r"starts\[1\].values has shape"):
+        continuous.search(problem, truth, x, starts=[nothing, Recommendation(nothing.is_acted[:3], x[:3], x[:3])])
     with pytest.raises(ValueError, match="weights has shape"):
         continuous.search(problem, truth, x, torch.ones(3, 4))
     with pytest.raises(ValueError, match="already accepted"):

@@ -33,6 +33,13 @@ def test_agrees_with_zuko(problem):
     assert torch.allclose(problem.flow.predict(z), transform.inv(z), atol=1e-9)
 
 
+def test_causes_may_be_listed_in_any_order(problem):
+    x = problem.population.x["flow/test"]
+    turned = {name: causes[::-1] for name, causes in problem.flow.parents.items()}
+    same = flow.CausalFlow(turned, [64], "elu", problem.flow.zuko_layer.state_dict())
+    assert turned != problem.flow.parents and torch.allclose(same.log_prob(x), problem.flow.log_prob(x), atol=1e-12)
+
+
 def test_terms_add_up_and_can_be_picked(either):
     x = either.population.x["flow/test"][:20]
     terms = either.flow.log_prob_terms(x)
@@ -118,6 +125,9 @@ def test_bad_settings_are_refused(problem):
     x = problem.population.x["flow/train"]
     with pytest.raises(ValueError, match="Unknown activation"):
         flow.fit(problem.population.graph.parents, x, x, activation="gelu")
+    with pytest.raises(ValueError, match="too narrow for the networks of .* Give every layer 4 units or more"):
+        flow.fit(problem.population.graph.parents, x, x, hidden=(3,))
+    flow.fit(problem.population.graph.parents, x, x, hidden=(4,), n_epochs=1)
     with pytest.raises(ValueError, match="n_epochs must be above zero"):
         flow.fit(problem.population.graph.parents, x, x, n_epochs=0)
 

@@ -81,5 +81,7 @@ def test_bad_input_is_named(problem):
     x, y = problem.population.x["classifier/train"], problem.population.y["classifier/train"]
     with pytest.raises(ValueError, match="y has shape"):
         classifier.fit(problem.population.features, x, y[:5])
+    with pytest.raises(ValueError, match="x holds nobody"):
+        classifier.fit(problem.population.features, x[:0], y[:0])
     with pytest.raises(ValueError, match="label column"):
         problem.classifier.accepts(x[:, :5])
