@@ -118,13 +118,13 @@ def table_rows() -> Task:
     return search
 
 
-def search_grid(n_actionable: int) -> Task:
-    problem, x, wishes = on_test_people(n_actionable)
+def search_grid(n_actionable: int, n_people: int | None = None) -> Task:
+    problem, x, wishes = on_test_people(n_actionable, n_people)
     return partial(oracle.search, problem, problem.population.truth, x, wishes)
 
 
-def search_values(n_threads: int) -> Task:
-    problem, x, _ = on_test_people()
+def search_values(n_threads: int, n_people: int | None = None) -> Task:
+    problem, x, _ = on_test_people(n_people=n_people)
     return partial(continuous.search, problem, problem.population.truth, x, n_threads=n_threads)
 
 
@@ -132,8 +132,8 @@ def one_network(problem: Problem) -> icarma.ICarma:
     return icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
 
 
-def refine(n_actionable: int) -> Task:
-    problem, x, wishes = on_test_people(n_actionable)
+def refine(n_actionable: int, n_people: int | None = None) -> Task:
+    problem, x, wishes = on_test_people(n_actionable, n_people)
     advice = one_network(problem).recommend(x, wishes)[0]
     return partial(continuous.refine, problem, problem.population.truth, x, wishes, advice)
 
@@ -191,6 +191,9 @@ WORK = {
     "continuous": Work("continuous search, all test people, all fifteen sets of features", partial(search_values, 1)),
     "continuous_two": Work("continuous search, all test people, all fifteen sets of features, two threads", partial(search_values, 2), 60),
     **{f"refine_{k}": Work(f"refinement, all test people, {what}", partial(refine, k), 5) for k, what in IN_WORDS.items()},
+    "oracle_one": Work("oracle, one person, four features, 25 values", partial(search_grid, 4, 1), n_calls=20),
+    "continuous_one": Work("continuous search, one person, all fifteen sets of features", partial(search_values, 1, 1)),
+    "refine_one": Work("refinement, one person, four features", partial(refine, 4, 1)),
     "recommend": Work("iCARMA's answer for 100,000 people at once", partial(answer, 100_000), 0.5),
     "recommend_test": Work("iCARMA's answer for all test people at once", answer),
     "recommend_one": Work("iCARMA's answer for one person, mean of 200", partial(answer, 1), 0.001, n_calls=200),

@@ -353,7 +353,7 @@ def refine(
     preferences: Preferences,
     advice: Recommendation,
     profile: Profile = Profile(),
-    n_scouts: int = 128,
+    n_scouts: int = 256,
     n_starts: int = 3,
     n_steps: int = 15,
     learning_rate: float = 0.15,
