@@ -33,14 +33,14 @@ class Adam:
         """One step against the gradient of the loss for each of the weights, in their order."""
         found = list(gradients)
         if [g.shape for g in found] != self._shapes:
-            raise ValueError(f"Gradients have shapes {[tuple(g.shape) for g in found]}, the weights {[tuple(s) for s in self._shapes]}.")
+            raise ValueError(f"Gradients must have the weights' shapes {self._shapes}, got {[g.shape for g in found]}.")
         # the kernel walks memory, so that a gradient must lie there as its weight does
         pairs = zip(found, self.weights, strict=True)
         gradients = [g if g.stride() == w.stride() else torch.empty_like(w).copy_(g) for g, w in pairs]
-        self._n_steps += 1
+        n_steps = [self._n_steps.add_(1)] * len(gradients)
         torch._fused_adam_(
-            self.weights, gradients, self._means, self._squares, [], [self._n_steps] * len(gradients), lr=self.learning_rate, beta1=0.9, beta2=0.999,
-            weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False,
+            self.weights, gradients, self._means, self._squares, [], n_steps, lr=self.learning_rate,
+            beta1=0.9, beta2=0.999, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False,
         )  # fmt: skip
 
     def decay(self) -> None:

@@ -259,10 +259,10 @@ def search(
 ) -> Table:
     """The cheapest action on every set of features for every person, within the range of the data.
 
-    Descents begin at the best of some scattered actions, and at a known action on the set that it uses, else at the factual values.
-    Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost. The last begins at the
-    best so far, which may be what the best set with a feature less leads to. Where the actions are
-    scattered is drawn for each batch of people, so that what is found for a person depends a little on who is beside them.
+    Descents begin at the best of some scattered actions, and at a known action on the set that it uses, else at the factual
+    values. Where they find nothing, a longer one asks for no more than validity and plausibility, at any cost. The last begins
+    at the best so far, which may be what the best set with a feature less leads to. Where actions are scattered is drawn for
+    each batch of people, so that what is found for a person depends a little on who is beside them.
 
     Arguments:
         world: Where actions take effect: the true SCM, or the flow.

@@ -38,9 +38,9 @@ def test_same_bits_as_torch():
 
 def test_gradients_of_another_shape_are_refused():
     for wrong in (torch.ones(1, 2), torch.ones(2, 2), torch.ones(2)):
-        with pytest.raises(ValueError, match="Gradients have shapes"):
+        with pytest.raises(ValueError, match="must have the weights' shapes"):
             Adam([torch.zeros(3, 2)], 0.1).step([wrong])
-    with pytest.raises(ValueError, match="Gradients have shapes"):
+    with pytest.raises(ValueError, match="must have the weights' shapes"):
         Adam([torch.zeros(2), torch.zeros(2)], 0.1).step([torch.ones(2)])
 
 
