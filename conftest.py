@@ -11,6 +11,8 @@ digit, never compares images, and passes a notebook that holds no outputs. Here 
 - cells run with a history, as in Jupyter: without one, a closing `;` does not hide a cell's last value.
 """
 
+import lib.pinned
+
 import base64
 import functools
 import io
@@ -18,13 +20,13 @@ import itertools
 import math
 import re
 
-from lib import gmsc  # before what imports numpy: lib pins the arithmetic
-
 import nbval.kernel
 import pytest
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 from PIL import Image, ImageChops, ImageStat
+
+from lib.problem import gmsc
 
 RELATIVE = 1e-3
 ABSOLUTE = 1e-9  # for rounding errors around zero
@@ -35,22 +37,32 @@ GREY_LEVELS = 0.2
 NEEDS_DATA = {"07_gmsc_transfer.ipynb"}
 
 # A number that is not part of a word, with the gaps around it.
-NUMBER = re.compile(r"[ \t]*((?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w))[ \t]*")
+NUMBER = re.compile(
+    r"[ \t]*((?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w))[ \t]*"
+)
 
 
 class CommittedOutputs(pytest.Item):
     """The check of a notebook as it was committed; stands before its cells."""
 
     def runtest(self):
-        cells = [cell for cell in self.parent.nb.cells if cell.cell_type == "code" and cell.source.strip()]
+        cells = [
+            cell
+            for cell in self.parent.nb.cells
+            if cell.cell_type == "code" and cell.source.strip()
+        ]
         for number, cell in enumerate(cells, start=1):
             if cell.execution_count != number:
-                raise OutputsDiffer(f"code cell {number} is committed as In [{cell.execution_count}], expected In [{number}]: "
-                                    "execute the notebook from top to bottom (make notebooks).")
+                raise OutputsDiffer(
+                    f"code cell {number} is committed as In [{cell.execution_count}], expected In [{number}]: "
+                    "execute the notebook from top to bottom (make notebooks)."
+                )
             for output in cell.outputs:
                 if output.output_type == "error" or output.get("name") == "stderr":
                     text = output.get("evalue") or output.get("text")
-                    raise OutputsDiffer(f"In [{number}] is committed with an error or a warning: {text.strip()}")
+                    raise OutputsDiffer(
+                        f"In [{number}] is committed with an error or a warning: {text.strip()}"
+                    )
 
     def repr_failure(self, excinfo):
         return f"{self.path.name}: {excinfo.value}"
@@ -68,7 +80,9 @@ def collect(notebook: IPyNbFile):
     cells = list(nbval_collect(notebook))
     if notebook.path.name in NEEDS_DATA and gmsc.find(download=False) is None:
         for cell in cells:
-            cell.add_marker(pytest.mark.skip(reason=f"its data is not here: {gmsc.VARIABLE} names it"))
+            cell.add_marker(
+                pytest.mark.skip(reason=f"its data is not here: {gmsc.VARIABLE} names it")
+            )
     return [CommittedOutputs.from_parent(notebook, name="committed outputs"), *cells]
 
 
@@ -81,10 +95,14 @@ def compare_outputs(cell: IPyNbCell, fresh: list, committed: list) -> bool:
             if len(then) != len(now):
                 raise OutputsDiffer(f"{kind}: {len(then)} committed, {len(now)} now")
             for number, pair in enumerate(zip(then, now), start=1):
-                compare = compare_images if kind in ("image/png", "image/jpeg") else compare_text
+                compare = (
+                    compare_images if kind in ("image/png", "image/jpeg") else compare_text
+                )
                 compare(f"{kind} {number}", *pair)
     except OutputsDiffer as difference:
-        cell.comparison_traceback = [f"{cell.path.name}, In [{cell.cell.execution_count}], {difference}"]
+        cell.comparison_traceback = [
+            f"{cell.path.name}, In [{cell.cell.execution_count}], {difference}"
+        ]
         return False
     return True
 
@@ -97,45 +115,66 @@ def by_kind(outputs: list) -> dict:
             contents.setdefault(output.name, []).append(output.text)
         else:
             for kind, content in output.get("data", {}).items():
-                if kind != "application/vnd.jupyter.widget-view+json":  # a widget's identity is drawn at random
+                if (
+                    kind != "application/vnd.jupyter.widget-view+json"
+                ):  # a widget's identity is drawn at random
                     contents.setdefault(kind, []).append(content)
     return contents
 
 
 def compare_text(place: str, then: str, now: str) -> None:
     """Nothing; line by line, numbers within the tolerance and all other text exactly."""
-    pairs = itertools.zip_longest(str(then).splitlines(), str(now).splitlines(), fillvalue="(no line)")
+    pairs = itertools.zip_longest(
+        str(then).splitlines(), str(now).splitlines(), fillvalue="(no line)"
+    )
     for number, (line_then, line_now) in enumerate(pairs, start=1):
         parts_then, parts_now = NUMBER.split(line_then), NUMBER.split(line_now)
         # re.split puts the numbers at odd places, between the texts.
-        words_agree = [" ".join(t.split()) for t in parts_then[::2]] == [" ".join(t.split()) for t in parts_now[::2]]
+        words_agree = [" ".join(t.split()) for t in parts_then[::2]] == [
+            " ".join(t.split()) for t in parts_now[::2]
+        ]
         numbers = list(zip(parts_then[1::2], parts_now[1::2]))
-        off = [f"{a} became {b}" for a, b in numbers
-               if not math.isclose(float(a), float(b), rel_tol=RELATIVE, abs_tol=ABSOLUTE)]
+        off = [
+            f"{a} became {b}"
+            for a, b in numbers
+            if not math.isclose(float(a), float(b), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+        ]
         if off or not words_agree:
             what = off[0] if off else "text differs"
-            raise OutputsDiffer(f"{place}, line {number}: {what}\n  committed: {line_then}\n  now:       {line_now}")
+            raise OutputsDiffer(
+                f"{place}, line {number}: {what}\n  committed: {line_then}\n  now:       {line_now}"
+            )
 
 
 def compare_images(place: str, then: str, now: str) -> None:
     """Nothing; pixel by pixel, the mean absolute difference within the tolerance."""
-    then, now = (Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB") for data in (then, now))
+    then, now = (
+        Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+        for data in (then, now)
+    )
     if then.size != now.size:
-        raise OutputsDiffer(f"{place}: {then.width} x {then.height} pixels became {now.width} x {now.height}")
+        raise OutputsDiffer(
+            f"{place}: {then.width} x {then.height} pixels became {now.width} x {now.height}"
+        )
     difference = sum(ImageStat.Stat(ImageChops.difference(then, now)).mean) / 3
     if difference > GREY_LEVELS:
-        raise OutputsDiffer(f"{place}: differs by {difference:.2f} of 255 grey levels in the mean, {GREY_LEVELS} allowed")
+        raise OutputsDiffer(
+            f"{place}: differs by {difference:.2f} of 255 grey levels in the mean, {GREY_LEVELS} allowed"
+        )
 
 
 def execute_cell_input(kernel: RunningKernel, source: str, allow_stdin: bool) -> str:
     """Identity of the request that runs a cell's source."""
-    return kernel.kc.execute(source, store_history=True, allow_stdin=allow_stdin, stop_on_error=False)
+    return kernel.kc.execute(
+        source, store_history=True, allow_stdin=allow_stdin, stop_on_error=False
+    )
 
 
 # The one place where nbval is changed. The history stays in memory: kernels side by side would share a file.
 nbval_collect = IPyNbFile.collect
-nbval.kernel.start_new_kernel = functools.partial(nbval.kernel.start_new_kernel,
-                                                  extra_arguments=["--HistoryManager.hist_file=:memory:"])
+nbval.kernel.start_new_kernel = functools.partial(
+    nbval.kernel.start_new_kernel, extra_arguments=["--HistoryManager.hist_file=:memory:"]
+)
 RunningKernel.execute_cell_input = execute_cell_input
 IPyNbFile.collect = collect
 IPyNbCell.compare_outputs = compare_outputs

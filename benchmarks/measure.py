@@ -9,6 +9,8 @@ puts it into benchmarks/results.csv, in place of what was there. Needs the commi
 none of them.
 """
 
+import lib.pinned
+
 import csv
 import os
 import platform
@@ -23,16 +25,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import lib  # noqa: F401  (before torch: it pins the arithmetic)
-
 import numpy as np
 from torch import Tensor
 
-from lib import checks, classifier, continuous, flow, gmsc, icarma, oracle, populations, studies, training
-from lib.paths import ROOT, inside
-from lib.preferences import Preferences
-from lib.recourse import Problem
-from lib.samplers import RankingSampler
+from lib.base import checks
+from lib.base.files import ROOT, inside
+from lib.causal import flow
+from lib.preferences.samplers import RankingSampler
+from lib.preferences.scores import Preferences
+from lib.problem import classifier, gmsc, loan
+from lib.problem.recourse import Problem
+from lib.solvers import continuous, grid, icarma
+from lib.studies import stacks, tables
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated
@@ -42,65 +46,81 @@ SEEDS = [1000 * (i + 1) for i in range(10)]
 Task = Callable[[], object]
 
 
-def loan_problem() -> Problem:
-    h = classifier.Classifier.load(inside("models"), "loan_classifier")
-    return Problem(populations.loan(), h, flow.CausalFlow.load(inside("models"), "loan_flow"))
-
-
 def gmsc_problem() -> Problem:
     people, steps = gmsc.applicants("", 120_269, seed=0)
     if not steps:
-        raise ValueError("The data of Give Me Some Credit was not found; see the README for where it is looked for.")
-    population = populations.give_me_some_credit(people, gmsc.edges())
-    h = classifier.Classifier.load(inside("models"), "gmsc_classifier")
-    return Problem(population, h, flow.CausalFlow.load(inside("models"), "gmsc_flow"))
+        raise ValueError(
+            "The data of Give Me Some Credit was not found; see the README for where it is looked for."
+        )
+    return gmsc.problem(people)
 
 
 def fit_classifier() -> Task:
-    population = populations.loan()
-    return partial(classifier.fit, population.features, population.x["classifier/train"], population.y["classifier/train"])
+    population = loan.population()
+    return partial(
+        classifier.fit,
+        population.features,
+        population.x["classifier/train"],
+        population.y["classifier/train"],
+    )
 
 
 def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
     """Within so many nats of the committed one, or it is an error."""
-    population = populations.loan()
+    population = loan.population()
     x = population.x["flow/train"], population.x["flow/validation"]
     best = flow.CausalFlow.load(inside("models"), "loan_flow").log_prob(x[1]).mean()
 
     def fit() -> None:
-        short_of_best = best - flow.fit(population.graph.parents, *x, n_epochs=n_epochs)[1]["validation"].max()
+        short_of_best = (
+            best - flow.fit(population.graph, *x, n_epochs=n_epochs)[1]["validation"].max()
+        )
         if short_of_best > within:
-            raise RuntimeError(f"The flow is {short_of_best:.4f} nats short of the committed one.")
+            raise RuntimeError(
+                f"The flow is {short_of_best:.4f} nats short of the committed one."
+            )
 
     return fit
 
 
 def fit_hard(n_epochs: int) -> Task:
-    problem = loan_problem()
+    problem = loan.problem()
     samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
-    return partial(icarma.fit, problem, samplers, [icarma.Settings(n_epochs=n_epochs)] * len(SEEDS), SEEDS)
+    return partial(
+        icarma.fit,
+        problem,
+        samplers,
+        [icarma.Settings(n_epochs=n_epochs)] * len(SEEDS),
+        SEEDS,
+    )
 
 
 def fit_stack(name: str, n_epochs: int) -> Task:
-    problem = loan_problem()
-    return partial(icarma.fit, problem, *training.STACKS[name](problem.population.actionable, SEEDS, n_epochs))
+    problem = loan.problem()
+    return partial(
+        icarma.fit,
+        problem,
+        *stacks.STACKS[name](problem.population.actionable, SEEDS, n_epochs),
+    )
 
 
 def fit_gmsc_flow() -> Task:
     population = gmsc_problem().population
     x = population.x["flow/train"], population.x["flow/validation"]
-    return partial(flow.fit, population.graph.parents, *x, n_epochs=30, **training.GMSC_FLOW)
+    return partial(flow.fit, population.graph, *x, n_epochs=30, **stacks.GMSC_FLOW)
 
 
 def fit_gmsc(n_epochs: int) -> Task:
     problem = gmsc_problem()
-    members = training.transfer(problem.population.actionable, SEEDS, n_epochs)
+    members = stacks.transfer(problem.population.actionable, SEEDS, n_epochs)
     return partial(icarma.fit, problem, *(part[: len(SEEDS)] for part in members))
 
 
-def on_test_people(n_actionable: int | None = None, n_people: int | None = None) -> tuple[Problem, Tensor, Preferences]:
+def on_test_people(
+    n_actionable: int | None = None, n_people: int | None = None
+) -> tuple[Problem, Tensor, Preferences]:
     """Refused test people, over again if more are asked for, each with so many open features or a number drawn for each."""
-    problem = loan_problem()
+    problem = loan.problem()
     x = problem.rejected("test")
     x = x if n_people is None else x[np.arange(n_people) % len(x)]
     sampler = RankingSampler(problem.population.actionable, n_actionable=n_actionable)
@@ -111,21 +131,23 @@ def table_rows() -> Task:
     problem, x, _ = on_test_people()
 
     def search() -> None:
-        studies.soft_search(problem, x, seed=0)
-        studies.search(problem, x, studies.biased_preferences(problem, len(x), seed=1))
-        studies.ablation(problem, x, seed=0)
+        tables.soft_search(problem, x, seed=0)
+        tables.search(problem, x, tables.biased_preferences(problem, len(x), seed=1))
+        tables.ablation(problem, x, seed=0)
 
     return search
 
 
 def search_grid(n_actionable: int, n_people: int | None = None) -> Task:
     problem, x, wishes = on_test_people(n_actionable, n_people)
-    return partial(oracle.search, problem, problem.population.truth, x, wishes)
+    return partial(grid.search, problem, problem.population.truth, x, wishes)
 
 
 def search_values(n_threads: int, n_people: int | None = None) -> Task:
     problem, x, _ = on_test_people(n_people=n_people)
-    return partial(continuous.search, problem, problem.population.truth, x, n_threads=n_threads)
+    return partial(
+        continuous.search, problem, problem.population.truth, x, n_threads=n_threads
+    )
 
 
 def one_network(problem: Problem) -> icarma.ICarma:
@@ -149,7 +171,13 @@ def make(*targets: str) -> Task:
     subprocess.run(["git", "clone", "-q", str(ROOT), clone.name], check=True)
 
     def run(target: str, clone: tempfile.TemporaryDirectory) -> None:
-        subprocess.run(["make", target], cwd=clone.name, env=os.environ | {"PIP_NO_CACHE_DIR": "1"}, check=True, stdout=sys.stderr)
+        subprocess.run(
+            ["make", target],
+            cwd=clone.name,
+            env=os.environ | {"PIP_NO_CACHE_DIR": "1"},
+            check=True,
+            stdout=sys.stderr,
+        )
 
     for target in targets[:-1]:
         run(target, clone)
@@ -179,27 +207,83 @@ IN_WORDS = {4: "four features", 3: "three features", 2: "two features", 1: "one 
 WORK = {
     "classifier": Work("classifier, 500 epochs", fit_classifier, 12),
     "flow": Work("flow, 300 epochs", partial(fit_flow, 300)),
-    "flow_close": Work("flow to within 0.005 nats of its best validation log-likelihood, 120 epochs", partial(fit_flow, 120, 0.005), 10),
+    "flow_close": Work(
+        "flow to within 0.005 nats of its best validation log-likelihood, 120 epochs",
+        partial(fit_flow, 120, 0.005),
+        10,
+    ),
     "icarma": Work("iCARMA, ten seeds, 450 epochs", partial(fit_hard, 450), 100),
-    "ranking": Work("forty ranking networks, 450 epochs", partial(fit_stack, "loan_icarma_ranking", 450), 600, is_long=True),
-    "score": Work("forty score networks, 900 epochs", partial(fit_stack, "loan_icarma_score", 900), 1200, is_long=True),
+    "ranking": Work(
+        "forty ranking networks, 450 epochs",
+        partial(fit_stack, "loan_icarma_ranking", 450),
+        600,
+        is_long=True,
+    ),
+    "score": Work(
+        "forty score networks, 900 epochs",
+        partial(fit_stack, "loan_icarma_score", 900),
+        1200,
+        is_long=True,
+    ),
     "gmsc_flow": Work("Give Me Some Credit: flow, 30 epochs", fit_gmsc_flow, 180),
-    "gmsc": Work("Give Me Some Credit: ten networks, 100 epochs", partial(fit_gmsc, 100), is_long=True),
-    "gmsc_long": Work("Give Me Some Credit: ten networks, 400 epochs", partial(fit_gmsc, 400), 240, is_long=True),
+    "gmsc": Work(
+        "Give Me Some Credit: ten networks, 100 epochs",
+        partial(fit_gmsc, 100),
+        is_long=True,
+    ),
+    "gmsc_long": Work(
+        "Give Me Some Credit: ten networks, 400 epochs",
+        partial(fit_gmsc, 400),
+        240,
+        is_long=True,
+    ),
     "tables": Work("oracle rows of tables 2, 5 and 6, one process", table_rows, 600),
-    **{f"oracle_{k}": Work(f"oracle, all test people, {what}, 25 values", partial(search_grid, k), 60 if k == 4 else None) for k, what in IN_WORDS.items()},
-    "continuous": Work("continuous search, all test people, all fifteen sets of features", partial(search_values, 1)),
-    "continuous_two": Work("continuous search, all test people, all fifteen sets of features, two threads", partial(search_values, 2), 60),
-    **{f"refine_{k}": Work(f"refinement, all test people, {what}", partial(refine, k), 5) for k, what in IN_WORDS.items()},
-    "oracle_one": Work("oracle, one person, four features, 25 values", partial(search_grid, 4, 1), n_calls=20),
-    "continuous_one": Work("continuous search, one person, all fifteen sets of features", partial(search_values, 1, 1)),
+    **{
+        f"oracle_{k}": Work(
+            f"oracle, all test people, {what}, 25 values",
+            partial(search_grid, k),
+            60 if k == 4 else None,
+        )
+        for k, what in IN_WORDS.items()
+    },
+    "continuous": Work(
+        "continuous search, all test people, all fifteen sets of features",
+        partial(search_values, 1),
+    ),
+    "continuous_two": Work(
+        "continuous search, all test people, all fifteen sets of features, two threads",
+        partial(search_values, 2),
+        60,
+    ),
+    **{
+        f"refine_{k}": Work(f"refinement, all test people, {what}", partial(refine, k), 5)
+        for k, what in IN_WORDS.items()
+    },
+    "oracle_one": Work(
+        "oracle, one person, four features, 25 values",
+        partial(search_grid, 4, 1),
+        n_calls=20,
+    ),
+    "continuous_one": Work(
+        "continuous search, one person, all fifteen sets of features",
+        partial(search_values, 1, 1),
+    ),
     "refine_one": Work("refinement, one person, four features", partial(refine, 4, 1)),
-    "recommend": Work("iCARMA's answer for 100,000 people at once", partial(answer, 100_000), 0.5),
+    "recommend": Work(
+        "iCARMA's answer for 100,000 people at once", partial(answer, 100_000), 0.5
+    ),
     "recommend_test": Work("iCARMA's answer for all test people at once", answer),
-    "recommend_one": Work("iCARMA's answer for one person, mean of 200", partial(answer, 1), 0.001, n_calls=200),
-    "reproduce": Work("make reproduce, from an empty clone", partial(make, "reproduce"), 900, is_long=True),
+    "recommend_one": Work(
+        "iCARMA's answer for one person, mean of 200",
+        partial(answer, 1),
+        0.001,
+        n_calls=200,
+    ),
+    "reproduce": Work(
+        "make reproduce, from an empty clone", partial(make, "reproduce"), 900, is_long=True
+    ),
     "test": Work("make test, installed", partial(make, "setup", "test"), 600, is_long=True),
-}  # fmt: skip
+}
 
 
 def _seconds(task: Task, n_calls: int) -> float:
@@ -212,12 +296,19 @@ def _seconds(task: Task, n_calls: int) -> float:
 def repeated(task: Task, short: float = SHORT, n_calls: int = 1) -> list[float]:
     """Seconds a call of each repeat; the first is left out as a warm-up, unless it took too long to be repeated."""
     first = _seconds(task, n_calls)
-    return [first] if first * n_calls > short else [_seconds(task, n_calls) for _ in range(REPEATS)]
+    return (
+        [first]
+        if first * n_calls > short
+        else [_seconds(task, n_calls) for _ in range(REPEATS)]
+    )
 
 
 def peak_memory() -> float:
     """Of this process so far, or of the largest that it has waited for, in MB."""
-    largest = max(resource.getrusage(whose).ru_maxrss for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    largest = max(
+        resource.getrusage(whose).ru_maxrss
+        for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     return largest / (1e3 if platform.system() == "Linux" else 1e6)
 
 
@@ -228,10 +319,22 @@ def measure(name: str) -> None:
 
 def in_a_process(script: str, *arguments: object) -> dict[str, str | int]:
     """What `script --here arguments` measures in a process of its own, as cells of a table."""
-    said = subprocess.run([sys.executable, script, "--here", *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
+    said = subprocess.run(
+        [sys.executable, script, "--here", *map(str, arguments)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     *seconds, megabytes = map(float, said.stdout.split())
-    shown = {"seconds": statistics.median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
-    return {key: f"{value:.4g}" for key, value in shown.items()} | {"repeats": len(seconds), "peak memory (MB)": f"{megabytes:.0f}"}
+    shown = {
+        "seconds": statistics.median(seconds),
+        "fastest": min(seconds),
+        "slowest": max(seconds),
+    }
+    return {key: f"{value:.4g}" for key, value in shown.items()} | {
+        "repeats": len(seconds),
+        "peak memory (MB)": f"{megabytes:.0f}",
+    }
 
 
 def main(names: list[str]) -> None:
@@ -243,8 +346,17 @@ def main(names: list[str]) -> None:
         names = [name for name, work in WORK.items() if names or not work.is_long]
     checks.known("piece of work", names, tuple(WORK))
     for name in names:
-        row = {"work": WORK[name].title} | in_a_process(__file__, name) | {"to reach (s)": WORK[name].to_reach or ""}
-        print("{work}: {seconds} s ({fastest} to {slowest}, {repeats} repeats), {peak memory (MB)} MB".format(**row), flush=True)
+        row = (
+            {"work": WORK[name].title}
+            | in_a_process(__file__, name)
+            | {"to reach (s)": WORK[name].to_reach or ""}
+        )
+        print(
+            "{work}: {seconds} s ({fastest} to {slowest}, {repeats} repeats), {peak memory (MB)} MB".format(
+                **row
+            ),
+            flush=True,
+        )
         known[row["work"]] = row
         in_order = [known[work.title] for work in WORK.values() if work.title in known]
         with open(RESULTS, "w", newline="", encoding="utf-8") as file:

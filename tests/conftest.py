@@ -1,6 +1,6 @@
 """A small Loan problem in float64, fitted once for all tests."""
 
-import lib  # noqa: F401  (pins the arithmetic before torch is imported)
+import lib.pinned
 
 from dataclasses import replace
 
@@ -8,24 +8,29 @@ import numpy as np
 import pytest
 from torch import Tensor
 
-from lib import classifier, flow, populations
-from lib.populations import Population
-from lib.preferences import Preferences
-from lib.recourse import Problem
-from lib.samplers import RankingSampler
+from lib.causal import flow
+from lib.preferences.samplers import RankingSampler
+from lib.preferences.scores import Preferences
+from lib.problem import classifier, loan
+from lib.problem.population import Population
+from lib.problem.recourse import Problem
 
 
 @pytest.fixture(scope="session")
 def population() -> Population:
-    drawn = populations.loan(n_classifier=1_000, n_flow=1_500, n_recourse=800, seed=3)
+    drawn = loan.population(n_classifier=1_000, n_flow=1_500, n_recourse=800, seed=3)
     return replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
 
 
 @pytest.fixture(scope="session")
 def problem(population: Population) -> Problem:
     x, y = population.x, population.y
-    h, _ = classifier.fit(population.features, x["classifier/train"], y["classifier/train"], n_epochs=30)
-    density, _ = flow.fit(population.graph.parents, x["flow/train"], x["flow/validation"], n_epochs=40, batch_size=100)
+    h, _ = classifier.fit(
+        population.features, x["classifier/train"], y["classifier/train"], n_epochs=30
+    )
+    density, _ = flow.fit(
+        population.graph, x["flow/train"], x["flow/validation"], n_epochs=40, batch_size=100
+    )
     return Problem(population, h, density)
 
 

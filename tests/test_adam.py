@@ -1,19 +1,24 @@
 """Our Adam against torch's optimiser and schedule, bit by bit."""
 
+import lib.pinned
+
 import subprocess
 import sys
-
-import lib  # noqa: F401  (pins the arithmetic before torch is imported)
 
 import pytest
 import torch
 
-from lib.adam import Adam
-from lib.paths import ROOT
+from lib.base.arithmetic import Adam
+from lib.base.files import ROOT
 
 
 def test_same_bits_as_torch():
-    start = [torch.linspace(-2, 3, 7), torch.linspace(1, 2, 6).view(2, 3), torch.ones(3, 4), torch.ones(3, 4)]
+    start = [
+        torch.linspace(-2, 3, 7),
+        torch.linspace(1, 2, 6).view(2, 3),
+        torch.ones(3, 4),
+        torch.ones(3, 4),
+    ]
     factors = torch.linspace(-1, 1, 12).view(4, 3)
     ours, theirs = ([part.clone().requires_grad_() for part in start] for _ in range(2))
     own = Adam(ours, 0.1, 30, lowest=0.004)
@@ -21,8 +26,15 @@ def test_same_bits_as_torch():
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 30, eta_min=0.004)
 
     def loss(weights):
-        one, two, expanded, transposed = weights  # the gradients of the last two do not lie in memory as the weights do
-        return (one.sin() * one).sum() + two.square().mean() * one[0] + expanded.sum() + (transposed.t() * factors).sum()
+        one, two, expanded, transposed = (
+            weights  # the gradients of the last two do not lie in memory as the weights do
+        )
+        return (
+            (one.sin() * one).sum()
+            + two.square().mean() * one[0]
+            + expanded.sum()
+            + (transposed.t() * factors).sum()
+        )
 
     for step in range(30):
         own.step(torch.autograd.grad(loss(ours), ours))
@@ -46,7 +58,11 @@ def test_gradients_of_another_shape_are_refused():
 
 def test_training_does_not_import_the_compiler():
     """It is why there is an Adam of our own: seconds in every process."""
-    code = "import lib, sys, torch; from lib import icarma, flow, classifier, continuous; from lib.adam import Adam; " \
+    code = (
+        "import lib.pinned, sys, torch; from lib.solvers import icarma, continuous; from lib.base.arithmetic import Adam; "
         "w = torch.ones(2); Adam([w], 0.1).step([w.clone()]); print('torch._dynamo' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert said.stdout.strip() == "False"

@@ -8,10 +8,11 @@ import pytest
 import torch
 from scipy import stats
 
-from lib import groups, populations
-from lib.groups import Attribute, Scenario
-from lib.paths import PARAMS
-from lib.samplers import Grouped, RankingSampler
+from lib.base.files import PARAMS
+from lib.preferences.samplers import Grouped, RankingSampler
+from lib.problem import loan
+from lib.studies import groups
+from lib.studies.groups import Attribute, Scenario
 
 SCENARIOS = sorted((PARAMS / "scenarios").glob("*.yaml"))
 COMPARED = ("gender", "race")
@@ -24,15 +25,24 @@ def attributes(population):
 
 @pytest.fixture(scope="module")
 def sample(problem, attributes):
-    return groups.balanced(problem.population, problem.rejected("train"), attributes, COMPARED, seed=0)
+    return groups.balanced(
+        problem.population, problem.rejected("train"), attributes, COMPARED, seed=0
+    )
 
 
 def test_all_cells_have_the_same_size_and_no_one_is_in_two(problem, attributes, sample):
     rows, labels = sample
-    assert labels.groupby(list(COMPARED)).size().nunique() == 1 and len(labels) == len(rows) == len(set(rows.tolist()))
-    gender = problem.rejected("train")[rows, 0] > 0  # standardised, so that women lie below zero
+    assert labels.groupby(list(COMPARED)).size().nunique() == 1 and len(labels) == len(
+        rows
+    ) == len(set(rows.tolist()))
+    gender = (
+        problem.rejected("train")[rows, 0] > 0
+    )  # standardised, so that women lie below zero
     assert (labels.gender.to_numpy() == np.where(gender, "men", "women")).all()
-    fewest = min(int((problem.rejected("train")[:, 0] > 0).sum()), int((problem.rejected("train")[:, 0] < 0).sum()))
+    fewest = min(
+        int((problem.rejected("train")[:, 0] > 0).sum()),
+        int((problem.rejected("train")[:, 0] < 0).sum()),
+    )
     assert len(rows) == 4 * (fewest // 2)
 
 
@@ -46,17 +56,24 @@ def test_race_does_not_look_at_any_other_feature(problem, attributes, sample):
 
 def test_race_is_associated_with_no_feature_and_not_with_the_label(attributes):
     # p-values of an independent label are uniform: over 300 draws of race, for each feature and for the label
-    population = populations.loan(50, 50, 4_000, seed=1)
+    population = loan.population(50, 50, 4_000, seed=1)
     x, y = population.x["recourse/train"], population.y["recourse/train"].float()
-    columns = torch.cat([x[:, 1:], y[:, None]], 1)  # all but gender, of which every race has half
+    columns = torch.cat(
+        [x[:, 1:], y[:, None]], 1
+    )  # all but gender, of which every race has half
     p_values = []
     for seed in range(300):
         rows, labels = groups.balanced(population, x, attributes, COMPARED, seed)
         is_white = torch.tensor((labels.race == "white").tolist())
         assert is_white.float().mean() == 0.5
-        found = stats.ttest_ind(columns[rows][is_white].double().numpy(), columns[rows][~is_white].double().numpy())
+        found = stats.ttest_ind(
+            columns[rows][is_white].double().numpy(),
+            columns[rows][~is_white].double().numpy(),
+        )
         p_values.append(found.pvalue)
-    for name, own in zip([*population.features[1:], "label"], np.array(p_values).T, strict=True):
+    for name, own in zip(
+        [*population.features[1:], "label"], np.array(p_values).T, strict=True
+    ):
         assert stats.kstest(own, "uniform").pvalue > 1e-3, name
 
 
@@ -65,79 +82,156 @@ def test_labels_are_cut_where_the_file_says(problem, attributes):
     income = population.in_units(x)[:, population.features.index("income")]
     of_refused = attributes["income"].read_off(population, x) == "top quarter"
     assert abs(of_refused.mean() - 0.25) < 1 / len(x) + 1e-9
-    assert income[torch.from_numpy(of_refused)].min() >= income[torch.from_numpy(~of_refused)].max()
-    of_applicants = attributes["income_among_applicants"].read_off(population, x) == "top quarter"
-    everyone = population.in_units(population.x["recourse/train"])[:, population.features.index("income")].double().numpy()
-    assert (of_applicants == (income.double().numpy() >= np.quantile(everyone, 0.75))).all() and of_applicants.mean() < 0.2
+    assert (
+        income[torch.from_numpy(of_refused)].min()
+        >= income[torch.from_numpy(~of_refused)].max()
+    )
+    of_applicants = (
+        attributes["income_among_applicants"].read_off(population, x) == "top quarter"
+    )
+    everyone = (
+        population.in_units(population.x["recourse/train"])[
+            :, population.features.index("income")
+        ]
+        .double()
+        .numpy()
+    )
+    assert (
+        of_applicants == (income.double().numpy() >= np.quantile(everyone, 0.75))
+    ).all() and of_applicants.mean() < 0.2
     three = Attribute("age", ("young", "middle", "old"), "age", cuts=(-5.0, 5.0))
     age = population.in_units(x)[:, 1].double().numpy()
-    assert (three.read_off(population, x) == np.select([age < -5, age < 5], ["young", "middle"], "old")).all()
+    assert (
+        three.read_off(population, x)
+        == np.select([age < -5, age < 5], ["young", "middle"], "old")
+    ).all()
 
 
-def test_an_attribute_that_is_not_compared_is_labelled_but_not_balanced(problem, attributes):
+def test_an_attribute_that_is_not_compared_is_labelled_but_not_balanced(
+    problem, attributes
+):
     drawn = attributes | {"handedness": Attribute("handedness", ("left", "right"))}
-    rows, labels = groups.balanced(problem.population, problem.rejected("train"), drawn, COMPARED, seed=0)
-    assert set(labels) == {"gender", "race", "income", "income_among_applicants", "handedness"}
+    rows, labels = groups.balanced(
+        problem.population, problem.rejected("train"), drawn, COMPARED, seed=0
+    )
+    assert set(labels) == {
+        "gender",
+        "race",
+        "income",
+        "income_among_applicants",
+        "handedness",
+    }
     assert 0.3 < (labels.handedness == "left").mean() < 0.7
-    of_refused = attributes["income"].read_off(problem.population, problem.rejected("train"))
-    assert (labels.income == of_refused[rows]).all()  # the quarter is of all refused people, whoever is left out
+    of_refused = attributes["income"].read_off(
+        problem.population, problem.rejected("train")
+    )
+    assert (
+        labels.income == of_refused[rows]
+    ).all()  # the quarter is of all refused people, whoever is left out
 
 
 def test_any_attributes_may_be_compared(problem, attributes):
     x = problem.rejected("train")
     three = attributes | {"drawn": Attribute("drawn", ("a", "b", "c"))}
-    for compared, n_cells in ((["race"], 2), (["gender"], 2), (["race", "drawn"], 6), (["drawn", "gender", "race"], 12)):
+    for compared, n_cells in (
+        (["race"], 2),
+        (["gender"], 2),
+        (["race", "drawn"], 6),
+        (["drawn", "gender", "race"], 12),
+    ):
         _, labels = groups.balanced(problem.population, x, three, compared, seed=0)
         sizes = labels.groupby(compared).size()
         assert len(sizes) == n_cells and sizes.nunique() == 1
-        assert len(groups.members(labels, three, compared)) == sum(len(three[name].labels) for name in compared) + n_cells * (len(compared) > 1)
+        assert len(groups.members(labels, three, compared)) == sum(
+            len(three[name].labels) for name in compared
+        ) + n_cells * (len(compared) > 1)
     for wrong in ([], ["gender", "gender"]):
         with pytest.raises(ValueError, match="one attribute to compare or more, each once"):
             groups.balanced(problem.population, x, attributes, wrong, seed=0)
 
 
 def test_groups_are_by_attribute_and_by_cell(attributes):
-    labels = pd.DataFrame({"gender": ["women", "women", "men", "men"], "race": ["white", "non-white", "white", "non-white"]})
+    labels = pd.DataFrame(
+        {
+            "gender": ["women", "women", "men", "men"],
+            "race": ["white", "non-white", "white", "non-white"],
+        }
+    )
     found = groups.members(labels, attributes, COMPARED)
     assert {name: rows.tolist() for name, rows in found.items()} == {
-        "women": [0, 1], "men": [2, 3], "white": [0, 2], "non-white": [1, 3],
-        "white women": [0], "non-white women": [1], "white men": [2], "non-white men": [3],
-    }  # fmt: skip
+        "women": [0, 1],
+        "men": [2, 3],
+        "white": [0, 2],
+        "non-white": [1, 3],
+        "white women": [0],
+        "non-white women": [1],
+        "white men": [2],
+        "non-white men": [3],
+    }
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_chances_are_those_of_drawing_privilege_and_rankings(path, population, attributes):
     scenario = groups.read_scenario(path, attributes, population.actionable)
-    kinds = pd.DataFrame({"gender": ["women", "men"] * 2, "race": ["white", "white", "non-white", "non-white"]})
-    kinds["income"] = kinds["income_among_applicants"] = ["top quarter", "lower income", "lower income", "top quarter"]
+    kinds = pd.DataFrame(
+        {
+            "gender": ["women", "men"] * 2,
+            "race": ["white", "white", "non-white", "non-white"],
+        }
+    )
+    kinds["income"] = kinds["income_among_applicants"] = [
+        "top quarter",
+        "lower income",
+        "lower income",
+        "top quarter",
+    ]
     chances = scenario.chances(population.actionable, kinds)
     assert np.allclose(chances.sum(axis=1), 1)
     rng, n_people = np.random.default_rng(0), 40_000
     for i, kind in kinds.iterrows():
         rate = scenario.rates[kind[scenario.by]] if scenario.by else 0.0
-        alike = [RankingSampler(population.actionable, own, scenario.n_actionable) for own in (scenario.others, scenario.privileged)]
-        drawn = Grouped(tuple(alike), torch.from_numpy(rng.random(n_people) < rate).long()).draw(range(n_people), rng).is_actionable
-        for name, mask in groups.sets(population.actionable, [scenario.n_actionable]).items():
+        alike = [
+            RankingSampler(population.actionable, own, scenario.n_actionable)
+            for own in (scenario.others, scenario.privileged)
+        ]
+        drawn = (
+            Grouped(tuple(alike), torch.from_numpy(rng.random(n_people) < rate).long())
+            .draw(range(n_people), rng)
+            .is_actionable
+        )
+        for name, mask in groups.sets(
+            population.actionable, [scenario.n_actionable]
+        ).items():
             share = (drawn == mask).all(1).double().mean().item()
-            assert share == pytest.approx(chances.get(name, pd.Series(0.0, range(4)))[i], abs=0.012)  # five standard errors
+            assert share == pytest.approx(
+                chances.get(name, pd.Series(0.0, range(4)))[i], abs=0.012
+            )  # five standard errors
 
 
 def test_a_drawn_number_of_features_gives_every_size_its_share(population):
-    chances = Scenario("any", None, others="co").chances(population.actionable, pd.DataFrame(index=range(2)))
+    chances = Scenario("any", None, others="co").chances(
+        population.actionable, pd.DataFrame(index=range(2))
+    )
     size = pd.Series({name: name.count(",") + 1 for name in chances})
     assert np.allclose(chances.T.groupby(size).sum(), 0.25)
 
 
 def test_the_privileged_of_the_race_scenario_are_mostly_white(population, attributes):
-    scenario = groups.read_scenario(PARAMS / "scenarios" / "race.yaml", attributes, population.actionable)
-    chances = scenario.chances(population.actionable, pd.DataFrame({"race": ["white", "non-white"]}))
+    scenario = groups.read_scenario(
+        PARAMS / "scenarios" / "race.yaml", attributes, population.actionable
+    )
+    chances = scenario.chances(
+        population.actionable, pd.DataFrame({"race": ["white", "non-white"]})
+    )
     # the best pair of the privileged: 2/3 of them can act on it, of the others nobody
     assert chances["income, savings"].tolist() == pytest.approx([0.9 * 2 / 3, 0.05 * 2 / 3])
 
 
 def test_preferences_are_of_the_named_features_only(population):
     wishes = groups.preferences(population.actionable, ["income, savings"], 3)
-    assert wishes["income, savings"].is_actionable.tolist() == [[False, False, True, True]] * 3
+    assert (
+        wishes["income, savings"].is_actionable.tolist() == [[False, False, True, True]] * 3
+    )
 
 
 def write(folder, text):
@@ -151,16 +245,43 @@ def write(folder, text):
     [
         ("n_actionable: 5", "n_actionable is 5: expected 1 to 4"),
         ("n_actionable: two", "n_actionable is 'two': expected how many"),
-        ("privileged: {by: race, rates: {white: 1, non-white: 0}}", "Nothing is said of n_actionable"),
-        ("n_actionable: 2\nprivileged: {by: rase, rates: {}}", "Unknown attribute that privilege follows: 'rase'.*Did you mean 'race'"),
-        ("n_actionable: 2\nprivileged: {by: race, rates: {white: 0.9}}", "rate within .0, 1. for each label of race, got None for 'non-white'"),
-        ("n_actionable: 2\nprivileged: {by: race, rates: {white: 90, non-white: 5}}", "rate within .0, 1. .*got 90 for 'white'"),
-        ("n_actionable: 2\nprivileged: {by: race, rates: {white: .nan, non-white: 0}}", "got nan for 'white'"),
-        ("n_actionable: 2\nprivileged: {by: race, rates: {white: 0.9, black: 0.1}}", "Unknown label of race 'black'"),
-        ("n_actionable: 2\nprivileged: {by: race, rate: 0.5}", "Unknown entry of privileged 'rate'"),
-        ("n_actionable: 2\ndistributions: {others: rich}", "Unknown permutation distribution 'rich'"),
+        (
+            "privileged: {by: race, rates: {white: 1, non-white: 0}}",
+            "Nothing is said of n_actionable",
+        ),
+        (
+            "n_actionable: 2\nprivileged: {by: rase, rates: {}}",
+            "Unknown attribute that privilege follows: 'rase'.*Did you mean 'race'",
+        ),
+        (
+            "n_actionable: 2\nprivileged: {by: race, rates: {white: 0.9}}",
+            "rate within .0, 1. for each label of race, got None for 'non-white'",
+        ),
+        (
+            "n_actionable: 2\nprivileged: {by: race, rates: {white: 90, non-white: 5}}",
+            "rate within .0, 1. .*got 90 for 'white'",
+        ),
+        (
+            "n_actionable: 2\nprivileged: {by: race, rates: {white: .nan, non-white: 0}}",
+            "got nan for 'white'",
+        ),
+        (
+            "n_actionable: 2\nprivileged: {by: race, rates: {white: 0.9, black: 0.1}}",
+            "Unknown label of race 'black'",
+        ),
+        (
+            "n_actionable: 2\nprivileged: {by: race, rate: 0.5}",
+            "Unknown entry of privileged 'rate'",
+        ),
+        (
+            "n_actionable: 2\ndistributions: {others: rich}",
+            "Unknown permutation distribution 'rich'",
+        ),
         ("n_actionable: 2\ndistribution: co", "Unknown entry of a scenario 'distribution'"),
-        ("n_actionable: 2\ndistributions: {privileged: co}", "Unknown kind of people 'privileged'"),
+        (
+            "n_actionable: 2\ndistributions: {privileged: co}",
+            "Unknown kind of people 'privileged'",
+        ),
         ("n_actionable: [", "is not YAML"),
         ("- 2", "should hold lines"),
     ],
@@ -173,20 +294,47 @@ def test_a_wrong_scenario_is_named(tmp_path, population, attributes, text, messa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("wealth: {feature: wealth, cuts: [1], labels: [poor, rich]}", "Unknown feature that the attribute 'wealth' is read off: 'wealth'"),
-        ("age: {feature: age, labels: [young, old]}", "needs 1 ascending cuts or quantiles"),
-        ("age: {feature: age, cuts: [0], quantiles: [0.5], labels: [young, old]}", "not both"),
-        ("age: {feature: age, cuts: [5, 0], labels: [young, middle, old]}", "needs 2 ascending cuts"),
-        ("age: {feature: age, quantiles: [50], labels: [young, old]}", "expected shares within"),
-        ("age: {feature: age, quantiles: [0.5], of: people, labels: [young, old]}", "expected one of refused, applicants"),
-        ("age: {feature: age, cuts: [old], labels: [young, old]}", "expected a list of numbers"),
-        ("age: {feature: age, cuts: [.nan], labels: [young, old]}", "expected a list of numbers"),
+        (
+            "wealth: {feature: wealth, cuts: [1], labels: [poor, rich]}",
+            "Unknown feature that the attribute 'wealth' is read off: 'wealth'",
+        ),
+        (
+            "age: {feature: age, labels: [young, old]}",
+            "needs 1 ascending cuts or quantiles",
+        ),
+        (
+            "age: {feature: age, cuts: [0], quantiles: [0.5], labels: [young, old]}",
+            "not both",
+        ),
+        (
+            "age: {feature: age, cuts: [5, 0], labels: [young, middle, old]}",
+            "needs 2 ascending cuts",
+        ),
+        (
+            "age: {feature: age, quantiles: [50], labels: [young, old]}",
+            "expected shares within",
+        ),
+        (
+            "age: {feature: age, quantiles: [0.5], of: people, labels: [young, old]}",
+            "expected one of refused, applicants",
+        ),
+        (
+            "age: {feature: age, cuts: [old], labels: [young, old]}",
+            "expected a list of numbers",
+        ),
+        (
+            "age: {feature: age, cuts: [.nan], labels: [young, old]}",
+            "expected a list of numbers",
+        ),
         ("age: {feature: '', cuts: [0], labels: [young, old]}", "Unknown feature"),
         ("race: {labels: [white]}", "expected two or more"),
         ("race: {labels: [white, white]}", "each once"),
         ("race: {labels: white}", "expected a list of texts"),
         ("race: {cuts: [0.5], labels: [white, non-white]}", "has cuts but no feature"),
-        ("race: {colours: [white, non-white]}", "Unknown entry of the attribute 'race' 'colours'"),
+        (
+            "race: {colours: [white, non-white]}",
+            "Unknown entry of the attribute 'race' 'colours'",
+        ),
         ("race: [white, non-white]", "with a value each"),
     ],
 )
@@ -197,7 +345,9 @@ def test_a_wrong_attribute_is_named(tmp_path, population, text, message):
 
 def test_a_scenario_made_by_hand_is_checked_too(population):
     labels = pd.DataFrame({"race": ["white", "non-white"]})
-    with pytest.raises(ValueError, match="rate within .0, 1. for each label of race, got 1.5 for 'white'"):
+    with pytest.raises(
+        ValueError, match="rate within .0, 1. for each label of race, got 1.5 for 'white'"
+    ):
         Scenario("mine", 2, "race", {"white": 1.5, "non-white": -0.5})
     with pytest.raises(ValueError, match="got None for 'non-white'"):
         Scenario("mine", 2, "race", {"white": 0.5}).chances(population.actionable, labels)
@@ -206,13 +356,19 @@ def test_a_scenario_made_by_hand_is_checked_too(population):
 
 
 def test_a_missing_file_says_what_there_is(population, attributes):
-    with pytest.raises(ValueError, match="found none. Those in its folder: baseline, income"):
-        groups.read_scenario(PARAMS / "scenarios" / "class.yaml", attributes, population.actionable)
+    with pytest.raises(
+        ValueError, match="found none. Those in its folder: baseline, income"
+    ):
+        groups.read_scenario(
+            PARAMS / "scenarios" / "class.yaml", attributes, population.actionable
+        )
 
 
 def test_a_cell_without_people_is_named(problem, attributes):
     x = problem.rejected("train")
-    with pytest.raises(ValueError, match="0 are women, but one is needed for each of 2 cells"):
+    with pytest.raises(
+        ValueError, match="0 are women, but one is needed for each of 2 cells"
+    ):
         groups.balanced(problem.population, x[x[:, 0] > 0], attributes, COMPARED, seed=0)
     with pytest.raises(ValueError, match="Unknown attribute to compare: 'religion'"):
         groups.balanced(problem.population, x, attributes, ("religion",), seed=0)
@@ -222,6 +378,9 @@ def test_a_group_without_people_and_a_name_for_two_are_refused(attributes):
     labels = pd.DataFrame({"gender": ["women"] * 2, "race": ["white", "non-white"]})
     with pytest.raises(ValueError, match="no one in the group 'men'"):
         groups.members(labels, attributes, COMPARED)
-    confused = {"race": attributes["race"], "wine": replace(attributes["race"], name="wine")}
+    confused = {
+        "race": attributes["race"],
+        "wine": replace(attributes["race"], name="wine"),
+    }
     with pytest.raises(ValueError, match="'white' is a label of two attributes"):
         groups.members(labels.assign(wine="white"), confused, ("race", "wine"))

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import icarma
-from lib.icarma import Settings
-from lib.preferences import Preferences, Profile
-from lib.samplers import RankingSampler
+from lib.preferences.samplers import RankingSampler
+from lib.preferences.scores import Preferences, Profile
+from lib.solvers import icarma
+from lib.solvers.icarma import Settings
 
 LINEAR = Profile(gamma=1, w_max=3, p_min=0.1)
 SHORT = Settings(n_epochs=3, batch_size=64, hidden=16)
@@ -20,7 +20,10 @@ SHORT = Settings(n_epochs=3, batch_size=64, hidden=16)
 @pytest.fixture(scope="module")
 def stack(problem):
     sampler = RankingSampler(problem.population.actionable)
-    members = [SHORT, Settings(n_epochs=3, batch_size=64, hidden=16, profile=LINEAR, mask=1.0, tau=0.5)]
+    members = [
+        SHORT,
+        Settings(n_epochs=3, batch_size=64, hidden=16, profile=LINEAR, mask=1.0, tau=0.5),
+    ]
     return icarma.fit(problem, [sampler] * 2, members, [1, 2])
 
 
@@ -28,15 +31,20 @@ def numpy_loss(stack, member, x, preferences, noise):
     """The five terms for one member in numpy, from its weights and the problem's public parts."""
     problem, s = stack.problem, stack.settings[member]
     w = {name: value[member].detach().numpy() for name, value in stack.weights.items()}
-    sigma = lambda t: 1 / (1 + np.exp(-t))  # noqa: E731
+    sigma = lambda t: 1 / (1 + np.exp(-t))
 
     def network(which, inputs):
         for i in range(3):
-            inputs = (np.maximum(inputs, 0) if i else inputs) @ w[f"{which}_weight_{i}"] + w[f"{which}_bias_{i}"]
+            inputs = (np.maximum(inputs, 0) if i else inputs) @ w[
+                f"{which}_weight_{i}"
+            ] + w[f"{which}_bias_{i}"]
         return inputs
 
     allowed = preferences.is_actionable.numpy().astype(float)
-    hard, weight, prior = (part(preferences).numpy() for part in (s.profile.hardness, s.profile.weight, s.profile.prior))
+    hard, weight, prior = (
+        part(preferences).numpy()
+        for part in (s.profile.hardness, s.profile.weight, s.profile.prior)
+    )
     context = np.concatenate([problem.flow.abduct(x).numpy(), allowed, hard], -1)
     logits = network("mask", context)
     m = (sigma((logits + noise) / s.tau) > 0.5) * allowed
@@ -49,13 +57,21 @@ def numpy_loss(stack, member, x, preferences, noise):
     q = sigma(logits)
     low, high = problem.population.low.numpy(), problem.population.high.numpy()
     over = np.maximum(x_cf.numpy() - high, 0) + np.maximum(low - x_cf.numpy(), 0)
-    may_move = [j for j, kind in enumerate(problem.population.kinds.values()) if kind != "immutable"]
+    may_move = [
+        j for j, kind in enumerate(problem.population.kinds.values()) if kind != "immutable"
+    ]
     lost = np.maximum((problem.flow.log_prob(x) - problem.flow.log_prob(x_cf)).numpy(), 0)
     effort = weight * m * (x.numpy()[:, columns] - a) ** 2 / (high - low)[columns]
     return {
         "cost": effort.mean(-1).mean(),
-        "mask": (allowed * (q * np.log(q / prior) + (1 - q) * np.log((1 - q) / (1 - prior)))).sum(-1).mean(),
-        "hinge": np.maximum(s.margin - (2 * problem.classifier.probability(x_cf).numpy() - 1), 0).mean(),
+        "mask": (
+            allowed * (q * np.log(q / prior) + (1 - q) * np.log((1 - q) / (1 - prior)))
+        )
+        .sum(-1)
+        .mean(),
+        "hinge": np.maximum(
+            s.margin - (2 * problem.classifier.probability(x_cf).numpy() - 1), 0
+        ).mean(),
         "plausibility": (lost * s.cap / (s.cap + lost)).mean(),
         "feasibility": (over / (high - low))[:, may_move].sum(-1).mean(),
     }
@@ -65,7 +81,9 @@ def numpy_loss(stack, member, x, preferences, noise):
 def batch(problem, stack, people):
     x, preferences = people
     noise = torch.from_numpy(np.random.default_rng(0).logistic(size=(2, len(x), 4)))
-    return stack[0].batch(problem.flow.factual(x, problem.population.actionable_index), preferences, noise)
+    return stack[0].batch(
+        problem.flow.factual(x, problem.population.actionable_index), preferences, noise
+    )
 
 
 def test_loss_term_by_term(stack, batch, people):
@@ -75,7 +93,9 @@ def test_loss_term_by_term(stack, batch, people):
         expected = numpy_loss(stack[0], member, *people, batch["noise"][member].numpy())
         for name, value in expected.items():
             assert value >= 0, name
-            assert terms[name][member].item() == pytest.approx(value, rel=1e-5, abs=1e-9), name
+            assert terms[name][member].item() == pytest.approx(value, rel=1e-5, abs=1e-9), (
+                name
+            )
     assert all(term.max() > 0 for term in terms.values())
 
 
@@ -91,8 +111,12 @@ def test_gradient_of_the_action_network_by_finite_differences(stack, batch):
         for sign in (1, -1):
             weights["action_bias_2"] = bias.detach().clone()
             weights["action_bias_2"][member, 0, k] += sign * step
-            total.append(sum(term.sum() for term in moved.loss_terms(batch).values()).item())
-        assert bias.grad[member, 0, k].item() == pytest.approx((total[0] - total[1]) / (2 * step), rel=1e-4, abs=1e-7)
+            total.append(
+                sum(term.sum() for term in moved.loss_terms(batch).values()).item()
+            )
+        assert bias.grad[member, 0, k].item() == pytest.approx(
+            (total[0] - total[1]) / (2 * step), rel=1e-4, abs=1e-7
+        )
 
 
 def scores_of_somebody():
@@ -118,7 +142,9 @@ def test_recommendation_is_what_the_networks_say(problem, stack, people):
     told = stack[0].recommend(x, preferences)
     columns = problem.population.actionable_index
     for member in range(2):
-        logits = stack[0].mask_logits(stack[0].context(problem.flow.abduct(x), preferences))[member]
+        logits = stack[0].mask_logits(
+            stack[0].context(problem.flow.abduct(x), preferences)
+        )[member]
         m = (torch.sigmoid(logits) > 0.5) & preferences.is_actionable
         assert torch.equal(told[member].is_acted[:, columns], m)
         x_cf = problem.flow.counterfactual(x, told[member].is_acted, told[member].values)
@@ -131,8 +157,13 @@ def test_many_people_are_answered_in_parts(problem, stack, people, monkeypatch):
     at_once = stack[0].recommend(x, preferences)
     monkeypatch.setattr(icarma, "PEOPLE_AT_ONCE", 7)
     in_parts = stack[0].recommend(x, preferences)
-    assert torch.equal(in_parts.is_acted, at_once.is_acted) and in_parts.values.shape == at_once.values.shape
-    assert torch.allclose(in_parts.values, at_once.values, atol=1e-12) and torch.allclose(in_parts.x_cf, at_once.x_cf, atol=1e-12)
+    assert (
+        torch.equal(in_parts.is_acted, at_once.is_acted)
+        and in_parts.values.shape == at_once.values.shape
+    )
+    assert torch.allclose(in_parts.values, at_once.values, atol=1e-12) and torch.allclose(
+        in_parts.x_cf, at_once.x_cf, atol=1e-12
+    )
 
 
 def test_a_member_does_not_depend_on_its_neighbours(problem, stack):
@@ -146,12 +177,17 @@ def test_a_member_does_not_depend_on_its_neighbours(problem, stack):
 def test_same_seed_same_bits(problem, stack):
     sampler = RankingSampler(problem.population.actionable)
     again, _ = icarma.fit(problem, [sampler] * 2, stack[0].settings, [1, 2])
-    assert all(torch.equal(again.weights[name], weight) for name, weight in stack[0].weights.items())
+    assert all(
+        torch.equal(again.weights[name], weight)
+        for name, weight in stack[0].weights.items()
+    )
 
 
 def test_training_lowers_the_loss(problem):
     sampler = RankingSampler(problem.population.actionable)
-    _, history = icarma.fit(problem, [sampler], [Settings(n_epochs=30, batch_size=32, hidden=16)], [0])
+    _, history = icarma.fit(
+        problem, [sampler], [Settings(n_epochs=30, batch_size=32, hidden=16)], [0]
+    )
     assert history["hinge"][-1, 0] < 0.5 * history["hinge"][0, 0]
 
 
@@ -172,12 +208,20 @@ def test_bad_input_is_named(problem, stack, people):
     with pytest.raises(ValueError, match="one sampler, one setting and one seed"):
         icarma.fit(problem, [sampler], [SHORT, SHORT], [1])
     with pytest.raises(ValueError, match="must share batch_size"):
-        icarma.fit(problem, [sampler] * 2, [SHORT, Settings(n_epochs=3, batch_size=32, hidden=16)], [1, 2])
+        icarma.fit(
+            problem,
+            [sampler] * 2,
+            [SHORT, Settings(n_epochs=3, batch_size=32, hidden=16)],
+            [1, 2],
+        )
     with pytest.raises(ValueError, match="tau must be above zero"):
         Settings(tau=0)
     with pytest.raises(ValueError, match="weight of hinge must not be below zero"):
         Settings(hinge=-1.0)
-    nobody = replace(problem.population, x=problem.population.x | {"recourse/train": accepted_people(problem)})
+    nobody = replace(
+        problem.population,
+        x=problem.population.x | {"recourse/train": accepted_people(problem)},
+    )
     with pytest.raises(ValueError, match="Nobody in the training split is rejected"):
         icarma.fit(replace(problem, population=nobody), [sampler], [SHORT], [1])
     with pytest.raises(ValueError, match="preferences.scores has shape"):

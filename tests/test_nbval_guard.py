@@ -31,8 +31,11 @@ def image(grey, size=8):
     names = {}
     exec(PIXELS, names)
     data = names["base64"].b64encode(names["square"](grey, size)).decode()
-    return new_output("execute_result", data={"text/plain": "<IPython.core.display.Image object>", "image/png": data},
-                      execution_count=1)
+    return new_output(
+        "execute_result",
+        data={"text/plain": "<IPython.core.display.Image object>", "image/png": data},
+        execution_count=1,
+    )
 
 
 def drawn(grey):
@@ -40,22 +43,37 @@ def drawn(grey):
 
 
 def html(text):
-    return new_output("execute_result", data={"text/plain": "<IPython.core.display.HTML object>", "text/html": text})
+    return new_output(
+        "execute_result",
+        data={"text/plain": "<IPython.core.display.HTML object>", "text/html": text},
+    )
 
 
 # what differs: source of a cell, its committed output, and a part of the failure's message (None: the cell should pass)
 CELLS = {
     "nothing": ("print('joint 0.5')", stdout("joint 0.5\n"), None),
     "number within tolerance": ("print('joint   0.5004')", stdout("joint 0.5\n"), None),
-    "number": ("print('a\\nn 10 joint 0.51')", stdout("a\nn 10 joint 0.5\n"), "stdout 1, line 2: 0.5 became 0.51"),
+    "number": (
+        "print('a\\nn 10 joint 0.51')",
+        stdout("a\nn 10 joint 0.5\n"),
+        "stdout 1, line 2: 0.5 became 0.51",
+    ),
     "sign": ("print(-0.5)", stdout("0.5\n"), "0.5 became -0.5"),
     "text": ("print('income 1.0')", stdout("savings 1.0\n"), "line 1: text differs"),
     "digit of a name": ("print('x2')", stdout("x1\n"), "line 1: text differs"),
     "line missing": ("print('a')", stdout("a\nb\n"), "line 2: text differs"),
     "output missing": ("a = 1", stdout("1\n"), "stdout: 1 committed, 0 now"),
     "output added": ("print('a')\n'b'", stdout("a\n"), "text/plain: 0 committed, 1 now"),
-    "result": ("1 + 1", new_output("execute_result", data={"text/plain": "3"}), "text/plain 1, line 1: 3 became 2"),
-    "html": ("from IPython.display import HTML\nHTML('<b>2</b>')", html("<b>1</b>"), "text/html 1, line 1: "),
+    "result": (
+        "1 + 1",
+        new_output("execute_result", data={"text/plain": "3"}),
+        "text/plain 1, line 1: 3 became 2",
+    ),
+    "html": (
+        "from IPython.display import HTML\nHTML('<b>2</b>')",
+        html("<b>1</b>"),
+        "text/html 1, line 1: ",
+    ),
     "no pixel": (drawn(100), image(100), None),
     "pixels": (drawn(101), image(100), "image/png 1: differs by 1.00 of 255 grey levels"),
     "image size": (drawn(100), image(100, size=9), "9 x 9 pixels became 8 x 8"),
@@ -67,16 +85,36 @@ CELLS = {
 
 # a notebook, as cells (source, execution count, output, tag), and a part of the failure's message
 NOTEBOOKS = {
-    "executed": ([("a = 1", 1, None), (" ", None, None), ("print(2)", 2, stdout("2\n"))], None),
-    "not_executed": ([("print(1)", None, None)], "code cell 1 is committed as In [None], expected In [1]"),
-    "executed_out_of_order": ([("a = 1", 1, None), ("b = 2", 3, None)], "code cell 2 is committed as In [3], expected In [2]"),
-    "holds_error": ([("1 / 0", 1, new_output("error", ename="ZeroDivisionError", evalue="by zero"))], "an error or a warning: by zero"),
-    "holds_stderr": ([("a = 1", 1, new_output("stream", name="stderr", text="careful"))], "an error or a warning: careful"),
+    "executed": (
+        [("a = 1", 1, None), (" ", None, None), ("print(2)", 2, stdout("2\n"))],
+        None,
+    ),
+    "not_executed": (
+        [("print(1)", None, None)],
+        "code cell 1 is committed as In [None], expected In [1]",
+    ),
+    "executed_out_of_order": (
+        [("a = 1", 1, None), ("b = 2", 3, None)],
+        "code cell 2 is committed as In [3], expected In [2]",
+    ),
+    "holds_error": (
+        [("1 / 0", 1, new_output("error", ename="ZeroDivisionError", evalue="by zero"))],
+        "an error or a warning: by zero",
+    ),
+    "holds_stderr": (
+        [("a = 1", 1, new_output("stream", name="stderr", text="careful"))],
+        "an error or a warning: careful",
+    ),
 }
 
 
 def cell(source, count, output, tags=()):
-    return new_code_cell(source, execution_count=count, outputs=[output] if output else [], metadata={"tags": list(tags)})
+    return new_code_cell(
+        source,
+        execution_count=count,
+        outputs=[output] if output else [],
+        metadata={"tags": list(tags)},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,17 +122,44 @@ def failures(tmp_path_factory):
     """Message of each item that fails in a run of pytest over the notebooks above, by (notebook, item)."""
     folder = tmp_path_factory.mktemp("guard")
     shutil.copy(ROOT / "conftest.py", folder)
-    one = [cell(source, count, output) for count, (source, output, _) in enumerate(CELLS.values(), start=1)]
-    one.append(cell("print('now')", len(one) + 1, stdout("then\n"), tags=["nbval-ignore-output"]))
+    one = [
+        cell(source, count, output)
+        for count, (source, output, _) in enumerate(CELLS.values(), start=1)
+    ]
+    one.append(
+        cell("print('now')", len(one) + 1, stdout("then\n"), tags=["nbval-ignore-output"])
+    )
     nbformat.write(new_notebook(cells=one), folder / "cells.ipynb")
     for name, (cells, _) in NOTEBOOKS.items():
-        nbformat.write(new_notebook(cells=[cell(*c) for c in cells]), folder / f"{name}.ipynb")
-    run = subprocess.run([sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--color=no", "--junitxml=out.xml",
-                          "-p", "no:cacheprovider", folder], cwd=folder, capture_output=True, text=True)
+        nbformat.write(
+            new_notebook(cells=[cell(*c) for c in cells]), folder / f"{name}.ipynb"
+        )
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--nbval",
+            "--nbval-current-env",
+            "--color=no",
+            "--junitxml=out.xml",
+            "-p",
+            "no:cacheprovider",
+            folder,
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
     assert run.returncode == 1, run.stdout + run.stderr
     items = ElementTree.parse(folder / "out.xml").iter("testcase")
-    return {(item.get("classname").removesuffix(".ipynb"), item.get("name")): item.find("failure").text
-            for item in items if item.find("failure") is not None}
+    return {
+        (item.get("classname").removesuffix(".ipynb"), item.get("name")): item.find(
+            "failure"
+        ).text
+        for item in items
+        if item.find("failure") is not None
+    }
 
 
 @pytest.mark.parametrize("number, name", list(enumerate(CELLS)))

@@ -7,13 +7,14 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.scm import SCM, additive, loan, loan_label
+from lib.causal.scm import SCM, additive
+from lib.problem import loan
 
 
 def test_loan_by_hand():
     u = torch.tensor([[1.0, 40.0, 0.2, -1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)
-    x = loan().predict(u)[0].tolist()
-    sigma = lambda t: 1 / (1 + math.exp(-t))  # noqa: E731
+    x = loan.scm().predict(u)[0].tolist()
+    sigma = lambda t: 1 / (1 + math.exp(-t))
     education = -0.5 + sigma(-1 + 0.5 + sigma(0.5) + 0.2)
     income = -4 + 4 + 2 + education + 0.5
     expected = [1, 5, education, 0, -1 + 0.5 + 0 + 2, income, -4 + 1.5 * income - 1]
@@ -31,7 +32,12 @@ def test_loan_by_hand():
     ],
 )
 def test_label_by_hand(amount, duration, income, savings, paid):
-    assert loan_label(torch.tensor([0, 0, 0, amount, duration, income, savings], dtype=torch.float64)).item() is paid
+    assert (
+        loan.label(
+            torch.tensor([0, 0, 0, amount, duration, income, savings], dtype=torch.float64)
+        ).item()
+        is paid
+    )
 
 
 def test_density_of_a_linear_model_is_the_multivariate_normal():
@@ -49,7 +55,7 @@ def test_density_of_a_linear_model_is_the_multivariate_normal():
 
 def test_density_of_education_integrates_to_one():
     """The only equation that is not additive: its volume term counts."""
-    model = loan()
+    model = loan.scm()
     grid = torch.linspace(-0.4999, 0.4999, 4001, dtype=torch.float64)
     x = torch.zeros(len(grid), 7, dtype=torch.float64)
     x[:, 2] = grid
@@ -64,21 +70,27 @@ def test_density_of_education_integrates_to_one():
 
 
 def test_standardised_model_is_the_same_model():
-    model = loan()
+    model = loan.scm()
     x = model.sample(200, np.random.default_rng(1))
     mean, std = x.mean(0), torch.from_numpy(x.numpy().std(0))
     scaled = model.standardised(mean, std)
     is_acted = torch.zeros_like(x, dtype=torch.bool)
     is_acted[:, 3] = is_acted[:, 5] = True
     plain = model.counterfactual(x, is_acted, x + 1)
-    assert torch.allclose(scaled.counterfactual((x - mean) / std, is_acted, (x + 1 - mean) / std) * std + mean, plain)
+    assert torch.allclose(
+        scaled.counterfactual((x - mean) / std, is_acted, (x + 1 - mean) / std) * std
+        + mean,
+        plain,
+    )
     gap = std[1:].log().sum()  # gender is discrete and has no volume term
-    assert torch.allclose(scaled.log_prob((x - mean) / std), model.log_prob(x) + gap, atol=1e-9)
+    assert torch.allclose(
+        scaled.log_prob((x - mean) / std), model.log_prob(x) + gap, atol=1e-9
+    )
 
 
 def test_noise_has_the_stated_law():
     """Abducted noise of sampled people, by Kolmogorov-Smirnov (fixed seed)."""
-    model = loan()
+    model = loan.scm()
     u = model.abduct(model.sample(4_000, np.random.default_rng(2)))
     for j, (name, equation) in enumerate(model.equations.items()):
         if name == "gender":

@@ -3,7 +3,8 @@
 import optuna
 import pytest
 
-from lib import training, tuning
+from lib.studies import stacks, tuning
+
 
 @pytest.fixture
 def storage(tmp_path):
@@ -15,13 +16,25 @@ def test_a_batch_is_told_and_a_search_goes_on(problem, storage):
     tuning.run_batch(problem, "score", found, n_each=2, n_epochs=1)
     again = tuning.open_studies("score", storage)  # as another worker, or after a stop
     tuning.run_batch(problem, "score", again, n_each=1, n_epochs=1)
-    assert {profile: len(tuning.finished(study)) for profile, study in found.items()} == dict.fromkeys(tuning.PROFILES, 3)
+    assert {
+        profile: len(tuning.finished(study)) for profile, study in found.items()
+    } == dict.fromkeys(tuning.PROFILES, 3)
     for study in again.values():
         for trial in tuning.finished(study):
-            assert all(low <= trial.params[name] <= high for name, (low, high) in tuning.SPACE.items())
-            metrics = {m: [trial.user_attrs[f"{m}, {s}"] for s in (training.SOFT, training.MIXED)] for m in ("plausibility", "hap", "validity")}
-            assert trial.values == pytest.approx([sum(metrics["plausibility"]) / 2, sum(metrics["hap"]) / 2])
-            assert trial.constraints["validity"] == pytest.approx(tuning.LOWEST_VALIDITY - min(metrics["validity"]))
+            assert all(
+                low <= trial.params[name] <= high
+                for name, (low, high) in tuning.SPACE.items()
+            )
+            metrics = {
+                m: [trial.user_attrs[f"{m}, {s}"] for s in (stacks.SOFT, stacks.MIXED)]
+                for m in ("plausibility", "hap", "validity")
+            }
+            assert trial.values == pytest.approx(
+                [sum(metrics["plausibility"]) / 2, sum(metrics["hap"]) / 2]
+            )
+            assert trial.constraints["validity"] == pytest.approx(
+                tuning.LOWEST_VALIDITY - min(metrics["validity"])
+            )
 
 
 def test_an_interrupted_batch_is_not_waited_for(problem, storage, monkeypatch):
@@ -33,7 +46,9 @@ def test_an_interrupted_batch_is_not_waited_for(problem, storage, monkeypatch):
     monkeypatch.setattr(tuning.icarma, "fit", stop)
     with pytest.raises(KeyboardInterrupt):
         tuning.run_batch(problem, "ranking", found, n_each=1, n_epochs=1)
-    assert {t.state for study in found.values() for t in study.trials} == {optuna.trial.TrialState.FAIL}
+    assert {t.state for study in found.values() for t in study.trials} == {
+        optuna.trial.TrialState.FAIL
+    }
 
 
 def test_shortfall_and_choice_by_hand(storage):
@@ -48,23 +63,36 @@ def test_shortfall_and_choice_by_hand(storage):
         for outcome in outcomes:
             attributes = {
                 f"{metric}, {setting}": value
-                for setting, values in zip((training.SOFT, training.MIXED), outcome, strict=True)
-                for metric, value in zip(("validity", "plausibility", "hap"), values, strict=True)
+                for setting, values in zip(
+                    (stacks.SOFT, stacks.MIXED), outcome, strict=True
+                )
+                for metric, value in zip(
+                    ("validity", "plausibility", "hap"), values, strict=True
+                )
             }
-            ranges = {name: optuna.distributions.FloatDistribution(*ends, log=True) for name, ends in tuning.SPACE.items()}
+            ranges = {
+                name: optuna.distributions.FloatDistribution(*ends, log=True)
+                for name, ends in tuning.SPACE.items()
+            }
             study.add_trial(
                 optuna.trial.create_trial(
                     params={name: ends[0] for name, ends in tuning.SPACE.items()},
                     distributions=ranges,
                     user_attrs=attributes | {"n_epochs": 200},
-                    constraints={"validity": tuning.LOWEST_VALIDITY - min(v[0] for v in outcome)},
+                    constraints={
+                        "validity": tuning.LOWEST_VALIDITY - min(v[0] for v in outcome)
+                    },
                     values=[sum(v[1] for v in outcome) / 2, sum(v[2] for v in outcome) / 2],
                 )
             )
     table = tuning.trials_table("ranking", studies_of)
     linear = table[table.profile == "linear"]
-    assert linear.shortfall.tolist() == pytest.approx([0.008 + 0.06, 0.03, 0.096 + 0.471 + 0.058 + 0.06])
-    assert linear.unreached.tolist() == pytest.approx([0.01, 0.0, 0.076 + 0.038 + 0.421 + 0.01])
+    assert linear.shortfall.tolist() == pytest.approx(
+        [0.008 + 0.06, 0.03, 0.096 + 0.471 + 0.058 + 0.06]
+    )
+    assert linear.unreached.tolist() == pytest.approx(
+        [0.01, 0.0, 0.076 + 0.038 + 0.421 + 0.01]
+    )
     assert linear.chosen.tolist() == [False, True, False]
     assert linear.on_front.tolist() == [True, True, False]  # the third is not valid enough
     assert not linear.by_hand.any()
@@ -81,4 +109,6 @@ def test_finalists_are_the_best_so_far_and_the_choice_is_among_them(problem, sto
     for profile in tuning.PROFILES:
         best = before[before.profile == profile].sort_values("unreached").iloc[0]
         chosen = after[(after.profile == profile) & after.chosen].squeeze()
-        assert chosen.n_epochs == 2 and all(chosen[name] == pytest.approx(best[name]) for name in tuning.SPACE)
+        assert chosen.n_epochs == 2 and all(
+            chosen[name] == pytest.approx(best[name]) for name in tuning.SPACE
+        )

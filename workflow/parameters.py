@@ -20,7 +20,9 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict:
     """
     path = root / "params" / size / f"{notebook}.yaml"
     if not path.is_file():
-        raise ValueError(f"{path.relative_to(root)} is missing: each size has one parameter file for each notebook.")
+        raise ValueError(
+            f"{path.relative_to(root)} is missing: each size has one parameter file for each notebook."
+        )
     defaults = notebook_defaults(root / "notebooks" / f"{notebook}.ipynb")
     parameters = yaml.safe_load(path.read_text(encoding="utf-8"))
     check_parameters(parameters, defaults, path.relative_to(root))
@@ -28,11 +30,22 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict:
 
 
 NETWORKS = {
-    "n_classifier": 20_000, "n_flow": 25_000, "n_recourse": 20_000, "n_applicants": 120_269, "seed": 0, "n_seeds": 10,
+    "n_classifier": 20_000,
+    "n_flow": 25_000,
+    "n_recourse": 20_000,
+    "n_applicants": 120_269,
+    "seed": 0,
+    "n_seeds": 10,
     "models": "runs/paper/models",
     "n_epochs": {
-        "loan_icarma_ranking": 450, "loan_icarma_score": 900, "loan_icarma_rco": 450, "loan_carma": 450,
-        "gmsc_classifier": 30, "gmsc_flow": 30, "gmsc_icarma": 100, "gmsc_other_flows": 15,
+        "loan_icarma_ranking": 450,
+        "loan_icarma_score": 900,
+        "loan_icarma_rco": 450,
+        "loan_carma": 450,
+        "gmsc_classifier": 30,
+        "gmsc_flow": 30,
+        "gmsc_icarma": 100,
+        "gmsc_other_flows": 15,
     },
 }
 
@@ -44,10 +57,14 @@ def read_network_parameters(size: str, root: Path = ROOT) -> dict:
     """
     path = root / "params" / size / "networks.yaml"
     if not path.is_file():
-        raise ValueError(f"{path.relative_to(root)} is missing: each size says how its networks are trained.")
+        raise ValueError(
+            f"{path.relative_to(root)} is missing: each size says how its networks are trained."
+        )
     parameters = yaml.safe_load(path.read_text(encoding="utf-8"))
     _check_all(parameters, NETWORKS, f"{path.relative_to(root)}")
-    _check_all(parameters["n_epochs"], NETWORKS["n_epochs"], f"{path.relative_to(root)}, n_epochs")
+    _check_all(
+        parameters["n_epochs"], NETWORKS["n_epochs"], f"{path.relative_to(root)}, n_epochs"
+    )
     return parameters
 
 
@@ -64,38 +81,62 @@ def notebook_defaults(path: Path) -> dict:
 
     Raises: ValueError: not exactly one such cell, or something in it that is not `name = literal`.
     """
-    cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-             if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])]
+    cells = [
+        cell
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])
+    ]
     if len(cells) != 1:
-        raise ValueError(f"{path.name} has {len(cells)} code cells tagged `parameters`, expected one: "
-                         "tag the cell that holds the defaults (in JupyterLab: property inspector, Cell Tags).")
+        raise ValueError(
+            f"{path.name} has {len(cells)} code cells tagged `parameters`, expected one: "
+            "tag the cell that holds the defaults (in JupyterLab: property inspector, Cell Tags)."
+        )
     try:
-        return {_name(line): ast.literal_eval(line.value) for line in ast.parse("".join(cells[0]["source"])).body}
+        return {
+            _name(line): ast.literal_eval(line.value)
+            for line in ast.parse("".join(cells[0]["source"])).body
+        }
     except (SyntaxError, ValueError) as error:
-        raise ValueError(f"{path.name}: the parameters cell may hold only lines `name = literal` ({error}). "
-                         "Derive other values in a later cell: papermill's values land after this one.") from error
+        raise ValueError(
+            f"{path.name}: the parameters cell may hold only lines `name = literal` ({error}). "
+            "Derive other values in a later cell: papermill's values land after this one."
+        ) from error
 
 
-def check_parameters(parameters: dict, defaults: dict, path: Path | str, owner: str = "the notebook") -> None:
+def check_parameters(
+    parameters: dict, defaults: dict, path: Path | str, owner: str = "the notebook"
+) -> None:
     """Nothing; complains about a parameter whose name or type does not fit its owner's defaults.
 
     Raises: ValueError: says the file, the name, what was expected and the likely cause.
     """
     if not isinstance(parameters, dict):
-        raise ValueError(f"{path} should hold lines `name: value`, it holds {parameters!r}.")
+        raise ValueError(
+            f"{path} should hold lines `name: value`, it holds {parameters!r}."
+        )
     for name, value in parameters.items():
         if name not in defaults:
             close = difflib.get_close_matches(str(name), defaults, n=3)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(defaults)}."
+            hint = (
+                f"did you mean {' or '.join(close)}?"
+                if close
+                else f"it has {', '.join(defaults)}."
+            )
             raise ValueError(f"{path}: {owner} has no parameter {name!r}; {hint}")
         if not _fits(value, defaults[name]):
-            raise ValueError(f"{path}: {name} is {value!r} ({type(value).__name__}), expected "
-                             f"{_expected(defaults[name])} like {owner}'s {defaults[name]!r}.{_likely_cause(value)}")
+            raise ValueError(
+                f"{path}: {name} is {value!r} ({type(value).__name__}), expected "
+                f"{_expected(defaults[name])} like {owner}'s {defaults[name]!r}.{_likely_cause(value)}"
+            )
 
 
 def _name(line: ast.stmt) -> str:
     """The name that an assignment `name = value` sets."""
-    if not (isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name)):
+    if not (
+        isinstance(line, ast.Assign)
+        and len(line.targets) == 1
+        and isinstance(line.targets[0], ast.Name)
+    ):
         raise ValueError(f"found `{ast.unparse(line)}`")
     return line.targets[0].id
 
@@ -105,7 +146,9 @@ def _fits(value, default) -> bool:
     if default is None:
         return True
     if isinstance(default, list):
-        return isinstance(value, list) and all(not default or any(_fits(v, d) for d in default) for v in value)
+        return isinstance(value, list) and all(
+            not default or any(_fits(v, d) for d in default) for v in value
+        )
     if isinstance(default, float):
         return type(value) in (int, float)
     return type(value) is type(default)

@@ -29,7 +29,9 @@ def main() -> None:
         read_network_parameters(size)
         with only_batch(run):
             run_notebooks(size, run)
-            print(f"\nThe paper's numbers and ours (runs/{size}/paper_vs_ours.csv):\n\n{report.as_text(report.collect(run))}")
+            print(
+                f"\nThe paper's numbers and ours (runs/{size}/paper_vs_ours.csv):\n\n{report.as_text(report.collect(run))}"
+            )
     except ValueError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -48,8 +50,10 @@ def only_batch(run: Path):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            raise ValueError(f"A batch of this size is running already (process {lock.read()}, in runs/{run.name}): "
-                             "wait for it, or stop it and start again, which goes on where it stopped.") from None
+            raise ValueError(
+                f"A batch of this size is running already (process {lock.read()}, in runs/{run.name}): "
+                "wait for it, or stop it and start again, which goes on where it stopped."
+            ) from None
         lock.truncate(0)
         print(os.getpid(), end="", file=lock, flush=True)
         yield
@@ -64,15 +68,40 @@ def run_notebooks(size: str, run: Path) -> None:
     log = run / "snakemake.log"
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives: run_notebook.py watches it.
-        batch = subprocess.Popen([sys.executable, "-m", "snakemake", "--snakefile", "workflow/Snakefile",
-                                  "--profile", "workflow/profile", "--config", f"size={size}"],
-                                 cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdin=subprocess.PIPE, stderr=stderr)
+        batch = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "snakemake",
+                "--snakefile",
+                "workflow/Snakefile",
+                "--profile",
+                "workflow/profile",
+                "--config",
+                f"size={size}",
+            ],
+            cwd=ROOT,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stderr=stderr,
+        )
         status = batch.wait()
     if status != 0:
-        notes = [note.read_text(encoding="utf-8") for note in sorted((run / "failed").glob("*.txt"))]
+        notes = [
+            note.read_text(encoding="utf-8")
+            for note in sorted((run / "failed").glob("*.txt"))
+        ]
         why = notes or log.read_text(encoding="utf-8").splitlines()[-15:]
-        raise ValueError("\n".join(["", *why, f"Not everything ran ({log.relative_to(ROOT)} says more). "
-                                    "The same command runs what is missing."]))
+        raise ValueError(
+            "\n".join(
+                [
+                    "",
+                    *why,
+                    f"Not everything ran ({log.relative_to(ROOT)} says more). "
+                    "The same command runs what is missing.",
+                ]
+            )
+        )
 
 
 if __name__ == "__main__":

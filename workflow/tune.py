@@ -11,34 +11,56 @@ committed files are the record of one. Each worker leaves params/tuned_<search>.
 commit them, and make reproduce.
 """
 
+import lib.pinned
+
 import argparse
 import signal
-
-import lib  # noqa: F401  (before torch: it pins the arithmetic)
 
 import yaml
 from parameters import read_network_parameters
 
-from lib import classifier, flow, populations, progress, training, tuning
-from lib.paths import ROOT, inside
-from lib.recourse import Problem
+from lib.base import progress
+from lib.base.files import ROOT, inside
+from lib.problem import loan
+from lib.studies import stacks, tuning
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("search", choices=training.ELICITATIONS)
-    arguments.add_argument("--storage", help="database URL (default: sqlite:///runs/tuning_<search>.db)")
-    arguments.add_argument("--trials", type=int, default=100, help="trials a profile (default: %(default)s)")
-    arguments.add_argument("--batch", type=int, default=13, help="trials a profile trained at once (default: %(default)s)")
-    arguments.add_argument("--epochs", type=int, default=200, help="epochs a trial (default: %(default)s)")
-    arguments.add_argument("--finalists", type=int, default=8, help="best trials a profile, trained once more at full length")
+    arguments.add_argument("search", choices=stacks.ELICITATIONS)
+    arguments.add_argument(
+        "--storage", help="database URL (default: sqlite:///runs/tuning_<search>.db)"
+    )
+    arguments.add_argument(
+        "--trials", type=int, default=100, help="trials a profile (default: %(default)s)"
+    )
+    arguments.add_argument(
+        "--batch",
+        type=int,
+        default=13,
+        help="trials a profile trained at once (default: %(default)s)",
+    )
+    arguments.add_argument(
+        "--epochs", type=int, default=200, help="epochs a trial (default: %(default)s)"
+    )
+    arguments.add_argument(
+        "--finalists",
+        type=int,
+        default=8,
+        help="best trials a profile, trained once more at full length",
+    )
     args = arguments.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stopped: the trials under way are given up, not left open
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # stopped: the trials under way are given up, not left open
     inside("runs").mkdir(exist_ok=True)
-    h = classifier.Classifier.load(inside("models"), "loan_classifier")
-    problem = Problem(populations.loan(), h, flow.CausalFlow.load(inside("models"), "loan_flow"))
-    studies_of = tuning.open_studies(args.search, args.storage or f"sqlite:///{inside('runs')}/tuning_{args.search}.db")
-    while (done := min(len(tuning.finished(study)) for study in studies_of.values())) < args.trials:
+    problem = loan.problem()
+    studies_of = tuning.open_studies(
+        args.search, args.storage or f"sqlite:///{inside('runs')}/tuning_{args.search}.db"
+    )
+    while (
+        done := min(len(tuning.finished(study)) for study in studies_of.values())
+    ) < args.trials:
         bar = progress.bar(f"{args.search}, {done} of {args.trials} trials a profile")
         tuning.run_batch(problem, args.search, studies_of, args.batch, args.epochs, bar)
         leave(args.search, studies_of)
@@ -53,7 +75,10 @@ def leave(search: str, studies_of: dict) -> None:
     trials = tuning.trials_table(search, studies_of)
     trials.round(6).to_csv(ROOT / "params" / f"trials_{search}.csv", index=False)
     chosen = trials[trials.chosen].set_index("profile")[list(tuning.SPACE)]
-    settings = {profile: {name: float(f"{value:.3g}") for name, value in row.items()} for profile, row in chosen.iterrows()}
+    settings = {
+        profile: {name: float(f"{value:.3g}") for name, value in row.items()}
+        for profile, row in chosen.iterrows()
+    }
     lines = f"# {search}: the chosen trial of each profile, judged on validation people; trials_{search}.csv has all trials\n"
     path = ROOT / "params" / f"tuned_{search}.yaml"
     path.write_text(lines + yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""What everything rests on: arithmetic with equal bits, files, checks, progress bars."""

@@ -1,0 +1,1 @@
+"""Causal graphs, and the worlds that answer what would have happened: SCMs and flows."""

@@ -1,0 +1,1 @@
+"""What a person can do and finds hard, and who answers what."""

@@ -1,0 +1,1 @@
+"""Who applies, who decides, and the problem and recommendation of every solver."""

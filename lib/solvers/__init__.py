@@ -1,0 +1,1 @@
+"""Solvers that recommend an action, and what is measured of a recommendation."""

@@ -1,0 +1,1 @@
+"""The papers' studies: tables, stacks of networks, tuning, groups, audits, claims, plots."""

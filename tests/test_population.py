@@ -1,0 +1,117 @@
+"""Splits, the scaler and the classifier's door."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from lib.problem import classifier, loan
+
+
+def test_sizes_and_scaler():
+    drawn = loan.population(n_classifier=200, n_flow=1_000, n_recourse=400, seed=1)
+    sizes = {split: len(x) for split, x in drawn.x.items()}
+    assert sizes == {
+        "classifier/train": 160,
+        "classifier/validation": 20,
+        "classifier/test": 20,
+        "flow/train": 800,
+        "flow/validation": 100,
+        "flow/test": 100,
+        "recourse/train": 200,
+        "recourse/validation": 100,
+        "recourse/test": 100,
+    }
+    x = drawn.x["recourse/train"]
+    assert x.mean(0).abs().max() < 1e-5 and (x.std(0, correction=0) - 1).abs().max() < 1e-5
+    assert torch.equal(drawn.low, x.amin(0)) and torch.equal(drawn.high, x.amax(0))
+    assert drawn.actionable == ("loan_amount", "loan_duration", "income", "savings")
+    assert drawn.actionable_index == [3, 4, 5, 6]
+    assert set(drawn.in_units(x)[:, 0].round(decimals=4).tolist()) == {0.0, 1.0}
+
+
+def test_draws_are_independent_and_repeatable():
+    one, two, other = (loan.population(100, 100, 100, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(one.x["flow/train"], two.x["flow/train"])
+    assert not torch.equal(one.x["flow/train"], other.x["flow/train"])
+    assert not torch.equal(
+        one.in_units(one.x["flow/train"])[:50], one.in_units(one.x["recourse/train"])
+    )
+
+
+def test_about_half_are_rejected(problem):
+    share = len(problem.rejected("train")) / len(problem.population.x["recourse/train"])
+    assert 0.40 < share < 0.56
+    assert not problem.classifier.accepts(problem.rejected("test")).any()
+
+
+def test_classifier_learns_the_label_and_decides_at_one_half(problem):
+    x, y = problem.population.x["classifier/test"], problem.population.y["classifier/test"]
+    assert (problem.classifier.accepts(x) == y).double().mean() > 0.85
+    assert torch.equal(
+        problem.classifier.accepts(x), problem.classifier.probability(x) >= 0.5
+    )
+
+
+def test_gradient_of_the_classifier_is_autograds(problem):
+    x, y = (
+        part["classifier/test"][:50].double()
+        for part in (problem.population.x, problem.population.y)
+    )
+    weight = torch.linspace(1, 4, 50, dtype=torch.float64)
+    shapes = [(32, 7), (32,), (32, 32), (32,), (1, 32), (1,)]
+    generator = torch.Generator().manual_seed(0)
+    layers = [
+        torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+        for shape in shapes
+    ]
+    h = classifier.Classifier(problem.population.features, layers[0::2], layers[1::2])
+    hidden = F.linear(F.linear(x, *layers[:2]).relu(), *layers[2:4]).relu()
+    logits = F.linear(hidden, *layers[4:]).squeeze(-1)
+    reference = torch.autograd.grad(
+        F.binary_cross_entropy_with_logits(logits, y, weight), layers
+    )
+    found, gradients = classifier._logits_and_gradients(
+        [layer.detach() for layer in layers], x, y, weight
+    )
+    assert torch.allclose(found, h.logit(x)) and torch.allclose(found, logits)
+    assert all(
+        torch.allclose(mine, theirs, atol=1e-12)
+        for mine, theirs in zip(gradients, reference, strict=True)
+    )
+
+
+def test_classifier_agrees_with_a_plain_network(problem):
+    h = problem.classifier
+    network = torch.nn.Sequential(
+        *[m for w in h.weights for m in (torch.nn.Linear(*w.shape[::-1]), torch.nn.ReLU())][
+            :-1
+        ]
+    )
+    for layer, weight, bias in zip(network[::2], h.weights, h.biases, strict=True):
+        layer.weight.data, layer.bias.data = weight, bias
+    x = problem.population.x["classifier/test"]
+    assert torch.allclose(h.logit(x), network(x).squeeze(-1), atol=1e-12)
+
+
+def test_bad_input_is_named(problem):
+    with pytest.raises(ValueError, match="n_flow is 3"):
+        loan.population(n_flow=3)
+    with pytest.raises(ValueError, match="recourse split 'tset'"):
+        problem.rejected("tset")
+    with pytest.raises(ValueError, match="Split 'recourse/test' is empty"):
+        empty = problem.population.x | {"recourse/test": torch.zeros(0, 7)}
+        replace(problem.population, x=empty)
+    with pytest.raises(ValueError, match="same features in the same order"):
+        replace(problem.population, kinds={"age": "immutable"})
+    x, y = (
+        problem.population.x["classifier/train"],
+        problem.population.y["classifier/train"],
+    )
+    with pytest.raises(ValueError, match="y has shape"):
+        classifier.fit(problem.population.features, x, y[:5])
+    with pytest.raises(ValueError, match="x holds nobody"):
+        classifier.fit(problem.population.features, x[:0], y[:0])
+    with pytest.raises(ValueError, match="label column"):
+        problem.classifier.accepts(x[:, :5])
