@@ -121,7 +121,7 @@ def on_test_people(
 ) -> tuple[Problem, Tensor, Preferences]:
     """Refused test people, over again if more are asked for, each with so many open features or a number drawn for each."""
     problem = loan.problem()
-    x = problem.rejected("test")
+    x = problem.refused("test")
     x = x if n_people is None else x[np.arange(n_people) % len(x)]
     sampler = RankingSampler(problem.population.actionable, n_actionable=n_actionable)
     return problem, x, sampler.draw(range(len(x)), np.random.default_rng(0))

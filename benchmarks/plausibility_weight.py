@@ -24,7 +24,7 @@ TRIED = [(8.0, 3e-3), (9.0, 3e-3), (10.0, 3e-3), (11.0, 3e-3), (12.0, 3e-3), (11
 
 def main() -> None:
     problem = loan.problem()
-    x = problem.rejected("validation")
+    x = problem.refused("validation")
     wishes = tables.hard_preferences(problem, len(x), seed=0)
     done = set()
     if RESULTS.exists():

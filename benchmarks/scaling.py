@@ -125,7 +125,7 @@ def task_of(
     )
     sampler = RankingSampler(problem.population.actionable, n_actionable=n_actionable)
     if work == "training":
-        n_steps = EPOCHS * (len(problem.rejected("train")) // 128)
+        n_steps = EPOCHS * (len(problem.refused("train")) // 128)
         return lambda: icarma.fit(
             problem, [sampler] * n, [icarma.Settings(n_epochs=EPOCHS)] * n, range(n)
         ), n_steps
@@ -133,7 +133,7 @@ def task_of(
         one = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
     else:
         one, _ = icarma.fit(problem, [sampler], [icarma.Settings(n_epochs=2)], [0])
-    x = problem.rejected("test")
+    x = problem.refused("test")
     x = x[np.arange(n) % len(x)]
     wishes, world = (
         sampler.draw(range(n), np.random.default_rng(0)),

@@ -36,6 +36,6 @@ def problem(population: Population) -> Problem:
 
 @pytest.fixture(scope="session")
 def people(problem: Problem) -> tuple[Tensor, Preferences]:
-    """Thirty rejected people and their preferences."""
+    """Thirty refused people and their preferences."""
     sampler = RankingSampler(problem.population.actionable)
-    return problem.rejected("test")[:30], sampler.draw(range(30), np.random.default_rng(5))
+    return problem.refused("test")[:30], sampler.draw(range(30), np.random.default_rng(5))

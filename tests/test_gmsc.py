@@ -357,7 +357,7 @@ def small() -> Problem:
 
 
 def test_advice_is_carried_out_in_whole_numbers(small):
-    population, x = small.population, small.rejected("test")
+    population, x = small.population, small.refused("test")
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[
         :,
@@ -393,7 +393,7 @@ def test_networks_of_a_flow_with_splines_are_trained(small):
     )
     stack, history = icarma.fit(small, [sampler], [settings], [1])
     assert history["hinge"][-1, 0] < 0.8 * history["hinge"][0, 0]
-    x = small.rejected("test")
+    x = small.refused("test")
     wishes = sampler.draw(range(len(x)), np.random.default_rng(0))
     advice = stack.recommend(x, wishes)
     assert not (
@@ -417,7 +417,7 @@ def test_grid_holds_possible_values_that_people_have(small):
 
 def test_exact_search_through_the_flow_equals_brute_force(small):
     """Every action on the grid, one by one, for a few people: the cheapest valid and plausible one."""
-    x = small.rejected("test")[:6]
+    x = small.refused("test")[:6]
     population, columns = small.population, small.population.actionable_index
     wishes = RankingSampler(population.actionable, n_actionable=2).draw(
         range(len(x)), np.random.default_rng(0)
@@ -464,7 +464,7 @@ def test_training_shows_the_classifier_whole_numbers(small):
         [icarma.Settings(n_epochs=1, batch_size=32, hidden=8, margin=0.0)],
         [1],
     )
-    x = small.rejected("train")[:20]
+    x = small.refused("train")[:20]
     wishes = sampler.draw(range(20), np.random.default_rng(0))
     factual = small.flow.factual(x, small.population.actionable_index)
     for weight in stack.weights.values():
@@ -489,7 +489,7 @@ def test_training_shows_the_classifier_whole_numbers(small):
 
 def test_an_action_that_changes_nothing_helps_nobody(small):
     """The decision is about whole numbers, so that no noise is taken off somebody by telling them what they do already."""
-    x, population = small.rejected("train"), small.population
+    x, population = small.refused("train"), small.population
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[:, population.actionable_index] = True
     nothing = small.carried_out(x, Recommendation(acts, x, x))

@@ -26,7 +26,7 @@ def attributes(population):
 @pytest.fixture(scope="module")
 def sample(problem, attributes):
     return groups.balanced(
-        problem.population, problem.rejected("train"), attributes, COMPARED, seed=0
+        problem.population, problem.refused("train"), attributes, COMPARED, seed=0
     )
 
 
@@ -36,18 +36,18 @@ def test_all_cells_have_the_same_size_and_no_one_is_in_two(problem, attributes, 
         rows
     ) == len(set(rows.tolist()))
     gender = (
-        problem.rejected("train")[rows, 0] > 0
+        problem.refused("train")[rows, 0] > 0
     )  # standardised, so that women lie below zero
     assert (labels.gender.to_numpy() == np.where(gender, "men", "women")).all()
     fewest = min(
-        int((problem.rejected("train")[:, 0] > 0).sum()),
-        int((problem.rejected("train")[:, 0] < 0).sum()),
+        int((problem.refused("train")[:, 0] > 0).sum()),
+        int((problem.refused("train")[:, 0] < 0).sum()),
     )
     assert len(rows) == 4 * (fewest // 2)
 
 
 def test_race_does_not_look_at_any_other_feature(problem, attributes, sample):
-    x = problem.rejected("train")
+    x = problem.refused("train")
     others = x[torch.randperm(len(x), generator=torch.Generator().manual_seed(0))].clone()
     others[:, 0] = x[:, 0]  # everyone is somebody else but for gender
     rows, labels = groups.balanced(problem.population, others, attributes, COMPARED, seed=0)
@@ -78,7 +78,7 @@ def test_race_is_associated_with_no_feature_and_not_with_the_label(attributes):
 
 
 def test_labels_are_cut_where_the_file_says(problem, attributes):
-    population, x = problem.population, problem.rejected("train")
+    population, x = problem.population, problem.refused("train")
     income = population.in_units(x)[:, population.features.index("income")]
     of_refused = attributes["income"].read_off(population, x) == "top quarter"
     assert abs(of_refused.mean() - 0.25) < 1 / len(x) + 1e-9
@@ -112,7 +112,7 @@ def test_an_attribute_that_is_not_compared_is_labelled_but_not_balanced(
 ):
     drawn = attributes | {"handedness": Attribute("handedness", ("left", "right"))}
     rows, labels = groups.balanced(
-        problem.population, problem.rejected("train"), drawn, COMPARED, seed=0
+        problem.population, problem.refused("train"), drawn, COMPARED, seed=0
     )
     assert set(labels) == {
         "gender",
@@ -122,16 +122,14 @@ def test_an_attribute_that_is_not_compared_is_labelled_but_not_balanced(
         "handedness",
     }
     assert 0.3 < (labels.handedness == "left").mean() < 0.7
-    of_refused = attributes["income"].read_off(
-        problem.population, problem.rejected("train")
-    )
+    of_refused = attributes["income"].read_off(problem.population, problem.refused("train"))
     assert (
         labels.income == of_refused[rows]
     ).all()  # the quarter is of all refused people, whoever is left out
 
 
 def test_any_attributes_may_be_compared(problem, attributes):
-    x = problem.rejected("train")
+    x = problem.refused("train")
     three = attributes | {"drawn": Attribute("drawn", ("a", "b", "c"))}
     for compared, n_cells in (
         (["race"], 2),
@@ -365,7 +363,7 @@ def test_a_missing_file_says_what_there_is(population, attributes):
 
 
 def test_a_cell_without_people_is_named(problem, attributes):
-    x = problem.rejected("train")
+    x = problem.refused("train")
     with pytest.raises(
         ValueError, match="0 are women, but one is needed for each of 2 cells"
     ):

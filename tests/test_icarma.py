@@ -126,7 +126,7 @@ def scores_of_somebody():
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.lists(scores_of_somebody(), min_size=6, max_size=6))
 def test_a_forbidden_feature_is_never_acted_on(problem, stack, scores):
-    x = problem.rejected("test")[:6]
+    x = problem.refused("test")[:6]
     preferences = Preferences(torch.tensor(scores))
     told = stack[0].recommend(x, preferences)
     columns = problem.population.actionable_index
@@ -222,7 +222,7 @@ def test_bad_input_is_named(problem, stack, people):
         problem.population,
         x=problem.population.x | {"recourse/train": accepted_people(problem)},
     )
-    with pytest.raises(ValueError, match="Nobody in the training split is rejected"):
+    with pytest.raises(ValueError, match="Nobody in the training split is refused"):
         icarma.fit(replace(problem, population=nobody), [sampler], [SHORT], [1])
     with pytest.raises(ValueError, match="preferences.scores has shape"):
         stack[0].recommend(people[0][:3], people[1])

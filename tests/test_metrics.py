@@ -71,7 +71,7 @@ def test_per_person_agrees_with_the_oracle(problem, people):
 
 def test_per_person_by_hand(problem):
     """People found by trying: accepted but implausible, plausible but refused, told nothing; against numpy."""
-    x = problem.rejected("test")[:40]
+    x = problem.refused("test")[:40]
     columns = problem.population.actionable_index
     rng = np.random.default_rng(1)
     is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()

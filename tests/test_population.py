@@ -40,10 +40,10 @@ def test_draws_are_independent_and_repeatable():
     )
 
 
-def test_about_half_are_rejected(problem):
-    share = len(problem.rejected("train")) / len(problem.population.x["recourse/train"])
+def test_about_half_are_refused(problem):
+    share = len(problem.refused("train")) / len(problem.population.x["recourse/train"])
     assert 0.40 < share < 0.56
-    assert not problem.classifier.accepts(problem.rejected("test")).any()
+    assert not problem.classifier.accepts(problem.refused("test")).any()
 
 
 def test_classifier_learns_the_label_and_decides_at_one_half(problem):
@@ -99,7 +99,7 @@ def test_bad_input_is_named(problem):
     with pytest.raises(ValueError, match="n_flow is 3"):
         loan.population(n_flow=3)
     with pytest.raises(ValueError, match="recourse split 'tset'"):
-        problem.rejected("tset")
+        problem.refused("tset")
     with pytest.raises(ValueError, match="Split 'recourse/test' is empty"):
         empty = problem.population.x | {"recourse/test": torch.zeros(0, 7)}
         replace(problem.population, x=empty)

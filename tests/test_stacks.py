@@ -51,7 +51,7 @@ def test_constant_profile_equals_the_study_of_hard_constraints(problem):
     for name, weight in hard.weights.items():
         assert torch.allclose(weight[0], both.weights[name][1], atol=1e-8), name
         assert not torch.allclose(weight[0], both.weights[name][0], atol=1e-8), name
-    x = problem.rejected("test")[:20]
+    x = problem.refused("test")[:20]
     one, other = (
         Preferences(torch.tensor([scores]).expand(20, -1))
         for scores in ([1, 2, 5, 4], [4, 3, 5, 1])
@@ -86,7 +86,7 @@ def test_carma_is_told_the_rounded_mean_of_its_population():
 
 def test_groups_follow_people_when_an_epoch_is_shuffled(problem, monkeypatch):
     """In training, the preferences of each person come from the distribution of their own group."""
-    x = problem.rejected("train")
+    x = problem.refused("train")
     group = (x[:, 0] > 0).long()  # by gender
     one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
     seen = []

@@ -61,7 +61,7 @@ def everyone(problem):
     sampler = RankingSampler(problem.population.actionable)
     quick = icarma.Settings(n_epochs=2, batch_size=64, hidden=8)
     stack, _ = icarma.fit(problem, [sampler] * 2, [quick] * 2, [1000, 2000])
-    x = problem.rejected("test")[:25]
+    x = problem.refused("test")[:25]
     wishes = tables.hard_preferences(problem, len(x), seed=0)
     return pd.concat(
         [
@@ -118,9 +118,9 @@ def test_table_two_by_profile(problem):
     stack, _ = icarma.fit(
         problem, [sampler] * 8, [m for m in members for _ in range(2)], [1000, 2000] * 4
     )
-    x = problem.rejected("test")[:25]
+    x = problem.refused("test")[:25]
     people = tables.soft(
-        problem, stack, "ranking", x, problem.rejected("validation"), seed=0
+        problem, stack, "ranking", x, problem.refused("validation"), seed=0
     )
     reported = people[people.reported]
     assert len(reported) == 2 * 4 * 25 and set(people.profile) == set(GAMMA)
@@ -164,7 +164,7 @@ def test_published_rows_are_told_apart(number, n_settings):
 
 
 def test_oracle_of_the_constant_profile_is_the_unweighted_one(problem):
-    x = problem.rejected("test")[:12]
+    x = problem.refused("test")[:12]
     people = tables.soft_search(problem, x, seed=0, n_values=3)
     assert set(people.setting) == {
         f"{s}, {p}" for s in (stacks.SOFT, stacks.MIXED) for p in GAMMA
@@ -204,7 +204,7 @@ def test_populations_that_lean(problem):
 
 def test_what_is_not_demanded_is_not_given_up_for_it(problem):
     """Without the demand for plausibility nobody loses recourse, and nobody's action gets dearer."""
-    x = problem.rejected("test")[:15]
+    x = problem.refused("test")[:15]
     people = tables.ablation(problem, x, seed=0, n_values=4)
     assert set(people.setting) == set(claims.published(6).setting)
     for name in tables.DISTRIBUTIONS:
@@ -280,8 +280,8 @@ def test_transfer_has_the_settings_of_the_published_rows(problem):
     rows = tables.transfer(
         problem,
         stack,
-        problem.rejected("test")[:40],
-        problem.rejected("validation")[:40],
+        problem.refused("test")[:40],
+        problem.refused("validation")[:40],
         seed=0,
     )
     assert (

@@ -46,13 +46,13 @@ def shape(name: str, x: Tensor, expected: Sequence[int]) -> None:
         raise ValueError(f"{name} has shape {tuple(x.shape)}, expected {tuple(expected)}.")
 
 
-def rejected(is_accepted: Tensor) -> None:
+def refused(is_accepted: Tensor) -> None:
     """Raise ValueError if somebody is accepted already: they need no recourse."""
     if is_accepted.any():
         first = int(is_accepted.nonzero()[0, 0])
         raise ValueError(
             f"{int(is_accepted.sum())} of {len(is_accepted)} people are already accepted (the first is row {first}): "
-            "recourse is for rejected people. Keep x[~problem.accepts(x)]."
+            "recourse is for refused people. Keep x[~problem.accepts(x)]."
         )
 
 

@@ -27,7 +27,7 @@ class Problem:
         """Range of each standardised feature over the recourse training split, with shape (D,)."""
         return self.population.high - self.population.low
 
-    def rejected(self, split: str) -> Tensor:
+    def refused(self, split: str) -> Tensor:
         """The people of a recourse split ("train", "validation" or "test") that h turns down, with shape (N, D)."""
         checks.known("recourse split", [split], ("train", "validation", "test"))
         x = self.population.x[f"recourse/{split}"]
@@ -38,14 +38,14 @@ class Problem:
         return self.classifier.accepts(self.population.possible(x))
 
     def check(self, x: Tensor, preferences: Preferences) -> None:
-        """Raise ValueError unless x are rejected people (N, D) and the preferences are theirs."""
+        """Raise ValueError unless x are refused people (N, D) and the preferences are theirs."""
         checks.people("x", x, self.population.features)
         checks.shape(
             "preferences.scores",
             preferences.scores,
             (*x.shape[:-1], len(self.population.actionable)),
         )
-        checks.rejected(self.accepts(x))
+        checks.refused(self.accepts(x))
 
     def check_world(self, world: World) -> None:
         """Raise ValueError unless the world has the flow's graph: who moves, and whose density changes, must be the same."""

@@ -323,7 +323,7 @@ def search(
 
     Arguments:
         world: Where actions take effect: the true SCM, or the flow.
-        x: Rejected people, with shape (N, D).
+        x: Refused people, with shape (N, D).
         weights: Of the cost, with shape (N, K); left out: all one.
         starts: Known actions of each person, for instance the grid's for several masks. On their sets nothing costlier than the
             valid and plausible among them is returned (those that are so but for rounding, 1e-4, count).
@@ -332,7 +332,7 @@ def search(
         seed: Of where the actions are scattered.
         n_threads: Batches of people that are searched at once; the result is the same.
         progress: Wraps the range of batches of people.
-    Raises: ValueError: x are not rejected people, weights or starts have another shape, the world's graph is not the flow's, or
+    Raises: ValueError: x are not refused people, weights or starts have another shape, the world's graph is not the flow's, or
         values must be whole numbers.
     """
     population = problem.population
@@ -349,7 +349,7 @@ def search(
     checks.people("x", x, population.features)
     if len(x) == 0:
         raise ValueError("x holds nobody: give at least one refused person.")
-    checks.rejected(problem.accepts(x))
+    checks.refused(problem.accepts(x))
     checks.shape("weights", weights, (len(x), len(columns)))
     if isinstance(starts, Recommendation):
         raise ValueError(

@@ -227,7 +227,7 @@ class ICarma:
 
     @torch.no_grad()
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
-        """Every member's recommendation for rejected people (N, D), each tensor with shape (M, N, D).
+        """Every member's recommendation for refused people (N, D), each tensor with shape (M, N, D).
 
         A feature is acted on where its probability, the one used in training, is above one half and the person can.
         Raises: ValueError: shapes differ, x holds NaN, or someone is accepted already.
@@ -300,7 +300,7 @@ def fit(
     progress: Callable[[range], range] = iter,
     after_epoch: Callable[[int, ICarma], None] | None = None,
 ) -> tuple[ICarma, dict[str, np.ndarray]]:
-    """Members trained side by side on the rejected people of the training split.
+    """Members trained side by side on the refused people of the training split.
 
     Preferences are drawn anew for every person in every epoch; an epoch ends with the last full batch. Each member
     has its own random stream, so that its result does not depend on who is trained beside it (up to rounding).
@@ -310,7 +310,7 @@ def fit(
         progress: Wraps the range of epochs, for instance `tqdm`.
         after_epoch: Called with the number of epochs done and the stack as it stands.
     Returns: The stack, and the mean of each loss term (see `TERMS`) by epoch and member, (n_epochs, M).
-    Raises: ValueError: lists of different lengths, settings that a stack must share differ, or no one is rejected.
+    Raises: ValueError: lists of different lengths, settings that a stack must share differ, or no one is refused.
     """
     if not len(samplers) == len(settings) == len(seeds) > 0:
         raise ValueError(
@@ -322,10 +322,10 @@ def fit(
                 f"Members of one stack must share {name}. Train those that differ in a stack of their own."
             )
     shared = settings[0]
-    x = problem.rejected("train")
+    x = problem.refused("train")
     if len(x) == 0:
         raise ValueError(
-            "Nobody in the training split is rejected, so there is no one to train on. Draw more people."
+            "Nobody in the training split is refused, so there is no one to train on. Draw more people."
         )
     n_people, n_features = x.shape
     n_actionable = len(problem.population.actionable)

@@ -142,7 +142,7 @@ def _judge(
         progress,
     )
     numbered = ICarma(problem, members, range(len(members)), trained.weights)
-    x = problem.rejected("validation")
+    x = problem.refused("validation")
     wishes = tables.soft_preferences(problem, elicitation, len(x), seed=0)
     rows = metrics.summarise(
         tables.recommend(problem, numbered, x, wishes), ["seed", "setting"]
