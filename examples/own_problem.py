@@ -1,4 +1,4 @@
-"""Recourse for your own data: from a table of past applicants to a table of recommendations.
+"""Recourse for your own data: from a table of applicants to a table of recommendations.
 
     python examples/own_problem.py
 
@@ -45,7 +45,7 @@ def past_applicants(n_people: int = 2_000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(columns | {"repaid": repaid})
 
 
-KINDS = {"age": "immutable", "income": "actionable", "cards": "actionable", "debt": "actionable"}
+KINDS = {"age": "immutable"} | dict.fromkeys(("income", "cards", "debt"), "actionable")
 EDGES = {"income": ["age"], "cards": ["income"], "debt": ["income", "cards"]}
 
 
@@ -58,21 +58,22 @@ def from_a_table(frame: pd.DataFrame, n_epochs: int = 100) -> pd.DataFrame:
     """
     population = Population.from_frame(frame, label="repaid", kinds=KINDS, edges=EDGES)
     h, _ = classifier.fit(population, n_epochs=n_epochs)
-    x = population.x
-    density, _ = flow.fit(population.graph, x["flow/train"], x["flow/validation"], n_epochs=n_epochs)
+    for_flow = population.x["flow/train"], population.x["flow/validation"]
+    density, _ = flow.fit(population.graph, *for_flow, n_epochs=n_epochs)
     problem = Problem(population, h, density)
 
     sampler = RankingSampler(population.actionable)  # any ranking, any number of "can't"
     stack, _ = training.fit(problem, sampler, Settings(n_epochs=n_epochs))
 
     refused = problem.refused("test")[:3]
-    answers = [
-        "income: hard; cards: easy; debt: manageable",
-        "income: can't; cards: easy; debt: easy",
-        "income: can't; cards: can't; debt: very hard",
-    ]
-    said = [scores.from_words(answer, population.actionable).scores for answer in answers]
-    preferences = scores.Preferences(torch.cat(said))
+    answers = pd.DataFrame(
+        {
+            "income": ["hard", "can't", "can't"],
+            "cards": ["easy", "easy", "can't"],
+            "debt": ["manageable", "easy", "very hard"],
+        }
+    )
+    preferences = scores.from_frame(answers, population.actionable)
     recommendation = stack.recommend(refused, preferences)[0]
     return words.table(problem, refused, recommendation, people=["Ana", "Ben", "Cem"])
 
@@ -88,12 +89,12 @@ def with_another_librarys_classifier(frame: pd.DataFrame) -> pd.DataFrame:
     model.fit(frame[list(KINDS)].to_numpy(), frame.repaid)
     population = Population.from_frame(frame, label="repaid", kinds=KINDS, edges=EDGES)
 
-    def logit(x: torch.Tensor) -> torch.Tensor:  # the adapter: back to the units of the data
+    def logit(x: torch.Tensor) -> torch.Tensor:  # the adapter
         return torch.from_numpy(model.decision_function(population.in_units(x).numpy()))
 
     h = classifier.Classifier(population.features, logit)
-    x = population.x
-    density, _ = flow.fit(population.graph, x["flow/train"], x["flow/validation"], n_epochs=50)
+    for_flow = population.x["flow/train"], population.x["flow/validation"]
+    density, _ = flow.fit(population.graph, *for_flow, n_epochs=50)
     problem = Problem(population, h, density)
     refused = problem.refused("test")[:5]
     anything = torch.ones(len(refused), len(population.actionable), dtype=torch.bool)
@@ -109,30 +110,25 @@ def from_equations() -> pd.DataFrame:
         >>> from_equations().outcome.isin(words.OUTCOMES.values()).all()
         np.True_
     """
+    noise = stats.norm(0, 1)
     model = SCM(
         {
-            "income": additive((), lambda pa: 3.0, stats.norm(0, 1)),
-            "savings": additive(("income",), lambda pa: 2 * pa["income"], stats.norm(0, 1)),
+            "income": additive((), lambda pa: 3.0, noise),
+            "savings": additive(("income",), lambda pa: 2 * pa["income"], noise),
         }
     )
-    kinds = {"income": "actionable", "savings": "actionable"}
-    population = Population.from_scm(
-        model, kinds, lambda x: x.sum(-1) > 9, n_classifier=2_000, n_flow=2_000, n_recourse=400
-    )
+    kinds = dict.fromkeys(model.features, "actionable")
+    sizes = {"n_classifier": 2_000, "n_flow": 2_000, "n_recourse": 400}
+    population = Population.from_scm(model, kinds, lambda x: x.sum(-1) > 9, **sizes)
     h, _ = classifier.fit(population, n_epochs=20)
-    x = population.x
-    density, _ = flow.fit(population.graph, x["flow/train"], x["flow/validation"], n_epochs=50)
+    for_flow = population.x["flow/train"], population.x["flow/validation"]
+    density, _ = flow.fit(population.graph, *for_flow, n_epochs=50)
     problem = Problem(population, h, density)
     refused = problem.refused("test")[:5]
     income_only = torch.tensor([[True, False]]).expand(len(refused), -1)
     preferences = scores.Preferences.from_mask(income_only)
-    return words.table(problem, refused, grid.search(problem, model_of(problem), refused, preferences))
-
-
-def model_of(problem: Problem) -> SCM:
-    """Return the true equations of a problem, in standardised units."""
-    assert problem.population.truth is not None
-    return problem.population.truth
+    found = grid.search(problem, population.truth, refused, preferences)
+    return words.table(problem, refused, found)
 
 
 if __name__ == "__main__":
