@@ -33,8 +33,8 @@ TUNED = tuple(name for name, gamma in GAMMA.items() if gamma is not None)
 PRIORS = ("p_min", "p_max")
 TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau")
 
-# what everyone is said to prefer in CARMA: no feature is harder than another, or (rounded
-# means under `rco`) two are
+# the preferences that CARMA gives to everyone: no feature is harder than another, or two
+# are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 
 # Give Me Some Credit: how the classifier and the flow are fitted, and what networks do
