@@ -14,7 +14,7 @@ from lib.preferences.samplers import (
     TableSampler,
 )
 from lib.preferences.scores import Preferences
-from lib.solvers import icarma
+from lib.solvers import icarma, training
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 
@@ -154,15 +154,15 @@ def test_groups_of_other_people_are_refused(people, message):
 
 
 def test_groups_of_all_applicants_do_not_pass_for_those_of_the_refused(problem):
-    """In training `icarma.fit` hands over the rows of the refused people."""
+    """In training `training.fit` hands over the rows of the refused people."""
     applicants, refused = problem.population.x["recourse/train"], problem.refused("train")
     one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
     settings = [icarma.Settings(n_epochs=1)]
     of_applicants = Grouped((one, two), (applicants[:, 0] > 0).long())
     with pytest.raises(ValueError, match="Make one sampler for each split"):
-        icarma.fit(problem, [of_applicants], settings, [0])
+        training.fit(problem, [of_applicants], settings, [0])
     of_refused = Grouped((one, two), (refused[:, 0] > 0).long())
-    stack, _ = icarma.fit(problem, [of_refused], settings, [0])
+    stack, _ = training.fit(problem, [of_refused], settings, [0])
     assert stack.n_members == 1
 
 

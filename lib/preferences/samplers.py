@@ -20,7 +20,7 @@ from lib.preferences.scores import Preferences
 
 
 class Sampler(Protocol):
-    """Anything that draws preferences: what `icarma.fit` and the studies ask.
+    """Anything that draws preferences: what `training.fit` and the studies ask.
 
     Example:
         >>> class Undemanding:
@@ -33,7 +33,13 @@ class Sampler(Protocol):
     """
 
     def draw(self, people: Sequence[int], rng: np.random.Generator) -> Preferences:
-        """Draw preferences of the people with these row numbers, with scores (N, K)."""
+        """Draw preferences of the people with these row numbers, with scores (N, K).
+
+        Example:
+            >>> sampler: Sampler = ScoreSampler.uniform(4, with_impossible=False)
+            >>> sampler.draw(range(2), np.random.default_rng(0)).scores.shape
+            torch.Size([2, 4])
+        """
         ...
 
 

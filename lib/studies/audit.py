@@ -60,7 +60,7 @@ def means(
     asked, averaged = [], []
     for method, scenario, name, mean in _each(_reported(answers), scenarios):
         for group, who in groups.items():
-            row = {
+            row: dict[str, Any] = {
                 "scenario": scenario,
                 "method": method,
                 "group": group,
