@@ -2,13 +2,13 @@
 
 import pytest
 
-from lib.studies import parameters
+from lib.studies import yaml_files
 
 
 def test_entries_by_name(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("rates: {white: 0.9, non-white: 0.05}\n# a comment\nby: race\n")
-    assert parameters.read(path) == {
+    assert yaml_files.read(path) == {
         "rates": {"white": 0.9, "non-white": 0.05},
         "by": "race",
     }
@@ -26,23 +26,23 @@ def test_what_holds_no_entries_is_named(tmp_path, text, message):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        parameters.read(path)
+        yaml_files.read(path)
 
 
 def test_a_missing_file_names_its_neighbours(tmp_path):
     with pytest.raises(ValueError, match=r"found none. Those in its folder: none"):
-        parameters.read(tmp_path / "mine.yaml")
+        yaml_files.read(tmp_path / "mine.yaml")
     for name in ("b", "a"):
         (tmp_path / f"{name}.yaml").write_text("by: race")
     with pytest.raises(ValueError, match=r"Those in its folder: a, b\."):
-        parameters.read(tmp_path / "mine.yaml")
+        yaml_files.read(tmp_path / "mine.yaml")
 
 
 def test_only_known_keys():
-    parameters.only({}, ["by"], "entry")
-    parameters.only({"by": 1}, ["by", "rates"], "entry")
+    yaml_files.only({}, ["by"], "entry")
+    yaml_files.only({"by": 1}, ["by", "rates"], "entry")
     with pytest.raises(ValueError, match=r"Unknown entry 'rate'.*Did you mean 'rates'"):
-        parameters.only({"rate": 1}, ["by", "rates"], "entry")
+        yaml_files.only({"rate": 1}, ["by", "rates"], "entry")
     for wrong in (None, [], "by", 2):
         with pytest.raises(ValueError, match="Expected by, rates with a value each, got"):
-            parameters.only(wrong, ["by", "rates"], "entry")
+            yaml_files.only(wrong, ["by", "rates"], "entry")

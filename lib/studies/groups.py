@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lib.base import checks
 from lib.problem.population import Population
-from lib.studies import parameters
+from lib.studies import yaml_files
 
 OF = ("refused", "applicants")
 
@@ -132,7 +132,7 @@ def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]
         ('white', 'non-white')
     """
     found = {}
-    for name, given in parameters.read(path).items():
+    for name, given in yaml_files.read(path).items():
         try:
             found[name] = _attribute(name, given, features)
         except (ValueError, TypeError) as error:
@@ -254,7 +254,7 @@ def _in_units(population: Population, x: Tensor, column: int) -> np.ndarray:
 def _attribute(name: str, given: Any, features: Sequence[str]) -> Attribute:
     """Return the attribute that an entry of a file describes."""
     keys = [field.name for field in fields(Attribute) if field.name != "name"]
-    parameters.only(given, keys, f"entry of the attribute {name!r}")
+    yaml_files.only(given, keys, f"entry of the attribute {name!r}")
     numbers = (int, float)
     for key, kind in (("labels", str), ("cuts", numbers), ("quantiles", numbers)):
         value = given.get(key, [])

@@ -19,7 +19,7 @@ from lib.base import checks
 from lib.preferences.rankings import permutation_probabilities
 from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences
-from lib.studies import parameters
+from lib.studies import yaml_files
 from lib.studies.groups import Attribute
 
 
@@ -188,7 +188,7 @@ def read_scenario(
         >>> scenario.name, scenario.n_actionable, scenario.others
         ('mine', 2, 'uniform')
     """
-    given = parameters.read(path)
+    given = yaml_files.read(path)
     try:
         scenario = _scenario(path.stem, given, attributes, features)
         labels = {scenario.by: attributes[scenario.by].labels} if scenario.by else {}
@@ -205,7 +205,7 @@ def _scenario(
     features: Sequence[str],
 ) -> Scenario:
     """Return the scenario that a file's entries describe."""
-    parameters.only(
+    yaml_files.only(
         given, ["n_actionable", "privileged", "distributions"], "entry of a scenario"
     )
     if "n_actionable" not in given:
@@ -215,14 +215,14 @@ def _scenario(
         )
     privilege, draws = given.get("privileged"), given.get("distributions", {})
     kinds = ["privileged", "others"] if privilege else ["others"]
-    parameters.only(draws, kinds, "kind of people")
+    yaml_files.only(draws, kinds, "kind of people")
     if privilege is None:
         return Scenario(name, given["n_actionable"], **({"others": "uniform"} | draws))
-    parameters.only(privilege, ["by", "rates"], "entry of privileged")
+    yaml_files.only(privilege, ["by", "rates"], "entry of privileged")
     by, rates = privilege.get("by"), privilege.get("rates", {})
     checks.known("attribute that privilege follows:", [by], tuple(attributes))
     labels = attributes[by].labels
-    parameters.only(rates, labels, f"label of {by}")
+    yaml_files.only(rates, labels, f"label of {by}")
     every = {label: rates.get(label) for label in labels}
     return Scenario(name, given["n_actionable"], by, every, **draws)
 
