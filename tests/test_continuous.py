@@ -27,7 +27,7 @@ def table(problem, people):
 
 
 def test_single_features_against_a_dense_grid(problem, people, world):
-    """One feature at a time, 4,001 values: nothing cheaper exists, and nothing is missed that has some room."""
+    """One feature at a time, 4,001 values: nothing cheaper exists, nothing is missed."""
     x, columns = people[0][:12], problem.population.actionable_index
     found = continuous.search(problem, world, x)
     for k, column in enumerate(columns):
@@ -85,7 +85,7 @@ def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(
 
 @pytest.mark.parametrize("n_actionable", [1, 2, 4])
 def test_never_worse_than_the_grid(problem, people, n_actionable):
-    """For each person: recourse wherever the grid has it, at no higher cost by their own weights; and somewhere it is lower."""
+    """Recourse wherever the grid has it, at no higher cost, and somewhere at a lower one."""
     x, truth = people[0], problem.population.truth
     preferences = RankingSampler(
         problem.population.actionable, n_actionable=n_actionable
@@ -153,7 +153,7 @@ def test_one_table_is_never_worse_than_the_grids_for_several_masks(
 
 
 def test_a_set_has_recourse_where_a_smaller_one_has(problem, people, table):
-    """One feature more may be set to what would become of it anyway, if that is a value people have."""
+    """One feature more may be set to what would become of it anyway, within the range."""
     x, columns = people[0], problem.population.actionable_index
     low, high = (
         bound[columns] for bound in (problem.population.low, problem.population.high)
@@ -298,7 +298,7 @@ def test_whole_numbers_are_refused(problem, people, which, no_work):
 def test_a_classifier_without_gradient_is_refused(problem, people, which, no_work):
     tree = Classifier(problem.population.features, lambda x: -(x[:, 5] < 9).double())
     stepwise = replace(problem, classifier=tree)
-    with pytest.raises(ValueError, match=r"no gradient .* lib.solvers.grid.search"):
+    with pytest.raises(ValueError, match=r"no gradient .*lib.solvers.grid.search"):
         both_searches(stepwise, problem.population.truth, people)[which]()
 
 

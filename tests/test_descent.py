@@ -16,7 +16,7 @@ def world(request, problem):
 
 
 def test_the_way_back_stops_at_the_bound(problem, people):
-    """From an action that overshoots: never costlier, still valid and plausible, and one of the two bounds is met."""
+    """From an action that overshoots: never costlier, still good, and at one of the bounds."""
     x, columns = people[0], problem.population.actionable_index
     acts = torch.ones(len(x), 4, dtype=torch.bool)
     judge = descent.Judge(
@@ -31,7 +31,7 @@ def test_the_way_back_stops_at_the_bound(problem, people):
         and (found.cost <= before).all()
         and torch.equal(found.cost.isfinite(), has)
     )
-    cost, log_odds, gain = judge(found.values)
+    _, log_odds, gain = judge(found.values)
     assert (log_odds[has] >= descent.SURE).all() and (gain[has] >= descent.SURE).all()
     moved = found.cost < before
     assert (
@@ -40,7 +40,7 @@ def test_the_way_back_stops_at_the_bound(problem, people):
 
 
 def test_judge_agrees_with_the_whole_density(problem, people, world):
-    """It asks only the networks that an action can concern, and some of them once; the sum must be that over all."""
+    """It asks only the networks that an action can concern; the sum must be that over all."""
     x, columns = people[0], problem.population.actionable_index
     rng = np.random.default_rng(1)
     acts = torch.from_numpy(rng.random((len(x), 4)) < 0.5)
@@ -72,7 +72,7 @@ def test_no_descent_without_a_gradient(problem, people):
     )
     found = descent.Found.nothing(x[:, judge.columns])
     assert set(judge(x[:, judge.columns])[1].tolist()) <= {-0.5, 0.5}
-    with pytest.raises(ValueError, match=r"no gradient .* grid.search"):
+    with pytest.raises(ValueError, match=r"no gradient .*grid.search"):
         descent.descend(judge, x[:, judge.columns], found, 5, 0.1)
     assert found.cost.isinf().all()
 

@@ -59,7 +59,7 @@ def test_summary_by_hand():
 
 
 def test_per_person_agrees_with_the_oracle(problem, people):
-    """Found by the oracle in the true world: valid and plausible by the metrics too, in the truth as well."""
+    """What the oracle finds in the true world is valid and plausible by the metrics too."""
     x, preferences = people
     world = problem.population.truth
     found = grid.search(problem, world, x, preferences, n_values=7)
@@ -72,7 +72,7 @@ def test_per_person_agrees_with_the_oracle(problem, people):
 
 
 def test_per_person_by_hand(problem):
-    """People found by trying: accepted but implausible, plausible but refused, without recommendation; against numpy."""
+    """Against numpy, for people of every kind: implausible, refused, without recourse."""
     x = problem.refused("test")[:40]
     columns = problem.population.actionable_index
     rng = np.random.default_rng(1)
@@ -116,11 +116,11 @@ def test_per_person_by_hand(problem):
     assert {(True, False), (False, True), (True, True)} <= kinds
 
 
-def given(problem, x, **changes):
+def given(people, **changes):
     """Return arguments of `per_person` for people who do nothing, some of them changed."""
-    nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
-    easy = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    return {"x": x, "preferences": easy, "recommendation": nothing} | changes
+    nothing = Recommendation(torch.zeros_like(people, dtype=torch.bool), people, people)
+    easy = Preferences(torch.ones(len(people), 4, dtype=torch.long))
+    return {"x": people, "preferences": easy, "recommendation": nothing} | changes
 
 
 def test_wrong_input_of_per_person_is_named(problem, people):
@@ -140,10 +140,8 @@ def test_wrong_input_of_per_person_is_named(problem, people):
         ({"truth": backwards}, r"truth has the features savings, income"),
     ):
         with pytest.raises(ValueError, match=message):
-            metrics.per_person(problem, **given(problem, x, **changes))
-    assert (
-        len(metrics.per_person(problem, **given(problem, x, recommendation=stack[0]))) == 3
-    )
+            metrics.per_person(problem, **given(x, **changes))
+    assert len(metrics.per_person(problem, **given(x, recommendation=stack[0]))) == 3
 
 
 def test_wrong_input_of_the_other_two_is_named():
@@ -156,7 +154,7 @@ def test_wrong_input_of_the_other_two_is_named():
         metrics.hard_action(easy, torch.ones(3, 4))
     stack = torch.ones(2, 3, 4, dtype=torch.bool)
     assert metrics.hard_action(easy, stack).shape == (2, 3)
-    people = pd.DataFrame(dict.fromkeys(("group", *metrics.AVERAGED), [True]))
+    people = pd.DataFrame({name: [True] for name in ("group", *metrics.AVERAGED)})
     with pytest.raises(ValueError, match=r"give a list of names, \['group'\]"):
         metrics.summarise(people, "group")
     with pytest.raises(ValueError, match=r"Unknown column of people 'groups'.*'group'"):

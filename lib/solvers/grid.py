@@ -20,6 +20,7 @@ one of
 The classifier may be any: it is asked for decisions only, and never for gradients.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
@@ -201,9 +202,10 @@ def _people_at_once(problem: Problem, world: World, n_values: int, may: Tensor) 
         n_actions = sizes.prod(-1).amax().item()
         if n_actions <= MOST_COMBINED and n_rows * width <= MOST_FLOATS:
             return n_people
+    exactly = math.prod(map(int, sizes[sizes.prod(-1).argmax()].tolist()))
     raise ValueError(
         f"The grid is too large: with {n_values} values a feature one person has up to "
-        f"{n_actions:,.0f} actions, up to {sizes.amax().item():,.0f} of them in one "
+        f"{exactly:,} actions, up to {sizes.amax().item():,.0f} of them in one "
         f"causally connected block. Memory holds {MOST_COMBINED:,}, and "
         f"{MOST_FLOATS // width:,} in a block. Lower n_values, or let people act on fewer "
         "features; else use lib.solvers.continuous.search, or fit lib.solvers.icarma."
