@@ -16,7 +16,7 @@ def world(request, problem):
 
 
 def test_the_way_back_stops_at_the_bound(problem, people):
-    """From an action that overshoots: never costlier, still good, and at one of the bounds."""
+    """From an action that overshoots: never costlier, still good, and at a bound."""
     x, columns = people[0], problem.population.actionable_index
     acts = torch.ones(len(x), 4, dtype=torch.bool)
     judge = descent.Judge(
@@ -40,7 +40,7 @@ def test_the_way_back_stops_at_the_bound(problem, people):
 
 
 def test_judge_agrees_with_the_whole_density(problem, people, world):
-    """It asks only the networks that an action can concern; the sum must be that over all."""
+    """It asks only networks that an action can concern; the sum must be that over all."""
     x, columns = people[0], problem.population.actionable_index
     rng = np.random.default_rng(1)
     acts = torch.from_numpy(rng.random((len(x), 4)) < 0.5)

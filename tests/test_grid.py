@@ -21,7 +21,7 @@ from lib.solvers import grid
 
 
 def brute_force(problem, world, x, preferences, profile, n_values, must_be_plausible):
-    """Return each person's lowest cost (inf if nothing will do), and how many actions do."""
+    """Return each person's lowest cost (inf if nothing will do) and how many actions do."""
     population = problem.population
     columns = population.actionable_index
     grids = [
@@ -152,7 +152,7 @@ def test_blocks_follow_the_graph(problem):
 
 @pytest.mark.parametrize("must_be_plausible", [True, False])
 def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plausible):
-    """Made-up tables: what the pruning leaves holds the cheapest; some people have no answer."""
+    """Made-up tables: what the pruning leaves holds the cheapest, if there is any."""
     person, h = people[0][0], problem.classifier
     at_start = h.weights[0] @ person + h.biases[0]
     n_answers = 0

@@ -7,7 +7,7 @@ do: its answers for all sets are one table, in which anybody's recourse, and wha
 unlock it, is looked up.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -48,7 +48,7 @@ def search(
     learning_rate: float = 0.15,
     seed: int = 0,
     n_threads: int = 1,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> Table:
     """Search the cheapest action on every set of features for every person; return a table.
 

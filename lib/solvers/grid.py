@@ -21,7 +21,7 @@ The classifier may be any: it is asked for decisions only, and never for gradien
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -117,7 +117,7 @@ def search(
     profile: Profile = Profile(),
     n_values: int = 25,
     must_be_plausible: bool = True,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> Recommendation:
     """Return each person's cheapest action on the grid, or none where no action will do.
 
@@ -257,14 +257,14 @@ def _tabulate(
         before, world.counterfactual(before, acts, values, noise=noise)
     )
     gain = _gain(problem, block, x, x_cf)
-    parts = (part[..., columns] for part in (before, acts, values))
+    x_k, m_k, a_k = (part[..., columns] for part in (before, acts, values))
     return _Table(
         columns=block.columns,
         allowed=~(acts & ~may[:, None]).any(-1),
         acts=acts,
         values=values,
         x_cf=x_cf,
-        cost=problem.action_cost(*parts, weights[:, None]),
+        cost=problem.action_cost(x_k, m_k, a_k, weights[:, None]),
         gain=gain,
         first_layer=_first_layer(problem, block, before, x_cf),
     )
