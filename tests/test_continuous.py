@@ -250,7 +250,7 @@ def test_bad_input_is_named(problem, people):
         continuous.search(problem, truth, x, torch.ones(3, 4))
     with pytest.raises(ValueError, match="already accepted"):
         continuous.search(problem, truth, problem.population.x["recourse/test"])
-    with pytest.raises(ValueError, match="x holds nobody"):
+    with pytest.raises(ValueError, match=r"and at least one of them"):
         continuous.search(problem, truth, x[:0])
     with pytest.raises(ValueError, match=r"finite and not below zero"):
         continuous.search(problem, truth, x, torch.full((len(x), 4), -1.0))
@@ -298,7 +298,7 @@ def test_whole_numbers_are_refused(problem, people, which, no_work):
 def test_a_classifier_without_gradient_is_refused(problem, people, which, no_work):
     tree = Classifier(problem.population.features, lambda x: -(x[:, 5] < 9).double())
     stepwise = replace(problem, classifier=tree)
-    with pytest.raises(ValueError, match=r"no gradient .*lib.solvers.grid.search"):
+    with pytest.raises(ValueError, match=r"needs the gradient .*lib.solvers.grid"):
         both_searches(stepwise, problem.population.truth, people)[which]()
 
 
@@ -306,10 +306,10 @@ def test_a_classifier_without_gradient_is_refused(problem, people, which, no_wor
 def test_a_world_of_another_graph_or_order_is_refused(problem, people, which, no_work):
     parents = problem.flow.graph.parents
     other = World(Graph(parents | {"savings": ("income", "gender")}))
-    with pytest.raises(ValueError, match=r"different graphs .causes of savings"):
+    with pytest.raises(ValueError, match=r"different graphs: the causes of savings"):
         both_searches(problem, other, people)[which]()
     backwards = World(Graph(dict(reversed(parents.items()))))
-    with pytest.raises(ValueError, match=r"different graphs"):
+    with pytest.raises(ValueError, match=r"different graphs: the order of the features"):
         both_searches(problem, backwards, people)[which]()
 
 

@@ -24,7 +24,6 @@ from lib.solvers.descent import (
     SURE,
     Found,
     Judge,
-    check_gradient,
     copy_smaller_sets,
     descend,
     scout,
@@ -89,25 +88,23 @@ def search(
     columns = problem.population.actionable_index
     sets = sets_of(len(columns))
     _check(problem, world, x)
-    checks.refused(problem.accepts(x))
     effort = _Effort(n_scouts, n_starts, n_steps, learning_rate)
     checks.positive(n_threads=n_threads)
     if weights is None:
-        weights = torch.ones(len(x), len(columns), dtype=x.dtype)
+        weights = torch.ones(len(x), len(columns))
     _check_weights(weights, (len(x), len(columns)))
+    weights = weights.to(x)
     starts = _checked_starts(starts, x)
     search_some = partial(_search_some, problem, world, sets, effort)
     firsts = range(0, len(x), PEOPLE_AT_ONCE)
+    batches = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
     rngs = np.random.default_rng(seed).spawn(len(firsts))
     pool = ThreadPoolExecutor(n_threads)
     try:
-        found_for = []
-        for first, rng in zip(firsts, rngs, strict=True):
-            some = slice(first, first + PEOPLE_AT_ONCE)
-            own = [(start.is_acted[some], start.values[some]) for start in starts]
-            found_for.append(
-                pool.submit(search_some, x[some], weights[some].to(x), own, rng)
-            )
+        found_for = [
+            pool.submit(search_some, x[i], weights[i], [own[i] for own in starts], rng)
+            for i, rng in zip(batches, rngs, strict=True)
+        ]
         parts = [found_for[i].result() for i in progress(range(len(firsts)))]
     finally:
         # who interrupts waits for the batches that are being searched, not for all
@@ -135,14 +132,14 @@ def _search_some(
     effort: _Effort,
     x: Tensor,
     weights: Tensor,
-    starts: Sequence[tuple[Tensor, Tensor]],
+    starts: Sequence[Recommendation],
     rng: np.random.Generator,
 ) -> list[Tensor]:
     """Return the table's cost, values, log-odds and gain for a batch of people (N, D).
 
     Arguments:
         weights: Of the cost, with shape (N, K).
-        starts: `is_acted` and `values` of known actions, each with shape (N, D).
+        starts: Known actions, each with shape (N, D).
     """
     rows = x.repeat_interleave(len(sets), 0)
     acts = sets.repeat(len(x), 1)
@@ -169,18 +166,17 @@ def _search_some(
     return [part.unflatten(0, (len(x), len(sets))) for part in parts]
 
 
-def _see_known(
-    judge: Judge, found: Found, starts: Sequence[tuple[Tensor, Tensor]]
-) -> Tensor:
+def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> Tensor:
     """Keep known actions that are good; return where the first descent begins, (R, K).
 
     That is the last known action on the row's set of features, else the factual values.
     """
     first_start = judge.x[:, judge.columns]
     for start in starts:
-        n_sets = len(first_start) // len(start[0])
+        n_sets = len(first_start) // len(start.values)
         is_acted, known = (
-            part[:, judge.columns].repeat_interleave(n_sets, 0) for part in start
+            part[:, judge.columns].repeat_interleave(n_sets, 0)
+            for part in (start.is_acted, start.values)
         )
         same_set = (is_acted == judge.acts).all(-1)
         with torch.no_grad():
@@ -292,12 +288,9 @@ def _check(problem: Problem, world: World, x: Tensor) -> None:
             f"{population.name} has features that are whole numbers: use "
             "lib.solvers.grid.search, which tries those."
         )
-    check_gradient(problem.classifier)
+    problem.check_gradient("The continuous search")
     problem.check_world(world)
-    checks.people("x", x, population.features)
-    checks.shape("x", x, (len(x), len(population.features)))
-    if len(x) == 0:
-        raise ValueError("x holds nobody: give at least one refused person.")
+    problem.check_people(x)
 
 
 def _check_weights(weights: Tensor, expected: tuple[int, int]) -> None:

@@ -16,31 +16,12 @@ from torch import Tensor
 from lib.base import checks
 from lib.base.arithmetic import Adam
 from lib.causal.world import World
-from lib.problem.classifier import Classifier
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
 # by which log-odds and log-density must exceed their bounds, so that rounding cannot take
 # it back
 SURE = 1e-4
 MISSING = 4.0  # what a unit of log-odds, or a nat, that is missing weighs beside the cost
-
-
-def check_gradient(classifier: Classifier) -> None:
-    """Raise ValueError unless torch can differentiate the classifier.
-
-    Example:
-        >>> tree = Classifier(("income",), lambda x: (x[:, 0] > 1).float())
-        >>> check_gradient(tree)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        ValueError: The classifier has no gradient to descend along. Use ...
-    """
-    if not classifier.has_gradient:
-        raise ValueError(
-            "The classifier has no gradient to descend along. Use lib.solvers.grid.search, "
-            "which asks for decisions only, or give a classifier that torch can "
-            "differentiate."
-        )
 
 
 class Judge:
@@ -299,7 +280,7 @@ def descend(
         >>> bool(found.cost.isfinite().any())
         True
     """
-    check_gradient(judge.problem.classifier)
+    judge.problem.check_gradient("descent")
     checks.positive(n_steps=n_steps, learning_rate=learning_rate)
     values = start.clamp(judge.low, judge.high).requires_grad_()
     optimiser = Adam([values], learning_rate, n_steps, lowest=learning_rate / 20)

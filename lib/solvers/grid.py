@@ -148,8 +148,6 @@ def search(
     problem.check_world(world)
     if isinstance(n_values, bool) or not isinstance(n_values, int) or n_values < 2:
         raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
-    if len(x) == 0:
-        raise ValueError("x holds nobody: give at least one refused person.")
     columns, n_features = problem.population.actionable_index, x.shape[-1]
     may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
     # who can do the same, side by side
