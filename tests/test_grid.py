@@ -266,27 +266,17 @@ def linear(request) -> Problem:
             for name, own in causes.items()
         }
     )
-    x = scm.sample(600, rng)
     kinds = {"age": "immutable"} | dict.fromkeys(names, "actionable") | {"debt": "mutable"}
-    splits = ("train", "validation", "test")
-    population = Population(
-        name="linear",
-        kinds=kinds,
-        graph=scm.graph,
-        mean=torch.zeros(n + 2, dtype=torch.float64),
-        std=torch.ones(n + 2, dtype=torch.float64),
-        x={
-            f"{use}/{split}": x
-            for use in ("classifier", "flow", "recourse")
-            for split in splits
-        },
-        y={
-            f"{use}/{split}": x.sum(-1) > 0
-            for use in ("classifier", "flow", "recourse")
-            for split in splits
-        },
-        truth=scm,
+    drawn = Population.from_scm(
+        scm,
+        kinds,
+        label=lambda x: x.sum(-1) > 0,
+        n_classifier=20,
+        n_flow=600,
+        n_recourse=600,
     )
+    population = replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
+    x = population.x["flow/train"]
     density, _ = flow.fit(scm.graph, x, x, hidden=(8,), n_epochs=20, batch_size=200)
     w = torch.from_numpy(rng.normal(size=n + 2)).abs()
     return Problem(population, Classifier(population.features, lambda x: x @ w), density)
