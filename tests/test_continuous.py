@@ -13,7 +13,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences, Profile
 from lib.problem.classifier import Classifier
 from lib.problem.recourse import Recommendation
-from lib.solvers import continuous, descent, grid, icarma, metrics
+from lib.solvers import continuous, descent, grid, icarma, metrics, training
 
 
 @pytest.fixture(scope="module", params=["truth", "flow"])
@@ -182,7 +182,7 @@ def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
     x, preferences = people
     truth = problem.population.truth
     sampler = RankingSampler(problem.population.actionable)
-    stack, _ = icarma.fit(
+    stack, _ = training.fit(
         problem, [sampler], [icarma.Settings(n_epochs=20, batch_size=64, hidden=16)], [1]
     )
     proposed = stack.recommend(x, preferences)[0]

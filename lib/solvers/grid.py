@@ -23,6 +23,7 @@ The classifier may be any: it is asked for decisions only, and never for gradien
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -146,8 +147,11 @@ def search(
     """
     problem.check(x, preferences)
     problem.check_world(world)
-    if isinstance(n_values, bool) or not isinstance(n_values, int) or n_values < 2:
-        raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
+    if not isinstance(n_values, Integral) or n_values < 2:
+        raise ValueError(
+            f"n_values is {n_values!r}, expected a whole number of 2 or more: a grid needs "
+            "at least its two ends."
+        )
     columns, n_features = problem.population.actionable_index, x.shape[-1]
     may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
     # who can do the same, side by side
