@@ -13,8 +13,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lib.base import checks
-
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
 MODELS = ROOT / "models"  # the committed ones

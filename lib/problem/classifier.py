@@ -1,6 +1,6 @@
 """The classifier h that decides; it is fixed once fitted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -197,7 +197,7 @@ def fit(
     learning_rate: float = 1e-3,
     weight_of_refusable: float = 1.0,
     seed: int = 0,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> tuple[NetworkClassifier, np.ndarray]:
     """Fit a classifier by cross-entropy with Adam; return it and its mean loss by epoch.
 

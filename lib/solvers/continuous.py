@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lib.base import checks
 from lib.causal.world import World
-from lib.preferences.scores import Preferences, Profile
+from lib.preferences.scores import CONSTANT, Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation
 from lib.solvers.descent import (
     SURE,
@@ -224,7 +224,7 @@ def refine(
     x: Tensor,
     preferences: Preferences,
     recommendation: Recommendation,
-    profile: Profile = Profile(),
+    profile: Profile = CONSTANT,
     n_scouts: int = 256,
     n_starts: int = 3,
     n_steps: int = 15,

@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.causal.world import World
-from lib.preferences.scores import Preferences, Profile
+from lib.preferences.scores import CONSTANT, Preferences, Profile
 from lib.problem.classifier import NetworkClassifier
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
@@ -115,7 +115,7 @@ def search(
     world: World,
     x: Tensor,
     preferences: Preferences,
-    profile: Profile = Profile(),
+    profile: Profile = CONSTANT,
     n_values: int = 25,
     must_be_plausible: bool = True,
     progress: Callable[[range], Iterable[int]] = iter,
