@@ -19,7 +19,7 @@ from lib.base import checks, files
 from lib.base.files import MODELS, PUBLISHED
 from lib.causal.flow import CausalFlow
 from lib.causal.graph import Graph
-from lib.problem.classifier import Classifier
+from lib.problem.classifier import Classifier, NetworkClassifier
 from lib.problem.gmsc_data import (
     CAPS,
     COLUMNS,
@@ -61,7 +61,9 @@ class Applicants:
         people: A row a person: "paid_back" (bool) and ten features, as `clean` gives them.
         steps: How many people each step of the cleaning concerned; empty for a stand-in.
         is_real: False for people who were drawn or invented.
-    Raises: ValueError: a column is missing, or holds values that nobody can have.
+        scaler: Mean and standard deviation of each feature, each with shape (10,), by which
+            they are standardised; None: those of their own training split.
+    Raises: ValueError: a column is missing or impossible, or the scaler has another shape.
     Example:
         >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [1.0, 2.0])).assign(paid_back=True)
         >>> Applicants(people, steps={}, is_real=False).heading
@@ -71,9 +73,12 @@ class Applicants:
     people: pd.DataFrame
     steps: Mapping[str, int]
     is_real: bool
+    scaler: tuple[Tensor, Tensor] | None = None
 
     def __post_init__(self) -> None:
         check(self.people)
+        for name, part in zip(("mean", "std"), self.scaler or (), strict=False):
+            checks.shape(f"{name} of the scaler", part, (len(COLUMNS),))
         if "paid_back" not in self.people or self.people["paid_back"].dtype != bool:
             raise ValueError("people must have a column paid_back of booleans.")
 
@@ -100,6 +105,9 @@ def applicants(
     models: Path = MODELS,
 ) -> Applicants:
     """Return the people of the study; without data a stand-in, if that is asked for.
+
+    A stand-in is standardised as the real people were, so that the models of the folder
+    can be used for it.
 
     Arguments:
         path: As for `find`.
@@ -129,12 +137,12 @@ def applicants(
     scaler, _ = files.load(models, "gmsc_scaler")
     drawn = stand_in(
         CausalFlow.load(models, "gmsc_flow"),
-        Classifier.load(models, "gmsc_classifier"),
+        NetworkClassifier.load(models, "gmsc_classifier"),
         scaler,
         n_people,
         seed,
     )
-    return Applicants(drawn, {}, is_real=False)
+    return Applicants(drawn, {}, is_real=False, scaler=(scaler["mean"], scaler["std"]))
 
 
 def stand_in(
@@ -158,7 +166,7 @@ def stand_in(
     Raises: ValueError: n_people is no whole number above zero; the scaler lacks a part.
     Example:
         >>> flow = CausalFlow.load(MODELS, "gmsc_flow")
-        >>> classifier = Classifier.load(MODELS, "gmsc_classifier")
+        >>> classifier = NetworkClassifier.load(MODELS, "gmsc_classifier")
         >>> scaler, _ = files.load(MODELS, "gmsc_scaler")
         >>> drawn = stand_in(flow, classifier, scaler, n_people=500, seed=0)
         >>> len(drawn), bool((drawn.dependents % 1 == 0).all())
@@ -171,7 +179,7 @@ def stand_in(
         )
     rng = np.random.default_rng(seed)
     noise = torch.from_numpy(rng.standard_normal((n_people, len(COLUMNS))))
-    x = flow.predict(noise.to(classifier.weights[0]))
+    x = flow.predict(noise.to(flow.dtype))
     in_units = whole(x.double() * scaler["std"] + scaler["mean"])
     drawn = pd.DataFrame(in_units.numpy(), columns=list(COLUMNS))
     chance = torch.sigmoid(classifier.logit(x) + scaler["weight"].log())  # of paying back
@@ -254,13 +262,13 @@ def whole(x: Tensor) -> Tensor:
     Arguments:
         x: Features in the units of the data, with shape (*, 10).
     Returns: Features with the same shape.
-    Raises: ValueError: x has another shape, is of another dtype, or holds NaN.
+    Raises: ValueError: x has another number of features.
     Example:
         >>> one = torch.tensor([40.2, -0.3, 17_200, 7.4, 0.9, 0.6, -0.01, 0, 0, 19])
         >>> [round(value, 2) for value in whole(one).tolist()]
         [40.0, 0.0, 17000.0, 7.0, 1.0, 0.6, 0.0, 0.0, 0.0, 18.0]
     """
-    checks.people("x", x, tuple(COLUMNS))
+    checks.shape("x", x, (*x.shape[:-1], len(COLUMNS)))
     is_count = torch.tensor([name in COUNTS for name in COLUMNS])
     most = torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=x.dtype)
     nearest = torch.where(is_count, x.round(), x)
@@ -304,8 +312,7 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
     in_units = torch.from_numpy(dequantised(people, noise))
     paid_back = torch.from_numpy(people["paid_back"].to_numpy(copy=True))
     rows = split(in_units, FOR_RECOURSE)
-    mean = in_units[rows["train"]].mean(0)
-    std = torch.from_numpy(in_units[rows["train"]].numpy().std(0))
+    mean, std = applicants.scaler or _scaler(in_units[rows["train"]])
     x = {part: ((in_units[own] - mean) / std).float() for part, own in rows.items()}
     y = {part: paid_back[own] for part, own in rows.items()}
     uses = ("classifier", "flow", "recourse")
@@ -329,17 +336,19 @@ def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Pro
         applicants: As `applicants` gives them.
         models: Folder with gmsc_classifier and gmsc_flow: the committed ones.
         seed: As for `population`.
+    Raises: ValueError: the models were fitted to another population.
     Example:
-        >>> rng = np.random.default_rng(0)
-        >>> invented = {name: rng.poisson(3, 40) for name in COLUMNS} | {"paid_back": True}
-        >>> invented = Applicants(pd.DataFrame(invented), {}, is_real=False)
-        >>> problem(invented).refused("test").shape[-1]
+        >>> from unittest import mock
+        >>> with mock.patch("lib.problem.gmsc.find", return_value=None):  # no data
+        ...     drawn = applicants("", n_people=400, seed=0, or_stand_in=True)
+        >>> problem(drawn).refused("test").shape[-1]
         10
     """
+    drawn = population(applicants, seed)
     return Problem(
-        population(applicants, seed),
-        Classifier.load(models, "gmsc_classifier"),
-        CausalFlow.load(models, "gmsc_flow"),
+        drawn,
+        NetworkClassifier.load(models, "gmsc_classifier", drawn.fingerprint),
+        CausalFlow.load(models, "gmsc_flow", drawn.fingerprint),
     )
 
 
@@ -370,6 +379,11 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
         ]
         parts.append(PHRASES[name].format(" -> ".join(dict.fromkeys(shown))))
     return ", ".join(parts)
+
+
+def _scaler(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean and the standard deviation of each feature."""
+    return x.mean(0), torch.from_numpy(x.numpy().std(0))
 
 
 def _kinds() -> dict[str, str]:
