@@ -1,7 +1,8 @@
 """iCARMA: two small networks that recommend an action for everyone at once.
 
-Networks of several seeds (or settings) are trained side by side: every tensor of weights has a leading member
-axis M, every batch has shape (M, B, ...), and one matrix product serves all members.
+Networks of several seeds (or settings) are trained side by side: every tensor of weights
+has a leading member axis M, every batch has shape (M, B, ...), and one matrix product
+serves all members.
 """
 
 import dataclasses
@@ -35,7 +36,8 @@ class Settings:
     Arguments:
         profile: From scores to weights and priors.
         cost, mask, hinge, plausibility, feasibility: Weights of the five terms of the loss.
-        cap: Level, in nats, that the plausibility term of one person approaches and never exceeds.
+        cap: Level, in nats, that the plausibility term of one person approaches and never
+            exceeds.
         margin: Demanded of 2 h(x_cf) - 1.
         tau: Temperature of the relaxed mask.
         n_epochs, batch_size, learning_rate: Of Adam; the rate falls to zero along a cosine.
@@ -75,9 +77,11 @@ class ICarma:
         problem: What they were trained for.
         settings: Of each member.
         seeds: Of each member's random draws; several members may share one.
-        weights: By name, "mask_weight_0" with shape (M, in, out), "mask_bias_0" with shape (M, 1, out), ...
+        weights: By name, "mask_weight_0" with shape (M, in, out), "mask_bias_0" with shape
+            (M, 1, out), ...
         ids: By which each member is told apart; left out: 0 to M - 1.
-    Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is explained term by term in notebook 03.
+    Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is explained term by term
+        in notebook 03.
     """
 
     def __init__(
@@ -158,7 +162,8 @@ class ICarma:
         """What `loss_terms` reads, for all people of an epoch.
 
         Arguments:
-            factual: As `CausalFlow.factual` gives it, each tensor with shape (N, *) or (M, N, *).
+            factual: As `CausalFlow.factual` gives it, each tensor with shape (N, *) or (M,
+                N, *).
             preferences: With scores (N, K) or (M, N, K).
             noise: Difference of two Gumbel draws, with shape (M, N, K).
         """
@@ -229,7 +234,8 @@ class ICarma:
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
         """Every member's recommendation for refused people (N, D), each tensor with shape (M, N, D).
 
-        A feature is acted on where its probability, the one used in training, is above one half and the person can.
+        A feature is acted on where its probability, the one used in training, is above one
+        half and the person can.
         Raises: ValueError: shapes differ, x holds NaN, or someone is accepted already.
         """
         self.problem.check(x, preferences)
@@ -309,15 +315,18 @@ def fit(
 ) -> tuple[ICarma, dict[str, np.ndarray]]:
     """Members trained side by side on the refused people of the training split.
 
-    Preferences are drawn anew for every person in every epoch; an epoch ends with the last full batch. Each member
-    has its own random stream, so that its result does not depend on who is trained beside it (up to rounding).
+    Preferences are drawn anew for every person in every epoch; an epoch ends with the last
+    full batch. Each member has its own random stream, so that its result does not depend on
+    who is trained beside it (up to rounding).
 
     Arguments:
         samplers, settings, seeds: Of each of the M members.
         progress: Wraps the range of epochs, for instance `tqdm`.
         after_epoch: Called with the number of epochs done and the stack as it stands.
-    Returns: The stack, and the mean of each loss term (see `TERMS`) by epoch and member, (n_epochs, M).
-    Raises: ValueError: lists of different lengths, settings that a stack must share differ, or no one is refused.
+    Returns: The stack, and the mean of each loss term (see `TERMS`) by epoch and member,
+        (n_epochs, M).
+    Raises: ValueError: lists of different lengths, settings that a stack must share differ,
+        or no one is refused.
     """
     if not len(samplers) == len(settings) == len(seeds) > 0:
         raise ValueError(
