@@ -138,10 +138,10 @@ def test_a_population_says_whether_its_people_are_real(people, invented):
 
 def test_applicants_that_cannot_be_are_said(people):
     cases = {
-        r"no column age": (people.drop(columns="age"), None),
+        r"Unknown column of the table: 'age'": (people.drop(columns="age"), None),
         r"column paid_back of booleans": (people.assign(paid_back="yes"), None),
         r"column paid_back": (people.drop(columns="paid_back"), None),
-        r"income has missing": (people.assign(income=np.nan), None),
+        r"'income' has 390 gaps": (people.assign(income=np.nan), None),
         r"std of the scaler has shape \(9,\)": (people, (torch.zeros(10), torch.ones(9))),
     }
     for message, (given, scaler) in cases.items():

@@ -32,9 +32,14 @@ from lib.problem.gmsc_data import (
     find,
     read,
 )
-from lib.problem.population import FOR_RECOURSE, Population, split
+from lib.problem.population import FEWEST, FOR_RECOURSE, USES, Population, split
 from lib.problem.recourse import Problem
 
+KINDS = (
+    dict.fromkeys(COLUMNS, "actionable")
+    | dict.fromkeys(("age", "dependents"), "immutable")
+    | dict.fromkeys(("debt_ratio", *LATENESS), "mutable")
+)
 SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the cap
 ALMOST = (
     0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
@@ -64,6 +69,7 @@ class Applicants:
         scaler: Mean and standard deviation of each feature, each with shape (10,), by which
             they are standardised; None: those of their own training split.
     Raises: ValueError: a column is missing or impossible, or the scaler has another shape.
+
     Example:
         >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [1.0, 2.0])).assign(paid_back=True)
         >>> Applicants(people, steps={}, is_real=False).heading
@@ -116,6 +122,7 @@ def applicants(
         or_stand_in: Whether to draw people by `stand_in` where there is no data.
         models: Folder with the models of the stand-in: the committed ones.
     Raises: ValueError: there is no data, and a stand-in was not asked for.
+
     Example:
         >>> from unittest import mock
         >>> with mock.patch("lib.problem.gmsc.find", return_value=None):  # no data
@@ -164,6 +171,7 @@ def stand_in(
         n_people: How many people are drawn.
         seed: Of the people and of their labels.
     Raises: ValueError: n_people is no whole number above zero; the scaler lacks a part.
+
     Example:
         >>> flow = CausalFlow.load(MODELS, "gmsc_flow")
         >>> classifier = NetworkClassifier.load(MODELS, "gmsc_classifier")
@@ -197,6 +205,7 @@ def graph(
     Raises: ValueError: the published graph has no such edge, an edge is changed twice, or
         features would cause each other in a circle.
     Source: graph of PEAR (De Toni et al.), Fig. 6 of arXiv:2604.08030.
+
     Example:
         >>> graph().parents["debt_ratio"]
         ('age', 'credit_lines', 'real_estate_loans')
@@ -235,6 +244,7 @@ def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
         rng: Of the noise.
     Returns: Features in the order of `COLUMNS`, in units of the data, with shape (N, 10).
     Raises: ValueError: a column is missing, or holds values that nobody can have.
+
     Example:
         >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [0.0, 1.0])).assign(age=[40, 41])
         >>> spread = dequantised(people, np.random.default_rng(0))
@@ -263,6 +273,7 @@ def whole(x: Tensor) -> Tensor:
         x: Features in the units of the data, with shape (*, 10).
     Returns: Features with the same shape.
     Raises: ValueError: x has another number of features.
+
     Example:
         >>> one = torch.tensor([40.2, -0.3, 17_200, 7.4, 0.9, 0.6, -0.01, 0, 0, 19])
         >>> [round(value, 2) for value in whole(one).tolist()]
@@ -286,6 +297,7 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
     Raises: ValueError: too few people to be split.
     Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR (De Toni et al.);
         spreading is ours.
+
     Example:
         >>> rng = np.random.default_rng(0)
         >>> invented = {name: rng.poisson(3, 40) for name in COLUMNS} | {"paid_back": True}
@@ -301,9 +313,10 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
             "people whether they are real: Applicants(people, steps={}, is_real=...)."
         )
     people = applicants.people
-    if len(people) < 20:
+    if len(people) < FEWEST:
         raise ValueError(
-            f"There are {len(people)} people: at least 20 are needed to fill three splits."
+            f"There are {len(people)} people: "
+            f"at least {FEWEST} are needed to fill three splits."
         )
     order, noise = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2)
@@ -312,19 +325,20 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
     in_units = torch.from_numpy(dequantised(people, noise))
     paid_back = torch.from_numpy(people["paid_back"].to_numpy(copy=True))
     rows = split(in_units, FOR_RECOURSE)
-    mean, std = applicants.scaler or _scaler(in_units[rows["train"]])
+    train = in_units[rows["train"]]
+    own_scaler = train.mean(0), torch.from_numpy(train.numpy().std(0))
+    mean, std = applicants.scaler or own_scaler
     x = {part: ((in_units[own] - mean) / std).float() for part, own in rows.items()}
     y = {part: paid_back[own] for part, own in rows.items()}
-    uses = ("classifier", "flow", "recourse")
     name = "Give Me Some Credit"
     return Population(
         name=name if applicants.is_real else f"{name}, synthetic stand-in",
-        kinds=_kinds(),
+        kinds=KINDS,
         graph=graph(),
         mean=mean,
         std=std,
-        x={f"{use}/{part}": own for use in uses for part, own in x.items()},
-        y={f"{use}/{part}": own for use in uses for part, own in y.items()},
+        x={f"{use}/{part}": own for use in USES for part, own in x.items()},
+        y={f"{use}/{part}": own for use in USES for part, own in y.items()},
         whole=whole,
     )
 
@@ -337,6 +351,7 @@ def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Pro
         models: Folder with gmsc_classifier and gmsc_flow: the committed ones.
         seed: As for `population`.
     Raises: ValueError: the models were fitted to another population.
+
     Example:
         >>> from unittest import mock
         >>> with mock.patch("lib.problem.gmsc.find", return_value=None):  # no data
@@ -359,6 +374,7 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
         before, after: Features in units of the data, see `whole`, each with shape (10,).
         columns: Which of the ten features are described.
     Raises: ValueError: another shape, or a column that is not there.
+
     Example:
         >>> before = torch.tensor([40.0, 2, 4_000, 7, 1, 0.9, 0.35, 2, 0, 0])
         >>> after = before.clone()
@@ -379,18 +395,6 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
         ]
         parts.append(PHRASES[name].format(" -> ".join(dict.fromkeys(shown))))
     return ", ".join(parts)
-
-
-def _scaler(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean and the standard deviation of each feature."""
-    return x.mean(0), torch.from_numpy(x.numpy().std(0))
-
-
-def _kinds() -> dict[str, str]:
-    """Return what may be done about each feature, in causal order."""
-    kinds = dict.fromkeys(COLUMNS, "actionable")
-    kinds |= dict.fromkeys(("age", "dependents"), "immutable")
-    return kinds | dict.fromkeys(("debt_ratio", *LATENESS), "mutable")
 
 
 def _check_number(n_people: int) -> None:

@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 import pooch
 
+from lib.problem import frames
+
 VARIABLE = "ICARMA_GMSC_CSV"
 SHA256 = "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac"
 MIRROR = (
@@ -70,6 +72,7 @@ def find(path: str | Path = "", download: bool = True) -> Path | None:
             (unless download is False) on the web.
         download: Whether to try the web at last. None is returned too if that fails.
     Raises: ValueError: there is no file at the path, or where the variable points.
+
     Example:
         A path that is handed over is taken as it is; only `read` looks inside.
 
@@ -95,6 +98,7 @@ def read(path: str | Path) -> pd.DataFrame:
     """Return the 150,000 rows of the csv: label and ten features, called as in `COLUMNS`.
 
     Raises: ValueError: there is no file, it is no csv or zip, or it is not the data.
+
     Example:
         Any other file is refused, however much it looks like the data.
 
@@ -141,6 +145,7 @@ def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
         values, or is in another unit; nobody is left.
     Source: section 10 of the specification of this study follows PEAR (De Toni et al.) and
         arXiv:2604.08030, appendix C.
+
     Example:
         >>> raw = pd.DataFrame(dict.fromkeys(COLUMNS, [0.5, 0.5, 0.5])).assign(
         ...     age=[30, 40, 50],
@@ -178,6 +183,7 @@ def check(people: pd.DataFrame) -> None:
 
     Arguments:
         people: The ten features, as `clean` gives them; other columns are not looked at.
+
     Example:
         >>> check(pd.DataFrame(dict.fromkeys(COLUMNS, [1.5])))
         Traceback (most recent call last):
@@ -185,20 +191,10 @@ def check(people: pd.DataFrame) -> None:
     """
     if not isinstance(people, pd.DataFrame):
         raise ValueError(f"people must be a pandas DataFrame, got {type(people).__name__}.")
-    if missing := [name for name in COLUMNS if name not in people]:
-        raise ValueError(
-            f"people have no column {', '.join(missing)}; "
-            f"found {', '.join(map(str, people))}. See `clean`."
-        )
-    for name in COLUMNS:
-        if not pd.api.types.is_numeric_dtype(people[name]):
-            raise ValueError(f"{name} holds {people[name].dtype} values: expected numbers.")
-        values = people[name].to_numpy(dtype=float)
-        if not (np.isfinite(values).all() and (values >= 0).all()):
-            raise ValueError(
-                f"{name} has missing, infinite or negative values. See `clean`."
-            )
-        if name in COUNTS and (values % 1 != 0).any():
+    for name, own in zip(COLUMNS, frames.values(people, tuple(COLUMNS)).T, strict=True):
+        if (own < 0).any():
+            raise ValueError(f"{name} has values below zero. See `clean`.")
+        if name in COUNTS and (own % 1 != 0).any():
             raise ValueError(f"{name} counts, so it must be whole. See `clean`.")
 
 

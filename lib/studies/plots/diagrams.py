@@ -1,6 +1,7 @@
 """Drawings: causal graphs, and how iCARMA recommends."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
@@ -8,6 +9,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from lib.base import checks
 from lib.causal.graph import Graph
 from lib.studies.plots.look import COLOURS, readable
+
+EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.8}
 
 
 def box(
@@ -79,6 +82,7 @@ def causal_graph(
         kinds: Of each feature: "actionable", "mutable" or "immutable".
         at: Where each feature stands in the unit square.
     Raises: ValueError: a feature has no kind or no place, or a kind is unknown.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> graph = Graph({"age": (), "income": ("age",)})
@@ -99,8 +103,7 @@ def causal_graph(
         for cause in causes:
             arrow(ax, at[cause], at[child], shrink=25)
     for kind in ("actionable", "mutable", "immutable"):
-        look = {"color": COLOURS[kind], "edgecolor": "#333333", "linewidth": 0.8}
-        ax.scatter([], [], marker="s", s=60, label=kind, **look)
+        ax.scatter([], [], marker="s", s=60, label=kind, color=COLOURS[kind], **EDGE)
     ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.08))
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
@@ -149,7 +152,6 @@ def architecture(ax: Axes) -> Axes:
 
 def _feature(ax: Axes, x: float, y: float, name: str, colour: str) -> None:
     """Draw a feature as a disc with its name, a word a line."""
-    look = {"color": colour, "edgecolor": "#333333", "linewidth": 0.8, "zorder": 3}
-    ax.scatter(x, y, s=2_300, **look)
+    ax.scatter(x, y, s=2_300, color=colour, zorder=3, **EDGE)
     words = readable(name).replace(" ", "\n")
     ax.text(x, y, words, ha="center", va="center", fontsize=7.5, zorder=4)

@@ -20,6 +20,7 @@ def marginal(
         name: Of the feature.
         bins: How many, all equally wide.
     Raises: ValueError: a sample is empty or has no colour.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> samples = {"data": np.array([0.0, 1.0, 2.0]), "flow": np.array([0.5, 1.5])}
@@ -55,6 +56,7 @@ def pair(
         samples: Values (N, 2) under the keys "data", "flow", ...; one colour for each key.
         levels: Shares of people, between 0 and 1.
     Raises: ValueError: a sample is empty or has no colour.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> samples = {"data": np.random.default_rng(0).normal(size=(50, 2))}
@@ -89,6 +91,7 @@ def band(ax: Axes, steps: np.ndarray, curves: np.ndarray, colour: str, label: st
         steps: Where the curves are known, with shape (n_steps,).
         curves: Their values, with shape (n_steps, n_members).
     Raises: ValueError: there is no value for each step.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> curves = np.array([[1.0, 3.0], [0.0, 2.0]])
@@ -118,6 +121,7 @@ def log_densities(
         log_p, log_p_cf: Log-density before and after, in nats, with shape (N,).
         valid: Whether a person is accepted afterwards, with shape (N,), bool.
     Raises: ValueError: the shapes differ, or valid is not of bool.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> before, after = np.array([-8.0, -9.0]), np.array([-7.0, -400.0])

@@ -123,6 +123,7 @@ def by_name(what: str, name: str, table: Mapping[str, Any]) -> Any:
     """Return what `COLOURS`, `MARKERS` or `LINES` give a name; capitals do not count.
 
     Raises: ValueError: there is nothing by that name.
+
     Example:
         >>> by_name("method", "iCARMA", MARKERS)
         'o'

@@ -1,6 +1,7 @@
 """Pictures of results: beside the paper's, with their intervals, and along a frontier."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ def beside_paper(
         metric: Which of their metrics.
     Raises: ValueError: a column is missing, the metric is not in the table, or a method has
         no marker.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> one = {"method": "search", "setting": "4", "metric": "joint", "ours": 0.9}
@@ -43,10 +45,19 @@ def beside_paper(
         places = np.array([settings.index(s) for s in own.setting])
         at = places + 0.26 * (i - (len(methods) - 1) / 2)
         if own.seed_low.notna().all():
-            over_seeds = {"lw": 4, "alpha": 0.3, "label": f"{method}, range over seeds"}
+            over_seeds: dict[str, Any] = {
+                "lw": 4,
+                "alpha": 0.3,
+                "label": f"{method}, range over seeds",
+            }
             ax.vlines(at, own.seed_low, own.seed_high, color=colour, **over_seeds)
         ax.plot(at, own.ours, marker, color=colour, label=f"{method}, ours")
-        dashes = {"color": "#333333", "lw": 1.3, "ls": "--", "label": "the paper"}
+        dashes: dict[str, Any] = {
+            "color": "#333333",
+            "lw": 1.3,
+            "ls": "--",
+            "label": "the paper",
+        }
         ax.hlines(own.paper, at - 0.12, at + 0.12, **dashes)
     ax.set_xticks(range(len(settings)), settings)
     ax.set(ylim=(-0.02, 1.03), ylabel=metric, xlabel=xlabel)
@@ -71,6 +82,7 @@ def intervals(
         seeds: Of `groups.over_seeds`; every network is a pale dot below its interval.
     Raises: ValueError: a column is missing, a category is not in the order, or a method has
         no marker.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> one = {"method": "oracle", "estimate": 0.2, "low": 0.1, "high": 0.4}
@@ -116,6 +128,7 @@ def interval_band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str
         method: Whose rows they are.
     Raises: ValueError: a column is missing, there is no number for each row, or the method
         has no marker.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> low = ["too few", 0.1]
@@ -159,6 +172,7 @@ def frontier(
         paper: The paper's, with columns profile, plausibility, hap.
     Raises: ValueError: a column is missing, a profile has no colour, or not exactly one
         network of a profile is the reported one.
+
     Example:
         >>> from matplotlib.figure import Figure
         >>> linear = {"profile": ["linear"], "plausibility": 0.5, "hap": 0.2}
@@ -194,7 +208,13 @@ def frontier(
             label=f"{profile}: ours",
         )
         theirs = paper[paper.profile == profile]
-        star = {"s": 90, "marker": "*", "edgecolor": "#333333", "lw": 0.8, "zorder": 5}
+        star: dict[str, Any] = {
+            "s": 90,
+            "marker": "*",
+            "edgecolor": "#333333",
+            "lw": 0.8,
+            "zorder": 5,
+        }
         label = f"{profile}: the paper"
         ax.scatter(theirs.plausibility, theirs.hap, color=colour, label=label, **star)
     ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.2, 0.9), ylim=(-0.03, 1.05))
@@ -217,7 +237,7 @@ def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> N
         color=colour,
         label=f"{method}, 95 % interval over people",
     )
-    look = {"fontsize": 6.5, "va": "center", "color": colour}
+    look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "color": colour}
     for missing in at[~given]:
         across = ax.get_yaxis_transform()
         ax.text(0.02, missing, "too few", transform=across, **look)
