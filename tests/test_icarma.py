@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences, Profile
-from lib.solvers import icarma
+from lib.solvers import icarma, training
 from lib.solvers.icarma import Settings
 
 LINEAR = Profile(gamma=1, w_max=3, p_min=0.1)
@@ -24,7 +24,7 @@ def stack(problem):
         SHORT,
         Settings(n_epochs=3, batch_size=64, hidden=16, profile=LINEAR, mask=1.0, tau=0.5),
     ]
-    return icarma.fit(problem, [sampler] * 2, members, [1, 2])
+    return training.fit(problem, [sampler] * 2, members, [1, 2])
 
 
 def numpy_loss(stack, member, x, preferences, noise):
@@ -168,7 +168,7 @@ def test_many_people_are_answered_in_parts(problem, stack, people, monkeypatch):
 
 def test_a_member_does_not_depend_on_its_neighbours(problem, stack):
     sampler = RankingSampler(problem.population.actionable)
-    alone, history = icarma.fit(problem, [sampler], [stack[0].settings[1]], [2])
+    alone, history = training.fit(problem, [sampler], [stack[0].settings[1]], [2])
     for name, weight in alone.weights.items():
         assert torch.allclose(weight[0], stack[0].weights[name][1], atol=1e-8), name
     assert history["hinge"][:, 0] == pytest.approx(stack[1]["hinge"][:, 1], abs=1e-8)
@@ -176,7 +176,7 @@ def test_a_member_does_not_depend_on_its_neighbours(problem, stack):
 
 def test_same_seed_same_bits(problem, stack):
     sampler = RankingSampler(problem.population.actionable)
-    again, _ = icarma.fit(problem, [sampler] * 2, stack[0].settings, [1, 2])
+    again, _ = training.fit(problem, [sampler] * 2, stack[0].settings, [1, 2])
     assert all(
         torch.equal(again.weights[name], weight)
         for name, weight in stack[0].weights.items()
@@ -185,7 +185,7 @@ def test_same_seed_same_bits(problem, stack):
 
 def test_training_lowers_the_loss(problem):
     sampler = RankingSampler(problem.population.actionable)
-    _, history = icarma.fit(
+    _, history = training.fit(
         problem, [sampler], [Settings(n_epochs=30, batch_size=32, hidden=16)], [0]
     )
     assert history["hinge"][-1, 0] < 0.5 * history["hinge"][0, 0]
@@ -206,9 +206,9 @@ def accepted_people(problem):
 def test_bad_input_is_named(problem, stack, people):
     sampler = RankingSampler(problem.population.actionable)
     with pytest.raises(ValueError, match="one sampler, one setting and one seed"):
-        icarma.fit(problem, [sampler], [SHORT, SHORT], [1])
+        training.fit(problem, [sampler], [SHORT, SHORT], [1])
     with pytest.raises(ValueError, match="must share batch_size"):
-        icarma.fit(
+        training.fit(
             problem,
             [sampler] * 2,
             [SHORT, Settings(n_epochs=3, batch_size=32, hidden=16)],
@@ -218,12 +218,14 @@ def test_bad_input_is_named(problem, stack, people):
         Settings(tau=0)
     with pytest.raises(ValueError, match="weight of hinge must not be below zero"):
         Settings(hinge=-1.0)
+    accepted = accepted_people(problem)
     nobody = replace(
         problem.population,
-        x=problem.population.x | {"recourse/train": accepted_people(problem)},
+        x=problem.population.x | {"recourse/train": accepted},
+        y=problem.population.y | {"recourse/train": torch.ones(len(accepted)) > 0},
     )
     with pytest.raises(ValueError, match="Nobody in the training split is refused"):
-        icarma.fit(replace(problem, population=nobody), [sampler], [SHORT], [1])
+        training.fit(replace(problem, population=nobody), [sampler], [SHORT], [1])
     with pytest.raises(ValueError, match="preferences.scores has shape"):
         stack[0].recommend(people[0][:3], people[1])
     with pytest.raises(ValueError, match="people are already accepted"):

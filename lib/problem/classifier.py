@@ -122,7 +122,14 @@ class NetworkClassifier(Classifier):
         self.biases = [b.detach() for b in biases]
 
     def logit(self, x: Tensor) -> Tensor:
-        """Return the log-odds of a positive decision, with shape (*,), for x (*, D)."""
+        """Return the log-odds of a positive decision, with shape (*,), for x (*, D).
+
+        Example:
+            >>> one, zero = torch.ones(1, 1), torch.zeros(1)
+            >>> h = NetworkClassifier(("income",), [one, one], [zero, zero - 2])
+            >>> h.logit(torch.tensor([[-1.0], [5.0]]))
+            tensor([-2.,  3.])
+        """
         return self.logit_from_first_layer(F.linear(x, self.weights[0], self.biases[0]))
 
     def logit_from_first_layer(self, hidden: Tensor) -> Tensor:
@@ -145,7 +152,15 @@ class NetworkClassifier(Classifier):
     def save(
         self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
     ) -> Path:
-        """Save to folder/name.safetensors; arguments and result as for `files.save`."""
+        """Save to folder/name.safetensors; arguments and result as for `files.save`.
+
+        Example:
+            >>> import tempfile
+            >>> folder, one = Path(tempfile.mkdtemp()), torch.ones(1, 1)
+            >>> h = NetworkClassifier(("income",), [one], [torch.zeros(1)])
+            >>> h.save(folder, "mine", {"seed": 0}).name
+            'mine.safetensors'
+        """
         tensors = {f"weight_{i}": w for i, w in enumerate(self.weights)}
         tensors |= {f"bias_{i}": b for i, b in enumerate(self.biases)}
         settings = {"features": self.features}
@@ -153,7 +168,14 @@ class NetworkClassifier(Classifier):
 
     @classmethod
     def load(cls, folder: Path, name: str, fingerprint: str = "") -> "NetworkClassifier":
-        """Load from folder/name.safetensors; arguments as for `files.load`."""
+        """Load from folder/name.safetensors; arguments as for `files.load`.
+
+        Raises: ValueError: no such file, it holds no classifier, or it is of another
+            population.
+        Example:
+            >>> NetworkClassifier.load(files.MODELS, "loan_classifier").features[-1]
+            'savings'
+        """
         tensors, settings = files.load(folder, name, fingerprint)
         layers = range(len(tensors) // 2)
         try:

@@ -17,7 +17,8 @@ Edges = Graph | Mapping[str, Sequence[str]] | pd.DataFrame | Iterable[tuple[str,
 def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
     """Return the features of a table as float64, with shape (N, D).
 
-    Raises: ValueError: a column is missing or twice, or holds text, gaps or infinities.
+    Raises: ValueError: a column is missing or twice, holds text, gaps or infinities, or is
+        the same for everyone.
 
     Example:
         >>> values(pd.DataFrame({"age": [30, 40], "name": ["A", "B"]}), ["age"])
@@ -38,6 +39,10 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
             raise ValueError(
                 f"Column {name!r} has {(~finite).sum()} gaps or infinite values (the first "
                 f"in row {int((~finite).argmax())}). Drop or fill those rows first."
+            )
+        if len(frame) > 1 and frame[name].nunique() == 1:
+            raise ValueError(
+                f"{name} has the same value for everyone: leave the feature out."
             )
     return frame[list(features)].to_numpy(dtype=float)
 

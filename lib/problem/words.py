@@ -33,10 +33,10 @@ def table(
         x: Refused people, standardised, with shape (N, D).
         recommendation: One for each person, each part with shape (N, D).
         people: What they are called, for the table's index; left out: 0 to N - 1.
-    Returns: Columns outcome (one of `OUTCOMES`), why (empty where all is well), change (their
-        own actions, in words), follows (what moves as a consequence), cost, log_odds (of a
-        positive decision, afterwards), log_density_change (in nats), and every feature
-        afterwards.
+    Returns: Columns outcome (one of `OUTCOMES`), why (empty where all is well), change
+        (their own actions, in words), follows (what moves as a consequence), cost, log_odds
+        (of a positive decision, afterwards), log_density_change (in nats), and every
+        feature afterwards.
     Raises: ValueError: x and the recommendation differ in shape, or people do not fit.
     Example:
         >>> from lib.problem import loan
@@ -109,7 +109,7 @@ def _each(before: pd.DataFrame, after: pd.DataFrame, which: Tensor) -> zip:
 
 
 def _moves(before: dict[str, float], after: dict[str, float], which: list[bool]) -> str:
-    """Return the features that changed, of those asked for: "income 2,100 -> 2,600; ..."."""
+    """Return the features that changed, of those asked for: "income 2,100 -> 2,600"."""
     parts = []
     for name, is_asked in zip(before, which, strict=True):
         then, now = (_number(row[name]) for row in (before, after))

@@ -1,0 +1,93 @@
+"""What a problem and a recommendation refuse, and how a recommendation is indexed."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lib.causal.graph import Graph
+from lib.causal.world import World
+from lib.preferences.scores import Preferences
+from lib.problem.classifier import Classifier, NetworkClassifier
+from lib.problem.recourse import Problem, Recommendation
+
+
+def test_any_classifier_decides(problem):
+    """A module, a function and the network itself decide alike; a step has no gradient."""
+    h, x = problem.classifier, problem.population.x["recourse/test"]
+    module = torch.nn.Linear(7, 1, dtype=torch.float64)
+    by_module = Classifier(h.features, module)
+    assert torch.equal(by_module.logit(x), module(x).squeeze(-1)) and by_module.has_gradient
+    by_function = Classifier(h.features, h.logit)
+    stacked = x[:12].reshape(3, 4, 7)
+    assert torch.equal(by_function.logit(stacked), h.logit(x[:12]).reshape(3, 4))
+    step = Classifier(h.features, lambda x: torch.where(h.logit(x) >= 0, 1.0, -1.0))
+    assert torch.equal(step.accepts(x), h.accepts(x)) and not step.has_gradient
+    numpy = Classifier(h.features, lambda x: torch.from_numpy(x.numpy().sum(-1)))
+    assert not numpy.has_gradient
+    assert torch.allclose(numpy.logit(x.clone().requires_grad_()), x.sum(-1))
+    assert len(replace(problem, classifier=step).refused("test")) == len(
+        problem.refused("test")
+    )
+
+
+def test_parts_of_a_problem_must_fit(problem):
+    h, population = problem.classifier, problem.population
+    turned = NetworkClassifier(h.features[::-1], h.weights, h.biases)
+    with pytest.raises(
+        ValueError, match=r"The classifier is for the features savings, income"
+    ):
+        Problem(population, turned, problem.flow)
+    single = {split: x.float() for split, x in population.x.items()}
+    with pytest.raises(ValueError, match=r"of torch.float32, the flow of torch.float64"):
+        replace(problem, population=replace(population, x=single))
+    with pytest.raises(ValueError, match=r"can't decide for people of torch.float64"):
+        replace(problem, classifier=Classifier(h.features, torch.nn.Linear(7, 1)))
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 7\) for 2 people: expected one log-odds"
+    ):
+        replace(problem, classifier=Classifier(h.features, lambda x: x))
+
+
+def test_people_and_preferences_are_checked(problem, people):
+    x, preferences = people
+    problem.check(x, preferences)
+    accepted = problem.population.x["recourse/test"]
+    accepted = accepted[problem.accepts(accepted)]
+    broken = x.clone()
+    broken[0, 2] = torch.nan
+    for wrong, message in (
+        (x[:, :6], "label column"),
+        (x.float(), r"of torch.float32, this problem of torch.float64: use x.double\(\)"),
+        (x.long(), "floating-point"),
+        (broken, r"NaN or infinite values \(in education\)"),
+        (x[0], r"one row a refused person"),
+        (x[:0], "at least one of them"),
+        (accepted[: len(x)], "are already accepted"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            problem.check(wrong, preferences)
+    with pytest.raises(ValueError, match=r"preferences.scores has shape \(29, 4\)"):
+        problem.check(x, Preferences(preferences.scores[:29]))
+
+
+def test_a_world_with_its_features_in_another_order_is_refused(problem):
+    backwards = Graph(dict(reversed(problem.flow.graph.parents.items())))
+    with pytest.raises(ValueError, match="the order of the features differ"):
+        problem.check_world(World(backwards))
+
+
+def test_a_recommendation_is_indexed_as_a_tensor(people):
+    x, _ = people
+    rng = torch.Generator().manual_seed(0)
+    acts = torch.rand(4, *x.shape, generator=rng) < 0.3
+    stack = Recommendation(acts, acts * 1.0, x.expand(4, -1, -1))
+    rows = torch.tensor([3, 1])
+    assert torch.equal(stack[2].is_acted, acts[2])
+    assert torch.equal(stack[:, rows].is_acted, acts[:, rows])
+    assert torch.equal(stack[2][rows].values, stack[:, rows][2].values)
+    assert torch.equal(stack.has_recourse, acts.any(-1))
+    with pytest.raises(ValueError, match=r"values has shape"):
+        Recommendation(acts, x, x)
+    with pytest.raises(ValueError, match=r"must be of bool, got torch.float64"):
+        Recommendation(x, x, x)
