@@ -37,7 +37,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences
 from lib.problem import classifier, gmsc, loan
 from lib.problem.recourse import Problem
-from lib.solvers import continuous, grid, icarma
+from lib.solvers import continuous, grid, icarma, training
 from lib.studies import stacks, tables
 
 RESULTS = Path(__file__).parent / "results.csv"
@@ -84,7 +84,7 @@ def fit_hard(n_epochs: int) -> Task:
     problem = loan.problem()
     samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
     return partial(
-        icarma.fit,
+        training.fit,
         problem,
         samplers,
         [icarma.Settings(n_epochs=n_epochs)] * len(SEEDS),
@@ -96,7 +96,7 @@ def fit_stack(name: str, n_epochs: int) -> Task:
     """Prepare the fit of one of the stacks of Loan networks."""
     problem = loan.problem()
     members = stacks.STACKS[name](problem.population.actionable, SEEDS, n_epochs)
-    return partial(icarma.fit, problem, *members)
+    return partial(training.fit, problem, *members)
 
 
 def fit_gmsc_flow() -> Task:
@@ -110,7 +110,7 @@ def fit_gmsc(n_epochs: int) -> Task:
     """Prepare the fit of ten networks for Give Me Some Credit."""
     problem = gmsc_problem()
     members = stacks.transfer(problem.population.actionable, SEEDS, n_epochs)
-    return partial(icarma.fit, problem, *(part[: len(SEEDS)] for part in members))
+    return partial(training.fit, problem, *(part[: len(SEEDS)] for part in members))
 
 
 def on_test_people(

@@ -17,7 +17,7 @@ from lib.base import progress
 from lib.preferences.samplers import RankingSampler
 from lib.problem import loan
 from lib.problem.recourse import Problem
-from lib.solvers import icarma
+from lib.solvers import icarma, training
 from lib.studies import tables
 
 RESULTS = Path(__file__).with_suffix(".csv")
@@ -41,7 +41,7 @@ def judged(problem: Problem, weight: float, rate: float) -> dict[str, float]:
     settings = replace(icarma.Settings(), plausibility=weight, learning_rate=rate)
     samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
     bar = progress.bar(f"weight {weight}, rate {rate}")
-    stack, _ = icarma.fit(problem, samplers, [settings] * len(SEEDS), SEEDS, progress=bar)
+    stack, _ = training.fit(problem, samplers, [settings] * len(SEEDS), SEEDS, progress=bar)
     x = problem.refused("validation")
     preferences = tables.hard_preferences(problem, len(x), seed=0)
     people = tables.recommend(problem, stack, x, preferences)

@@ -35,7 +35,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.problem import classifier, loan
 from lib.problem.population import Population
 from lib.problem.recourse import Problem
-from lib.solvers import continuous, grid, icarma
+from lib.solvers import continuous, grid, icarma, training
 from lib.studies import plots
 
 RESULTS = Path(__file__).with_suffix(".csv")
@@ -136,11 +136,11 @@ def task_of(
     if work == "training":
         n_steps = EPOCHS * (len(problem.refused("train")) // 128)
         members = [sampler] * n, [icarma.Settings(n_epochs=EPOCHS)] * n, range(n)
-        return lambda: icarma.fit(problem, *members), n_steps
+        return lambda: training.fit(problem, *members), n_steps
     if study == "people":
         one = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
     else:
-        one, _ = icarma.fit(problem, [sampler], [icarma.Settings(n_epochs=2)], [0])
+        one, _ = training.fit(problem, [sampler], [icarma.Settings(n_epochs=2)], [0])
     x = problem.refused("test")
     x = x[np.arange(n) % len(x)]
     preferences = sampler.draw(range(n), np.random.default_rng(0))

@@ -16,7 +16,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.problem import classifier, gmsc
 from lib.problem.gmsc import Applicants
 from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import grid, icarma
+from lib.solvers import grid, icarma, training
 
 
 @pytest.fixture
@@ -138,10 +138,10 @@ def test_a_population_says_whether_its_people_are_real(people, invented):
 
 def test_applicants_that_cannot_be_are_said(people):
     cases = {
-        r"Unknown column of the table: 'age'": (people.drop(columns="age"), None),
+        r"no column age": (people.drop(columns="age"), None),
         r"column paid_back of booleans": (people.assign(paid_back="yes"), None),
         r"column paid_back": (people.drop(columns="paid_back"), None),
-        r"'income' has 390 gaps": (people.assign(income=np.nan), None),
+        r"income has gaps": (people.assign(income=np.nan), None),
         r"std of the scaler has shape \(9,\)": (people, (torch.zeros(10), torch.ones(9))),
     }
     for message, (given, scaler) in cases.items():
@@ -303,7 +303,7 @@ def test_networks_of_a_flow_with_splines_are_trained(small):
     settings = icarma.Settings(
         n_epochs=40, batch_size=32, hidden=16, learning_rate=2e-2, plausibility=0.0
     )
-    stack, history = icarma.fit(small, [sampler], [settings], [1])
+    stack, history = training.fit(small, [sampler], [settings], [1])
     assert history["hinge"][-1, 0] < 0.8 * history["hinge"][0, 0]
     x = small.refused("test")
     preferences = sampler.draw(range(len(x)), np.random.default_rng(0))
@@ -364,7 +364,7 @@ def test_training_shows_the_classifier_whole_numbers(small):
     """The hinge is that of what is carried out; its gradient passes as if unrounded."""
     sampler = RankingSampler(small.population.actionable, n_actionable=4)
     settings = icarma.Settings(n_epochs=1, batch_size=32, hidden=8, margin=0.0)
-    stack, _ = icarma.fit(small, [sampler], [settings], [1])
+    stack, _ = training.fit(small, [sampler], [settings], [1])
     x = small.refused("train")[:20]
     preferences = sampler.draw(range(20), np.random.default_rng(0))
     factual = small.flow.factual(x, small.population.actionable_index)
