@@ -1,4 +1,6 @@
-"""Who is in the stacks: the constant profile is the study of hard constraints, CARMA knows no individuals."""
+"""Who is in the stacks: the constant profile is the study of hard constraints, and CARMA
+knows no individuals.
+"""
 
 import re
 from dataclasses import replace
@@ -15,7 +17,7 @@ from lib.preferences.samplers import (
     permutation_probabilities,
 )
 from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.solvers import icarma
+from lib.solvers import icarma, training
 from lib.solvers.icarma import Settings
 from lib.studies import stacks
 
@@ -42,12 +44,15 @@ def test_constant_members_have_the_settings_of_the_hard_study(elicitation):
 
 
 def test_constant_profile_equals_the_study_of_hard_constraints(problem):
-    """Trained beside other profiles it becomes the network of that study, and scores move it only by what they forbid."""
+    """Trained beside other profiles it becomes the network of the hard study.
+
+    Scores move it only by what they forbid.
+    """
     sampler = RankingSampler(problem.population.actionable)
-    hard, _ = icarma.fit(problem, [sampler], [Settings(**SHORT)], [7])
+    hard, _ = training.fit(problem, [sampler], [Settings(**SHORT)], [7])
     linear = Settings(profile=Profile(gamma=1.0, w_max=5.0, p_min=0.01), mask=1.0, **SHORT)
     constant = Settings(profile=Profile(GAMMA["constant"]), **SHORT)
-    both, _ = icarma.fit(problem, [sampler] * 2, [linear, constant], [7, 7])
+    both, _ = training.fit(problem, [sampler] * 2, [linear, constant], [7, 7])
     for name, weight in hard.weights.items():
         assert torch.allclose(weight[0], both.weights[name][1], atol=1e-8), name
         assert not torch.allclose(weight[0], both.weights[name][0], atol=1e-8), name
@@ -56,9 +61,9 @@ def test_constant_profile_equals_the_study_of_hard_constraints(problem):
         Preferences(torch.tensor([scores]).expand(20, -1))
         for scores in ([1, 2, 5, 4], [4, 3, 5, 1])
     )
-    told, told_other = both.recommend(x, one), both.recommend(x, other)
-    assert torch.equal(told[1].x_cf, told_other[1].x_cf)
-    assert not torch.equal(told[0].x_cf, told_other[0].x_cf)
+    first, second = both.recommend(x, one), both.recommend(x, other)
+    assert torch.equal(first[1].x_cf, second[1].x_cf)
+    assert not torch.equal(first[0].x_cf, second[0].x_cf)
     for part, profile in ((both.select([0]), "linear"), (both.select([1]), "constant")):
         assert torch.equal(
             stacks.of_profile(both, profile).weights["mask_weight_0"],
@@ -66,7 +71,7 @@ def test_constant_profile_equals_the_study_of_hard_constraints(problem):
         )
 
 
-def test_carma_is_told_the_rounded_mean_of_its_population():
+def test_carma_is_given_the_rounded_mean_of_its_population():
     for population in stacks.EVERYONE:
         rankings, probabilities = permutation_probabilities(population, LOAN)
         mean = probabilities @ rankings
@@ -85,7 +90,7 @@ def test_carma_is_told_the_rounded_mean_of_its_population():
 
 
 def test_groups_follow_people_when_an_epoch_is_shuffled(problem, monkeypatch):
-    """In training, the preferences of each person come from the distribution of their own group."""
+    """In training, preferences of each person come from the sampler of their own group."""
     x = problem.refused("train")
     group = (x[:, 0] > 0).long()  # by gender
     one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
@@ -97,7 +102,7 @@ def test_groups_follow_people_when_an_epoch_is_shuffled(problem, monkeypatch):
         return batch(self, factual, preferences, noise)
 
     monkeypatch.setattr(icarma.ICarma, "batch", record)
-    icarma.fit(
+    training.fit(
         problem, [Grouped((one, two), group)], [replace(Settings(**SHORT), n_epochs=2)], [0]
     )
     assert len(seen) == 2 and not torch.equal(seen[0][0], seen[1][0])
@@ -107,11 +112,75 @@ def test_groups_follow_people_when_an_epoch_is_shuffled(problem, monkeypatch):
 
 def test_missing_settings_are_named(monkeypatch, tmp_path):
     monkeypatch.setattr(stacks, "PARAMS", tmp_path)
-    with pytest.raises(
-        ValueError,
-        match=re.escape("tuned_ranking.yaml, found none. Restore the file, or `make tune`"),
-    ):
+    expected = "tuned_ranking.yaml, found none. Restore the file, or `make tune`"
+    with pytest.raises(ValueError, match=re.escape(expected)):
         stacks.tuned("ranking")
     with pytest.raises(ValueError, match="Did you mean 'score'"):
         stacks.tuned("scores")
     assert (files.PARAMS / "tuned_score.yaml").is_file()
+
+
+GOOD = """
+concave: {p_min: 0.01, p_max: 0.6, mask: 1.0}
+linear: {p_min: 0.01, p_max: 0.6, mask: 1.0}
+convex: {p_min: 0.01, p_max: 0.6, mask: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "message"),
+    [
+        (GOOD, "linear: [", r"is no YAML"),
+        (GOOD, "", r"must map each of the profiles concave, linear, convex .* NoneType"),
+        (GOOD, "- linear", r"must map each of the profiles .* got list"),
+        ("linear", "linaer", r"Unknown profile .*'linaer'.*Did you mean 'linear'"),
+        ("linear", "constant", r"Unknown profile in .*'constant'"),
+        ("linear: {p_min: 0.01, p_max: 0.6, mask: 1.0}", "", r"no settings for linear"),
+        ("linear: {p_min: 0.01, p_max: 0.6, mask: 1.0}", "linear: 3", r"linear: .* int"),
+        ("mask: 1}", "maks: 1}", r"Unknown setting in .*, convex 'maks'.*mean 'mask'"),
+        ("mask: 1}", "n_epochs: 1}", r"Unknown setting in .*, convex 'n_epochs'"),
+        ("mask: 1}", "mask: 1e-3}", r"convex: mask must be a number, got '1e-3'"),
+        ("mask: 1}", "mask: yes}", r"convex: mask must be a number, got True"),
+        ("mask: 1}", "mask: -1}", r"convex: The weight of mask must not be below zero"),
+        ("mask: 1}", "tau: 0}", r"convex: tau must be above zero"),
+        ("p_max: 0.6, mask: 1}", "mask: 1}", r"convex: p_max is missing"),
+        ("0.01, p_max: 0.6, mask: 1}", "0.7, p_max: 0.6}", r"convex: Priors must satisfy"),
+    ],
+)
+def test_unusable_settings_are_named_with_their_file(
+    monkeypatch, tmp_path, then, now, message
+):
+    monkeypatch.setattr(stacks, "PARAMS", tmp_path)
+    path = tmp_path / "tuned_score.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    assert stacks.tuned("score")["convex"] == {"p_min": 0.01, "p_max": 0.6, "mask": 1}
+    path.write_text(GOOD.replace(then, now), encoding="utf-8")
+    with pytest.raises(ValueError, match=message) as refusal:
+        stacks.tuned("score")
+    assert str(path) in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", [*stacks.STACKS, "transfer"])
+def test_a_stack_needs_a_seed(name):
+    with pytest.raises(ValueError, match=r"at least one seed"):
+        (stacks.STACKS | {"transfer": stacks.transfer})[name](LOAN, [], 5)
+
+
+def test_carma_asks_for_four_features():
+    with pytest.raises(ValueError, match=r"about 4 actionable features, got 2 \(income, "):
+        stacks.carma(("income", "savings"), [1], 5)
+    with pytest.raises(ValueError, match=r"Unknown population 'co'"):
+        stacks.everyone("co", 3)
+
+
+def test_a_profile_is_selected_with_its_ids(problem):
+    """Members of a selection are still told apart by the ids of the whole stack."""
+    samplers, settings, seeds = stacks.soft("score", LOAN, [1000, 2000], 1)
+    small = [replace(own, batch_size=64, hidden=8) for own in settings]
+    stack, _ = training.fit(problem, samplers, small, seeds)
+    linear = stacks.of_profile(stack, "linear")
+    assert linear.ids == [4, 5] and linear.seeds == [1000, 2000]
+    with pytest.raises(ValueError, match=r"No member was trained for the convex .*linear"):
+        stacks.of_profile(linear, "convex")
+    with pytest.raises(ValueError, match=r"Did you mean 'linear'"):
+        stacks.of_profile(stack, "liner")

@@ -1,9 +1,14 @@
-"""The stacks of networks that the studies of soft preferences and of transfer need: who is in them, trained on what.
+"""The stacks of networks that the studies of soft preferences and of transfer need: who is
+in them, and trained on what.
 
-They are trained as jobs of the batch (`workflow/train.py`), side by side with the notebooks.
+They are trained as jobs of the batch (`workflow/train.py`), side by side with the
+notebooks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
 import yaml
@@ -12,40 +17,66 @@ from lib.base import checks
 from lib.base.files import PARAMS
 from lib.preferences.samplers import RankingSampler, Sampler, ScoreSampler, TableSampler
 from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.solvers.icarma import ICarma, Settings
+from lib.solvers.icarma import TERMS, ICarma, Settings
 
 ELICITATIONS = ("ranking", "score")
-SOFT, MIXED = (
-    "soft",
-    "hard (random) + soft",
-)  # everything can be done; each person can't do some things
 
-# the weight of the hardest feature that can still be done: where the oracle's hap comes nearest to the paper's (notebook 05)
+# the two settings of tables 2 and 3: everything can be done, or some things can't
+SOFT, MIXED = "soft", "hard (random) + soft"
+
+# the weight of the hardest feature that can still be done: where the oracle's hap comes
+# nearest to the paper's (notebook 05)
 W_MAX = 7.0
 
-# what everyone is told to be in CARMA: no feature is harder than another, or (rounded means under `rco`) two are
+# what the search for settings finds, for each profile that tells features apart
+TUNED = tuple(name for name, gamma in GAMMA.items() if gamma is not None)
+PRIORS = ("p_min", "p_max")
+TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau")
+
+# the preferences that CARMA gives to everyone: no feature is harder than another, or two
+# are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 
-# Give Me Some Credit: how the classifier and the flow are fitted, and what networks do otherwise than for Loan. A margin
-# keeps advice valid when consequences are made whole; chosen on the validation split.
+# Give Me Some Credit: how the classifier and the flow are fitted, and what networks do
+# otherwise than for Loan. The margin keeps recommendations valid when consequences are made
+# whole numbers; it was chosen on the validation split.
 GMSC_CLASSIFIER = {"weight_of_refusable": 4.5}
-GMSC_FLOW = {"hidden": (32,), "n_bins": 16}
-GMSC = {"batch_size": 512, "learning_rate": 5e-3, "margin": 0.1, "tau": 1.0}
+GMSC_FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
+GMSC: dict[str, Any] = {
+    "batch_size": 512,
+    "learning_rate": 5e-3,
+    "margin": 0.1,
+    "tau": 1.0,
+}
 GMSC_LINEAR_MASK = 0.8
 
-Members = tuple[list[Sampler], list[Settings], list[int]]
-Stack = Callable[
-    [Sequence[str], Sequence[int], int], Members
-]  # of the actionable features, the seeds, the epochs
+Members = tuple[list[Sampler], list[Settings], list[int]]  # what `icarma.fit` is given
+Stack = Callable[[Sequence[str], Sequence[int], int], Members]  # features, seeds, n_epochs
 
 
 def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sampler]:
-    """The two settings of tables 2 (elicitation "ranking") and 3 ("score"); networks are trained on the mixed one."""
+    """Return samplers for the two settings of table 2 (rankings) or 3 (scores).
+
+    Networks are trained on the mixed one.
+
+    Arguments:
+        features: Names of the K actionable features.
+        elicitation: "ranking" or "score".
+    Returns: A sampler for `SOFT`, everything can be done, and one for `MIXED`, each person
+        can't do some things.
+    Raises: ValueError: the elicitation is unknown.
+    Source: tables 2 and 3 of arXiv:2604.08030.
+    Example:
+        >>> samplers = soft_samplers(("income", "savings"), "ranking")
+        >>> {setting: sampler.n_actionable for setting, sampler in samplers.items()}
+        {'soft': 2, 'hard (random) + soft': None}
+    """
     checks.known("elicitation", [elicitation], ELICITATIONS)
     if elicitation == "ranking":
+        names = tuple(features)
         return {
-            SOFT: RankingSampler(features, n_actionable=len(features)),
-            MIXED: RankingSampler(features),
+            SOFT: RankingSampler(names, n_actionable=len(names)),
+            MIXED: RankingSampler(names),
         }
     return {
         SOFT: ScoreSampler.uniform(len(features), False),
@@ -54,32 +85,128 @@ def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sample
 
 
 def tuned(elicitation: str) -> dict[str, dict[str, float]]:
-    """What the search for settings found for each profile but the constant one: params/tuned_<elicitation>.yaml."""
+    """Return what the search for settings found, for each profile but the constant one.
+
+    It is read from params/tuned_<elicitation>.yaml.
+
+    Arguments:
+        elicitation: "ranking" or "score".
+    Returns: For each profile of `TUNED`, some of `TUNABLE` and their values.
+    Raises: ValueError: the elicitation is unknown; the file is missing or cannot be read;
+        a profile is missing or unknown; a value is missing, unknown, no number or out of
+        range. The message names the file.
+    Example:
+        >>> found = tuned("ranking")
+        >>> list(found)
+        ['concave', 'linear', 'convex']
+        >>> found["linear"]["p_min"] < found["linear"]["p_max"]
+        True
+    """
     checks.known("elicitation", [elicitation], ELICITATIONS)
     path = PARAMS / f"tuned_{elicitation}.yaml"
     if not path.is_file():
         raise ValueError(
-            f"Expected tuned settings at {path}, found none. Restore the file, or `make tune`, which takes about an hour."
+            f"Expected tuned settings at {path}, found none. Restore the file, or "
+            "`make tune`, which takes about an hour."
         )
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no YAML: {error}") from error
+    _check_tuned(path, found)
+    return found
 
 
-def soft_settings(found: Mapping[str, float], profile: str, **shared: float) -> Settings:
-    """Settings for a profile: p_min, p_max and any others of `Settings` as found; `shared` as in `Settings`."""
-    others = {
-        name: value for name, value in found.items() if name not in ("p_min", "p_max")
-    }
+def _check_tuned(path: Path, found: object) -> None:
+    """Raise ValueError unless the contents of a file of tuned settings can be used."""
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} must map each of the profiles {', '.join(TUNED)} to its settings, got "
+            f"{type(found).__name__}."
+        )
+    checks.known(f"profile in {path}", found, TUNED)
+    if missing := [profile for profile in TUNED if profile not in found]:
+        raise ValueError(f"{path} has no settings for {', '.join(missing)}.")
+    for profile, settings in found.items():
+        where = f"{path}, {profile}"
+        if not isinstance(settings, dict):
+            raise ValueError(
+                f"{where}: expected settings by name, got {type(settings).__name__}."
+            )
+        checks.known(f"setting in {where}", settings, TUNABLE)
+        if missing := [name for name in PRIORS if name not in settings]:
+            raise ValueError(f"{where}: {', '.join(missing)} is missing.")
+        for name, value in settings.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(
+                    f"{where}: {name} must be a number, got {value!r}. Is there a typing "
+                    "error, as in 1e-3 for 1.0e-3?"
+                )
+        try:
+            soft_settings(settings, profile)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+
+
+def soft_settings(found: Mapping[str, float], profile: str, **shared: Any) -> Settings:
+    """Return the settings of a member for a profile.
+
+    Arguments:
+        found: p_min, p_max and any others of `Settings`, for instance from `tuned`.
+        profile: A key of `GAMMA`.
+        shared: What else to set, as for `Settings`.
+    Raises: ValueError: the profile is unknown, or a value is missing or out of range.
+    Example:
+        >>> settings = soft_settings(tuned("ranking")["linear"], "linear", n_epochs=5)
+        >>> settings.profile.gamma, settings.profile.w_max, settings.n_epochs
+        (1.0, 7.0, 5)
+    """
+    others: dict[str, Any] = {k: v for k, v in found.items() if k not in PRIORS}
     return Settings(profile=soft_profile(found, profile), **others, **shared)
 
 
 def soft_profile(found: Mapping[str, float], profile: str) -> Profile:
+    """Return a profile with the weight `W_MAX` and the priors that were found.
+
+    Arguments:
+        found: p_min and p_max; others are not looked at.
+        profile: A key of `GAMMA`.
+    Raises: ValueError: the profile is unknown, or a prior is missing or out of range.
+    Example:
+        >>> soft_profile({"p_min": 0.01, "p_max": 0.6}, "convex")
+        Profile(gamma=2.0, w_max=7.0, p_min=0.01, p_max=0.6)
+    """
+    checks.known("profile", [profile], tuple(GAMMA))
+    if missing := [name for name in PRIORS if name not in found]:
+        raise ValueError(
+            f"{', '.join(missing)} of the {profile} profile is missing: expected p_min and "
+            f"p_max, got {', '.join(found) or 'nothing'}."
+        )
     return Profile(GAMMA[profile], W_MAX, found["p_min"], found["p_max"])
 
 
 def soft(
     elicitation: str, features: Sequence[str], seeds: Sequence[int], n_epochs: int
 ) -> Members:
-    """All four profiles times all seeds; the constant profile has the settings of the study of hard constraints."""
+    """Return the members of all four profiles times all seeds, profile by profile.
+
+    The constant profile has the settings of the study of hard constraints.
+
+    Arguments:
+        elicitation: "ranking" or "score".
+        features: Names of the K actionable features.
+        seeds: One a member of each profile, at least one.
+        n_epochs: Of training.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds; the elicitation is unknown; see `tuned`.
+    Example:
+        >>> samplers, settings, seeds = soft("score", ("income", "savings"), [1, 2], 5)
+        >>> [own.profile.gamma for own in settings]
+        [None, None, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0]
+        >>> seeds
+        [1, 2, 1, 2, 1, 2, 1, 2]
+    """
+    _check_seeds(seeds)
     found = tuned(elicitation)
     settings = [
         soft_settings(found[profile], profile, n_epochs=n_epochs)
@@ -93,61 +220,158 @@ def soft(
 
 
 def biased(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
-    """Networks that in training see the rankings of `rco` only, with the settings of the study of hard constraints."""
-    return (
-        [RankingSampler(features, "rco")] * len(seeds),
-        [Settings(n_epochs=n_epochs)] * len(seeds),
-        list(seeds),
-    )
+    """Return members that in training see the rankings of `rco` only.
+
+    They have the settings of the study of hard constraints.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: One a member, at least one.
+        n_epochs: Of training.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds, or `rco` leans to features that are not there.
+    Example:
+        >>> features = ("loan_amount", "loan_duration", "income", "savings")
+        >>> samplers, settings, seeds = biased(features, [1000], 5)
+        >>> samplers[0].distribution, seeds
+        ('rco', [1000])
+    """
+    _check_seeds(seeds)
+    n_members = len(seeds)
+    samplers: list[Sampler] = [RankingSampler(tuple(features), "rco")] * n_members
+    return samplers, [Settings(n_epochs=n_epochs)] * n_members, list(seeds)
 
 
 def carma(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
-    """The baseline without individuals: everything can be done, weights and priors are the population's.
+    """Return the members of the baseline without individuals.
 
-    First the members for a population without common preferences, then those for one that leans to `rco` (with the
-    weights, the priors and the mask term that were found for the linear profile). No plausibility, no feasibility.
+    Everything can be done, and weights and priors are the population's. First come the
+    members for a population without common preferences, then those for one that leans to
+    `rco`, with the weights, priors and mask term that were found for the linear profile.
+    There is no plausibility and no feasibility in their loss.
+
+    Arguments:
+        features: Names of the four actionable features.
+        seeds: One a member of each population, at least one.
+        n_epochs: Of training.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds, not four features; see `tuned`.
+    Source: CARMA, doi 10.1145/3630106.3659003.
+    Example:
+        >>> features = ("loan_amount", "loan_duration", "income", "savings")
+        >>> samplers, settings, seeds = carma(features, [1000, 2000], 5)
+        >>> [own.profile.gamma for own in settings]
+        [None, None, 1.0, 1.0]
+        >>> [sampler.answers.scores.tolist() for sampler in samplers[1:3]]
+        [[[1, 1, 1, 1]], [[3, 2, 3, 2]]]
     """
+    _check_seeds(seeds)
+    n_scores = len(EVERYONE["uniform"])
+    if len(features) != n_scores:
+        raise ValueError(
+            f"CARMA's common preferences are about {n_scores} actionable features, got "
+            f"{len(features)} ({', '.join(features)}). Give `stacks.EVERYONE` as many."
+        )
     found = tuned("ranking")["linear"]
-    without = {"plausibility": 0.0, "feasibility": 0.0, "n_epochs": n_epochs}
+    without: dict[str, Any] = {
+        "plausibility": 0.0,
+        "feasibility": 0.0,
+        "n_epochs": n_epochs,
+    }
+    leaning = soft_profile(found, "linear")
     own = {
         "uniform": Settings(**without),
-        "rco": Settings(
-            profile=soft_profile(found, "linear"), mask=found["mask"], **without
-        ),
+        "rco": Settings(profile=leaning, mask=found["mask"], **without),
     }
-    samplers, settings = [], []
+    samplers: list[Sampler] = []
+    settings: list[Settings] = []
     for population in EVERYONE:
         samplers += [TableSampler(everyone(population, 1))] * len(seeds)
         settings += [own[population]] * len(seeds)
-    return samplers, settings, list(seeds) * 2
+    return samplers, settings, list(seeds) * len(EVERYONE)
 
 
 def everyone(population: str, n_people: int) -> Preferences:
-    """The same preferences for all people, those of a population as a whole: "uniform" or "rco"."""
+    """Return the same preferences for n_people, those of a population as a whole.
+
+    Arguments:
+        population: "uniform" or "rco".
+        n_people: How many people.
+    Returns: Scores with shape (n_people, 4).
+    Raises: ValueError: the population is unknown, or there are no people.
+    Example:
+        >>> everyone("rco", 2).scores
+        tensor([[3, 2, 3, 2],
+                [3, 2, 3, 2]])
+    """
+    checks.known("population", [population], tuple(EVERYONE))
+    checks.positive(n_people=n_people)
     return Preferences(torch.tensor([EVERYONE[population]]).expand(n_people, -1))
 
 
 def transfer(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
-    """Networks for Give Me Some Credit: those of the constant profile, then those of the linear one with the priors of Loan."""
+    """Return the members for Give Me Some Credit.
+
+    First come those of the constant profile, then those of the linear one, with the priors
+    that were found for Loan.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: One a member of each profile, at least one.
+        n_epochs: Of training.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds; see `tuned`.
+    Example:
+        >>> samplers, settings, seeds = transfer(("income", "savings"), [1, 2], 5)
+        >>> [(own.profile.gamma, own.tau) for own in settings]
+        [(None, 1.0), (None, 1.0), (1.0, 1.0), (1.0, 1.0)]
+    """
+    _check_seeds(seeds)
     profile = soft_profile(tuned("ranking")["linear"], "linear")
-    constant, linear = (
-        Settings(n_epochs=n_epochs, **GMSC),
-        Settings(profile, mask=GMSC_LINEAR_MASK, n_epochs=n_epochs, **GMSC),
-    )
+    constant = Settings(n_epochs=n_epochs, **GMSC)
+    linear = Settings(profile, mask=GMSC_LINEAR_MASK, n_epochs=n_epochs, **GMSC)
     settings = [constant] * len(seeds) + [linear] * len(seeds)
-    return [RankingSampler(features)] * len(settings), settings, list(seeds) * 2
+    samplers: list[Sampler] = [RankingSampler(tuple(features))] * len(settings)
+    return samplers, settings, list(seeds) * 2
 
 
 STACKS: dict[str, Stack] = {
-    "loan_icarma_ranking": lambda *given: soft("ranking", *given),
-    "loan_icarma_score": lambda *given: soft("score", *given),
+    "loan_icarma_ranking": partial(soft, "ranking"),
+    "loan_icarma_score": partial(soft, "score"),
     "loan_icarma_rco": biased,
     "loan_carma": carma,
 }
 
 
 def of_profile(stack: ICarma, profile: str) -> ICarma:
-    """The members of a stack that were trained for one profile."""
-    return stack.select(
-        [i for i, own in enumerate(stack.settings) if own.profile.gamma == GAMMA[profile]]
-    )
+    """Select the members of a stack that were trained for one profile.
+
+    Arguments:
+        stack: Members of several profiles.
+        profile: A key of `GAMMA`.
+    Returns: A stack of their own, in which they keep their ids.
+    Raises: ValueError: the profile is unknown, or no member was trained for it.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> from lib.problem import loan
+        >>> stack = ICarma.load(MODELS, "loan_icarma_ranking", loan.problem())
+        >>> linear = of_profile(stack, "linear")
+        >>> {own.profile.gamma for own in linear.settings}
+        {1.0}
+    """
+    checks.known("profile", [profile], tuple(GAMMA))
+    gammas = [own.profile.gamma for own in stack.settings]
+    members = [i for i, gamma in enumerate(gammas) if gamma == GAMMA[profile]]
+    if not members:
+        has = [name for name, gamma in GAMMA.items() if gamma in gammas]
+        raise ValueError(
+            f"No member was trained for the {profile} profile. This stack has members of: "
+            f"{', '.join(has) or 'none of the named profiles'}."
+        )
+    return stack.select(members)
+
+
+def _check_seeds(seeds: Sequence[int]) -> None:
+    """Raise ValueError unless there is a seed."""
+    if not len(seeds):
+        raise ValueError("Expected at least one seed, one a member, got none.")

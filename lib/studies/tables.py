@@ -1,75 +1,34 @@
-"""The paper's studies: a solver times a setting gives one tidy table, joined with the published numbers."""
+"""The studies' tables: a solver is asked in every setting of a table of the paper, and what
+it recommends is judged, a row for each setting, member and person.
 
-from collections.abc import Callable, Mapping
+`claims.beside_paper` sets them beside the published numbers.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from lib.preferences.samplers import RankingSampler
+from lib.base import checks
 from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.problem.recourse import Problem
+from lib.problem.recourse import Problem, Recommendation
 from lib.solvers import grid, metrics
 from lib.solvers.icarma import ICarma
-from lib.studies import claims
-from lib.studies.stacks import MIXED, W_MAX, of_profile, soft_samplers
+from lib.studies.designs import (
+    DISTRIBUTIONS,
+    TRANSFER,
+    hard_preferences,
+    soft_preferences,
+    transfer_preferences,
+)
+from lib.studies.stacks import MIXED, W_MAX, of_profile
 
-# table 1: how many of the four features a person may act on; None draws the number for each person
-CONSTRAINTS = {"all (4)": 4, "3": 3, "2": 2, "1": 1, "random": None}
+# by which success the reported network of a profile is chosen; a constant network does
+# not know what is hard, so it is not asked to spare anybody
+SUCCESS = {name: "joint" if gamma is None else "spared" for name, gamma in GAMMA.items()}
 
-# table 5, and the permutation distribution of each part; table 6 has three
-BIASES = {"causal order aligned": "co", "reverse causal order aligned": "rco"}
-DISTRIBUTIONS = {
-    "uniform random": "uniform",
-    "causal order": "co",
-    "reverse causal order": "rco",
-}
-
-
-# tables 1 and 2 for Give Me Some Credit: how many features a person may act on, and the profile that is trained for it
-TRANSFER = {
-    1: {"all (4)": (4, "constant"), "random": (None, "constant")},
-    2: {
-        "soft, linear": (4, "linear"),
-        "hard (3) + soft, constant": (3, "constant"),
-        "hard (3) + soft, linear": (3, "linear"),
-    },
-}
-
-
-def tolerance(number: int, method: str, metric: str, dataset: str = "Loan") -> float:
-    """How far ours may lie from the paper's number and still count as reached; for networks, on the worse side."""
-    if dataset == "GMSC":
-        return 0.03 if metric == "validity" else 0.05
-    if method == "oracle":
-        return 0.04
-    if number == 1:
-        return 0.03
-    return 0.02 if metric == "validity" else 0.05
-
-
-def hard_preferences(
-    problem: Problem, n_people: int, seed: int, distribution: str = "uniform"
-) -> dict[str, Preferences]:
-    """Preferences of the same n_people under each setting of tables 1 and 5: the same ranking, cut at another threshold."""
-    features = problem.population.actionable
-    return {
-        setting: RankingSampler(features, distribution, k).draw(
-            range(n_people), np.random.default_rng(seed)
-        )
-        for setting, k in CONSTRAINTS.items()
-    }
-
-
-def soft_preferences(
-    problem: Problem, elicitation: str, n_people: int, seed: int
-) -> dict[str, Preferences]:
-    """Preferences of the same n_people under the two settings of `soft_samplers`; rankings are the same in both."""
-    samplers = soft_samplers(problem.population.actionable, elicitation)
-    return {
-        setting: sampler.draw(range(n_people), np.random.default_rng(seed))
-        for setting, sampler in samplers.items()
-    }
+UNWEIGHTED = Profile()  # all features cost alike
 
 
 def recommend(
@@ -81,31 +40,46 @@ def recommend(
     method: str = "iCARMA",
     carried_out: bool = False,
 ) -> pd.DataFrame:
-    """One row for each setting, seed and person: `metrics.per_person` of every member's recommendation.
+    """Return every member's recommendations, judged: a row a setting, member and person.
 
     Arguments:
-        preferences: For each setting.
-        chosen: The seed to report.
-        carried_out: Judge the advice as people can follow it, `Problem.carried_out`.
+        problem: Of the people.
+        stack: The M members.
+        x: Refused people, with shape (N, D).
+        preferences: Theirs, for each setting, with scores of shape (N, K).
+        chosen: Id of the member to report, see `best_member`; left out: none is reported.
+        method: What the stack is called.
+        carried_out: Judge recommendations as people can follow them, see
+            `Problem.carried_out`.
+    Returns: Columns of `metrics.per_person`, then setting, method, member (its id), seed,
+        reported (is it the chosen one?) and person. A member has N rows in each setting,
+        whichever seed it shares with others.
+    Raises: ValueError: there is nobody or no setting, x and preferences do not fit each
+        other or the problem, or the stack has no such member.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> stack = ICarma.load(MODELS, "loan_icarma_hard", problem)
+        >>> x = problem.refused("test")[:50]
+        >>> preferences = hard_preferences(problem, len(x), seed=1)
+        >>> people = recommend(problem, stack, x, preferences, chosen=stack.ids[1])
+        >>> people.groupby(["setting", "member"]).size().unique()
+        array([50])
+        >>> people[people.reported].seed.unique()
+        array([2000])
     """
+    _check_asked(problem, x, preferences)
+    if chosen is not None:
+        stack.position(chosen)
     parts = []
-    for setting, wishes in preferences.items():
-        advice = stack.recommend(x, wishes)
+    for setting, own in preferences.items():
+        recommendations = stack.recommend(x, own)
         if carried_out:
-            advice = problem.carried_out(x, advice)
-        for member, seed in enumerate(stack.seeds):
-            people = metrics.per_person(
-                problem, x, wishes, advice[member], truth=problem.population.truth
-            )
-            parts.append(
-                people.assign(
-                    setting=setting,
-                    method=method,
-                    seed=seed,
-                    reported=seed == chosen,
-                    person=np.arange(len(x)),
-                )
-            )
+            recommendations = problem.carried_out(x, recommendations)
+        for i, (member, seed) in enumerate(zip(stack.ids, stack.seeds, strict=True)):
+            people = _judged(problem, x, own, recommendations[i], setting, method)
+            parts.append(_of(people, member, seed, member == chosen))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -113,38 +87,127 @@ def search(
     problem: Problem,
     x: Tensor,
     preferences: Mapping[str, Preferences],
-    profile: Profile = Profile(),
+    profile: Profile = UNWEIGHTED,
     n_values: int = 25,
     must_be_plausible: bool = True,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> pd.DataFrame:
-    """One row for each setting and person: `metrics.per_person` of what the oracle finds in the true world.
+    """Return what the grid search finds, judged: a row for each setting and person.
 
-    Where no equations are known the search goes through the flow, and its answers are called "search" instead of "oracle".
+    It searches the true world and is called "oracle". Where no equations are known it goes
+    through the flow, and is called "search".
+
+    Arguments:
+        problem: Of the people.
+        x: Refused people, with shape (N, D).
+        preferences: Theirs, for each setting, with scores of shape (N, K).
+        profile: Of the weights in the cost that is made least.
+        n_values: Grid values a feature.
+        must_be_plausible: Look among plausible actions only.
+        progress: Wraps the range of people, for instance `tqdm`.
+    Returns: Columns as of `recommend`; member and seed are 0, and all rows are reported.
+    Raises: ValueError: there is nobody or no setting, or x and preferences do not fit each
+        other or the problem.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:5]
+        >>> preferences = hard_preferences(problem, len(x), seed=1)
+        >>> people = search(problem, x, {"1": preferences["1"]}, n_values=5)
+        >>> (people.n_acted <= 1).all() and people[people.valid].plausible.all()
+        np.True_
+        >>> people[["method", "member", "reported"]].drop_duplicates()
+           method  member  reported
+        0  oracle       0      True
     """
-    parts = []
+    _check_asked(problem, x, preferences)
     world, method = (
         (problem.flow, "search")
         if problem.population.truth is None
         else (problem.population.truth, "oracle")
     )
-    for setting, wishes in preferences.items():
+    parts = []
+    for setting, own in preferences.items():
         found = grid.search(
-            problem, world, x, wishes, profile, n_values, must_be_plausible, progress
+            problem, world, x, own, profile, n_values, must_be_plausible, progress
         )
-        people = metrics.per_person(
-            problem, x, wishes, found, truth=problem.population.truth
-        )
-        parts.append(
-            people.assign(
-                setting=setting,
-                method=method,
-                seed=0,
-                reported=True,
-                person=np.arange(len(x)),
-            )
-        )
+        people = _judged(problem, x, own, found, setting, method)
+        parts.append(_of(people, member=0, seed=0, reported=True))
     return pd.concat(parts, ignore_index=True)
+
+
+def _check_asked(
+    problem: Problem, x: Tensor, preferences: Mapping[str, Preferences]
+) -> None:
+    """Raise ValueError unless there are people, settings, and preferences that fit."""
+    if not preferences:
+        raise ValueError(
+            "Expected preferences for at least one setting, got none. "
+            "designs.hard_preferences draws those of table 1."
+        )
+    for own in preferences.values():
+        problem.check(x, own)
+
+
+def _judged(
+    problem: Problem,
+    x: Tensor,
+    preferences: Preferences,
+    recommendation: Recommendation,
+    setting: str,
+    method: str,
+) -> pd.DataFrame:
+    """Return `metrics.per_person` of one recommendation, with its setting and method."""
+    people = metrics.per_person(
+        problem, x, preferences, recommendation, truth=problem.population.truth
+    )
+    return people.assign(setting=setting, method=method)
+
+
+def _of(people: pd.DataFrame, member: int, seed: int, reported: bool) -> pd.DataFrame:
+    """Return rows of `_judged` with the columns that say whose they are."""
+    return people.assign(
+        member=member, seed=seed, reported=reported, person=np.arange(len(people))
+    )
+
+
+def best_member(
+    validation: pd.DataFrame, setting: str = "random", success: str = "joint"
+) -> int:
+    """Return the id of the member to report.
+
+    It is the most successful one where preferences are drawn as in training. Members
+    within one standard error (over people) of the best are tied. Of those, it is the one
+    that is valid most often.
+
+    Arguments:
+        validation: Rows of `recommend` for validation people, of one method.
+        setting: In which preferences are drawn as in training.
+        success: Column of `metrics.per_person`: "joint", or "spared" where preferences
+            are soft.
+    Raises: ValueError: the setting or the column is unknown, or a member answers one person
+        more than once.
+    Example:
+        >>> columns = {"setting": "random", "person": range(4), "valid": True}
+        >>> rows = [
+        ...     pd.DataFrame(columns | {"member": i, "joint": [True, i > 0, i > 0, False]})
+        ...     for i in range(3)
+        ... ]
+        >>> best_member(pd.concat(rows))  # 1 and 2 are tied
+        1
+    """
+    checks.known("success", [success], ("joint", "spared", "valid"))
+    checks.known("setting", [setting], list(validation.setting.unique()))
+    rows = validation[validation.setting == setting]
+    if rows.duplicated(["member", "person"]).any():
+        raise ValueError(
+            "A member answers one person more than once, so that its shares would be of "
+            "other people than those of the rest. Give the rows of one stack and method."
+        )
+    members = rows.groupby("member")[[success, "valid"]].mean()
+    best = members[success].max()
+    tied = members[success] >= best - np.sqrt(best * (1 - best) / rows.person.nunique())
+    return int(members.valid[tied].idxmax())
 
 
 def soft(
@@ -155,27 +218,46 @@ def soft(
     x_validation: Tensor,
     seed: int,
 ) -> pd.DataFrame:
-    """Rows of `recommend` for table 2 (elicitation "ranking") or 3 ("score"); each profile reports its own `best_seed`."""
+    """Return the rows of `recommend` for table 2 (rankings) or 3 (scores).
+
+    Each profile reports its own `best_member`.
+
+    Arguments:
+        problem: Of the people.
+        stack: Members of all four profiles.
+        elicitation: "ranking" for table 2, "score" for table 3.
+        x: Refused people, with shape (N, D).
+        x_validation: Refused people to choose members by, with shape (V, D).
+        seed: Of the preferences of x_validation; those of x have the next one.
+    Returns: Columns of `recommend`, and profile. Settings are named as in
+        `claims.published`, for instance "soft, linear".
+    Raises: ValueError: there is nobody, a profile has no member, or the elicitation is
+        unknown.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> stack = ICarma.load(MODELS, "loan_icarma_ranking", problem)
+        >>> x, x_validation = (problem.refused(s)[:20] for s in ("test", "validation"))
+        >>> people = soft(problem, stack, "ranking", x, x_validation, seed=0)
+        >>> people[people.reported].groupby("profile", sort=False).member.nunique()
+        profile
+        constant    1
+        concave     1
+        linear      1
+        convex      1
+        Name: member, dtype: int64
+    """
+    preferences = soft_preferences(problem, elicitation, len(x), seed + 1)
+    drawn = soft_preferences(problem, elicitation, len(x_validation), seed)
+    on_validation = {MIXED: drawn[MIXED]}
     parts = []
-    wishes = soft_preferences(problem, elicitation, len(x), seed + 1)
-    on_validation = {
-        MIXED: soft_preferences(problem, elicitation, len(x_validation), seed)[MIXED]
-    }
     for profile in GAMMA:
         members = of_profile(stack, profile)
-        success = (
-            "joint" if profile == "constant" else "spared"
-        )  # constant networks are not told what is hard
-        chosen = best_seed(
-            recommend(problem, members, x_validation, on_validation), MIXED, success
-        )
-        people = recommend(
-            problem,
-            members,
-            x,
-            {f"{setting}, {profile}": own for setting, own in wishes.items()},
-            chosen,
-        )
+        validation = recommend(problem, members, x_validation, on_validation)
+        chosen = best_member(validation, MIXED, SUCCESS[profile])
+        named = {f"{setting}, {profile}": own for setting, own in preferences.items()}
+        people = recommend(problem, members, x, named, chosen)
         parts.append(people.assign(profile=profile))
     return pd.concat(parts, ignore_index=True)
 
@@ -185,31 +267,35 @@ def soft_search(
     x: Tensor,
     seed: int,
     n_values: int = 25,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> pd.DataFrame:
-    """Rows of `search` for table 2: the cheapest action by each person's own weights, for each profile."""
-    wishes = soft_preferences(problem, "ranking", len(x), seed + 1)
+    """Return the rows of `search` for table 2.
+
+    For each profile, the cheapest action by each person's own weights is found.
+
+    Arguments:
+        problem: Of the people.
+        x: Refused people, with shape (N, D).
+        seed: As for `soft`: preferences are drawn with the next one.
+        n_values: Grid values a feature.
+        progress: Wraps the range of people, for instance `tqdm`.
+    Returns: Columns of `search`, and profile.
+    Raises: ValueError: there is nobody.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> people = soft_search(problem, problem.refused("test")[:4], seed=0, n_values=3)
+        >>> people.setting.unique()[:3].tolist()
+        ['soft, constant', 'hard (random) + soft, constant', 'soft, concave']
+    """
+    preferences = soft_preferences(problem, "ranking", len(x), seed + 1)
     parts = []
     for profile, gamma in GAMMA.items():
-        named = {f"{setting}, {profile}": own for setting, own in wishes.items()}
-        found = search(
-            problem, x, named, Profile(gamma, W_MAX), n_values, progress=progress
-        )
+        named = {f"{setting}, {profile}": own for setting, own in preferences.items()}
+        weights = Profile(gamma, W_MAX)
+        found = search(problem, x, named, weights, n_values, progress=progress)
         parts.append(found.assign(profile=profile))
     return pd.concat(parts, ignore_index=True)
-
-
-def biased_preferences(
-    problem: Problem, n_people: int, seed: int
-) -> dict[str, Preferences]:
-    """The settings of table 5: those of table 1 for two populations that lean to some features."""
-    return {
-        f"{bias}, {setting}": wishes
-        for bias, distribution in BIASES.items()
-        for setting, wishes in hard_preferences(
-            problem, n_people, seed, distribution
-        ).items()
-    }
 
 
 def ablation(
@@ -217,39 +303,35 @@ def ablation(
     x: Tensor,
     seed: int,
     n_values: int = 25,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> pd.DataFrame:
-    """Rows of `search` for table 6: with one or two features, is a plausible action demanded or not?"""
+    """Return the rows of `search` for table 6.
+
+    With one or two features, a plausible action is demanded, or is not.
+
+    Arguments:
+        problem: Of the people.
+        x: Refused people, with shape (N, D).
+        seed: As for `soft`: preferences are drawn with the next one.
+        n_values: Grid values a feature.
+        progress: Wraps the range of people, for instance `tqdm`.
+    Returns: Columns of `search`.
+    Raises: ValueError: there is nobody.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> people = ablation(problem, problem.refused("test")[:4], seed=0, n_values=3)
+        >>> people.setting.unique()[:4].tolist()  # doctest: +NORMALIZE_WHITESPACE
+        ['uniform random, 1, No', 'uniform random, 2, No',
+         'uniform random, 1, Yes', 'uniform random, 2, Yes']
+    """
     parts = []
     for name, distribution in DISTRIBUTIONS.items():
-        wishes = hard_preferences(problem, len(x), seed + 1, distribution)
-        for demanded, yes in (("No", False), ("Yes", True)):
-            named = {f"{name}, {k}, {demanded}": wishes[k] for k in ("1", "2")}
-            parts.append(
-                search(
-                    problem,
-                    x,
-                    named,
-                    n_values=n_values,
-                    must_be_plausible=yes,
-                    progress=progress,
-                )
-            )
+        preferences = hard_preferences(problem, len(x), seed + 1, distribution)
+        for demanded, must_be in (("No", False), ("Yes", True)):
+            named = {f"{name}, {k}, {demanded}": preferences[k] for k in ("1", "2")}
+            parts.append(search(problem, x, named, UNWEIGHTED, n_values, must_be, progress))
     return pd.concat(parts, ignore_index=True)
-
-
-def transfer_preferences(
-    problem: Problem, n_people: int, seed: int
-) -> dict[str, Preferences]:
-    """Preferences of the same n_people under the settings of `TRANSFER`, tables 1 and 2: the same rankings."""
-    features = problem.population.actionable
-    return {
-        setting: RankingSampler(features, n_actionable=n_actionable).draw(
-            range(n_people), np.random.default_rng(seed)
-        )
-        for settings in TRANSFER.values()
-        for setting, (n_actionable, _) in settings.items()
-    }
 
 
 def transfer(
@@ -260,115 +342,50 @@ def transfer(
     seed: int,
     carried_out: bool = True,
 ) -> pd.DataFrame:
-    """Rows of `recommend` for Give Me Some Credit, with the columns number (of the table) and profile.
+    """Return the rows of `recommend` for Give Me Some Credit, tables 1 and 2.
 
-    Each profile reports its own `best_seed`, of advice that is carried out, when preferences are drawn as in training.
+    Each profile reports its own `best_member`, judged by recommendations that are carried
+    out, where preferences are drawn as in training.
+
+    Arguments:
+        problem: Of the people.
+        stack: Members of the constant and of the linear profile.
+        x: Refused people, with shape (N, D).
+        x_validation: Refused people to choose members by, with shape (V, D).
+        seed: Of the preferences of x_validation; those of x have the next one.
+        carried_out: As for `recommend`.
+    Returns: Columns of `recommend`, number (of the table) and profile.
+    Raises: ValueError: there is nobody, or a profile has no member.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()  # any problem with four actionable features will do
+        >>> stack = ICarma.load(MODELS, "loan_icarma_ranking", problem)
+        >>> x, x_validation = (problem.refused(s)[:20] for s in ("test", "validation"))
+        >>> people = transfer(problem, stack, x, x_validation, seed=0)
+        >>> people.groupby("number").setting.unique()[2].tolist()
+        ['soft, linear', 'hard (3) + soft, constant', 'hard (3) + soft, linear']
     """
-    if min(len(x), len(x_validation)) == 0:
-        raise ValueError(
-            "The classifier refuses nobody in this split, so there is no one to recommend anything to. Use more people."
+    preferences = transfer_preferences(problem, len(x), seed + 1)
+    drawn = transfer_preferences(problem, len(x_validation), seed)
+    on_validation = {"random": drawn["random"]}
+    of, chosen = {}, {}
+    for profile in ("constant", "linear"):
+        of[profile] = of_profile(stack, profile)
+        validation = recommend(
+            problem, of[profile], x_validation, on_validation, carried_out=True
         )
-    wishes = transfer_preferences(problem, len(x), seed + 1)
-    on_validation = {
-        "random": transfer_preferences(problem, len(x_validation), seed)["random"]
-    }
-    chosen = {
-        profile: best_seed(
-            recommend(
-                problem,
-                of_profile(stack, profile),
-                x_validation,
-                on_validation,
-                carried_out=True,
-            ),
-            success=success,
-        )
-        for profile, success in (("constant", "joint"), ("linear", "spared"))
-    }
+        chosen[profile] = best_member(validation, success=SUCCESS[profile])
     parts = []
     for number, settings in TRANSFER.items():
         for setting, (_, profile) in settings.items():
-            own = of_profile(stack, profile)
             people = recommend(
                 problem,
-                own,
+                of[profile],
                 x,
-                {setting: wishes[setting]},
+                {setting: preferences[setting]},
                 chosen[profile],
                 carried_out=carried_out,
             )
             parts.append(people.assign(number=number, profile=profile))
     return pd.concat(parts, ignore_index=True)
-
-
-def best_seed(
-    validation: pd.DataFrame, setting: str = "random", success: str = "joint"
-) -> int:
-    """Seed to report: most successful in the setting in which preferences are drawn as in training.
-
-    Seeds within one standard error (over people) of the best are tied; of those, the one that is valid most often.
-
-    Arguments:
-        success: Column of `metrics.per_person`: "joint", or "spared" where preferences are soft.
-    """
-    rows = validation[validation.setting == setting]
-    seeds = rows.groupby("seed")[[success, "valid"]].mean()
-    best = seeds[success].max()
-    tied = seeds[success] >= best - np.sqrt(best * (1 - best) / rows.person.nunique())
-    return int(seeds.valid[tied].idxmax())
-
-
-def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd.DataFrame:
-    """One of the paper's tables with ours beside it, a row for each setting, method and metric.
-
-    Arguments:
-        people: Rows of `recommend` and `search`; settings are named as in `claims.published`.
-        number: Of the table.
-        dataset: "Loan" or "GMSC".
-    Returns: Columns table, setting, method, metric, paper, ours, difference, seed_low, seed_high (over all seeds;
-        empty for the oracle), standard_error (over the people that the share is of) and within: is ours no worse than
-        the paper's by more than the `tolerance`? The oracle has nothing to tune and must not be better either. Empty
-        where the paper gives no number, and for the hap of the constant profile, where nothing asks for less.
-    """
-    summary = metrics.summarise(people, ["setting", "method", "seed", "reported"])
-    paper = claims.published(number, dataset).set_index(["setting", "method"])
-    shares = ["validity", "plausibility", "joint"] + ["hap"] * ("hap" in paper)
-    rows = []
-    for (setting, method), seeds in summary.groupby(["setting", "method"], sort=False):
-        ours = seeds[seeds.reported].squeeze()
-        for metric in [*shares, "cost_mean", "sparsity"]:
-            printed = (
-                paper[metric][setting, method]
-                if metric in paper and (setting, method) in paper.index
-                else np.nan
-            )
-            worse = ours[metric] - printed if metric == "hap" else printed - ours[metric]
-            n_people = ours.n_people * (
-                ours.has_recourse if metric in ("plausibility", "hap") else 1
-            )
-            is_asked = np.isfinite(printed) and not (
-                metric == "hap" and "constant" in setting
-            )
-            rows.append(
-                {
-                    "table": str(number) if dataset == "Loan" else f"{number}, {dataset}",
-                    "setting": setting,
-                    "method": method,
-                    "metric": metric,
-                    "paper": printed,
-                    "ours": ours[metric],
-                    "difference": ours[metric] - printed,
-                    "seed_low": np.nan if method == "oracle" else seeds[metric].min(),
-                    "seed_high": np.nan if method == "oracle" else seeds[metric].max(),
-                    "standard_error": np.sqrt(ours[metric] * (1 - ours[metric]) / n_people)
-                    if metric in shares
-                    else np.nan,
-                    "within": bool(
-                        (abs(worse) if method == "oracle" else worse)
-                        <= tolerance(number, method, metric, dataset)
-                    )
-                    if is_asked
-                    else None,
-                }
-            )
-    return pd.DataFrame(rows)

@@ -1,0 +1,72 @@
+"""The designs: the same people in every setting of a table."""
+
+import pytest
+import torch
+
+from lib.studies import claims, designs
+
+
+def test_settings_of_table_one_are_nested(problem):
+    drawn = designs.hard_preferences(problem, 300, seed=0)
+    assert list(drawn) == ["all (4)", "3", "2", "1", "random"]
+    for more, fewer in (("all (4)", "3"), ("3", "2"), ("2", "1")):
+        assert not (drawn[fewer].is_actionable & ~drawn[more].is_actionable).any()
+    shared = drawn["2"].is_actionable
+    assert torch.equal(drawn["2"].scores[shared], drawn["all (4)"].scores[shared])
+
+
+@pytest.mark.parametrize("elicitation", ["ranking", "score"])
+def test_soft_settings_are_those_of_the_tables(problem, elicitation):
+    drawn = designs.soft_preferences(problem, elicitation, 400, seed=0)
+    assert list(drawn) == ["soft", "hard (random) + soft"]
+    assert (
+        drawn["soft"].is_actionable.all()
+        and not drawn["hard (random) + soft"].is_actionable.all()
+    )
+    if elicitation == "ranking":  # the same ranking, cut for some
+        kept = drawn["hard (random) + soft"].is_actionable
+        assert torch.equal(
+            drawn["soft"].scores[kept], drawn["hard (random) + soft"].scores[kept]
+        )
+    with pytest.raises(ValueError, match="Did you mean 'ranking'"):
+        designs.soft_preferences(problem, "rankings", 3, seed=0)
+
+
+def test_populations_that_lean(problem):
+    drawn = designs.biased_preferences(problem, 200, seed=0)
+    assert list(drawn) == list(dict.fromkeys(claims.published(5).setting))
+    features = problem.population.actionable
+    for bias, favourites in (
+        ("causal order aligned", ("income", "loan_amount")),
+        ("reverse causal order aligned", ("loan_duration", "savings")),
+    ):
+        only = drawn[f"{bias}, 1"].is_actionable
+        assert not only[
+            :, [j for j, name in enumerate(features) if name not in favourites]
+        ].any()
+
+
+def test_rankings_are_shared_by_the_settings_of_the_transfer(problem):
+    drawn = designs.transfer_preferences(problem, 40, seed=1)
+    assert torch.equal(drawn["soft, linear"].scores, drawn["all (4)"].scores)
+    assert (drawn["hard (3) + soft, linear"].is_actionable.sum(-1) == 3).all()
+
+
+def draw_for_nobody(name):
+    return {
+        "hard": lambda problem: designs.hard_preferences(problem, 0, seed=0),
+        "soft": lambda problem: designs.soft_preferences(problem, "score", 0, seed=0),
+        "biased": lambda problem: designs.biased_preferences(problem, 0, seed=0),
+        "transfer": lambda problem: designs.transfer_preferences(problem, 0, seed=0),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["hard", "soft", "biased", "transfer"])
+def test_nobody_has_no_preferences(problem, name):
+    with pytest.raises(ValueError, match=r"for 0 people, expected at least one"):
+        draw_for_nobody(name)(problem)
+
+
+def test_unknown_distributions_are_named(problem):
+    with pytest.raises(ValueError, match=r"Did you mean 'uniform'"):
+        designs.hard_preferences(problem, 3, seed=0, distribution="uniformly")
