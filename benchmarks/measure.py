@@ -1,12 +1,14 @@
-"""Time and peak memory of fits, searches and answers at the paper's size, each in a process of its own.
+"""Time and peak memory of fits, searches and answers at the paper's size.
 
-    .venv/bin/python benchmarks/measure.py                        all but the long ones, about a quarter of an hour
-    .venv/bin/python benchmarks/measure.py oracle_4 refine_4      some of them
-    .venv/bin/python benchmarks/measure.py all                    the long ones too, with `make reproduce` and `make test`: two hours
+    .venv/bin/python benchmarks/measure.py                       all but the long ones
+    .venv/bin/python benchmarks/measure.py oracle_4 refine_4     some of them
+    .venv/bin/python benchmarks/measure.py all                   the long ones too
 
-Work that takes up to half a minute is done once to warm up, then five times; longer work once. Prints what it measures and
-puts it into benchmarks/results.csv, in place of what was there. Needs the committed models, and for gmsc* the data; changes
-none of them.
+The first takes about a quarter of an hour; the last, with `make reproduce` and `make test`,
+two hours. Each piece of work runs in a process of its own. Work of up to half a minute is
+done once to warm up, then five times; longer work once. Prints what it measures and puts
+it into benchmarks/results.csv, in place of what was there. Needs the committed models, and
+for gmsc* the data; changes none of them.
 """
 
 import lib.pinned
@@ -35,7 +37,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences
 from lib.problem import classifier, gmsc, loan
 from lib.problem.recourse import Problem
-from lib.solvers import continuous, grid, icarma
+from lib.solvers import continuous, grid, icarma, training
 from lib.studies import stacks, tables
 
 RESULTS = Path(__file__).parent / "results.csv"
@@ -47,21 +49,20 @@ Task = Callable[[], object]
 
 
 def gmsc_problem() -> Problem:
-    people, steps = gmsc.applicants("", 120_269, seed=0)
-    if not steps:
-        raise ValueError(
-            "The data of Give Me Some Credit was not found; see the README for where it is looked for."
-        )
-    return gmsc.problem(people)
+    """Return the problem of the real applicants; ValueError without the data."""
+    return gmsc.problem(gmsc.applicants("", 120_269, seed=0))
 
 
 def fit_classifier() -> Task:
-    population = loan.population()
-    return partial(classifier.fit, population)
+    """Prepare the fit of Loan's classifier."""
+    return partial(classifier.fit, loan.population())
 
 
 def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
-    """Within so many nats of the committed one, or it is an error."""
+    """Prepare the fit of Loan's flow, to within so many nats of the committed one.
+
+    Raises: RuntimeError: what is fitted is not as close to it, once it is run.
+    """
     population = loan.population()
     x = population.x["flow/train"], population.x["flow/validation"]
     best = flow.CausalFlow.load(inside("models"), "loan_flow").log_prob(x[1]).mean()
@@ -79,10 +80,11 @@ def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
 
 
 def fit_hard(n_epochs: int) -> Task:
+    """Prepare the fit of ten networks, one a seed."""
     problem = loan.problem()
     samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
     return partial(
-        icarma.fit,
+        training.fit,
         problem,
         samplers,
         [icarma.Settings(n_epochs=n_epochs)] * len(SEEDS),
@@ -91,30 +93,35 @@ def fit_hard(n_epochs: int) -> Task:
 
 
 def fit_stack(name: str, n_epochs: int) -> Task:
+    """Prepare the fit of one of the stacks of Loan networks."""
     problem = loan.problem()
-    return partial(
-        icarma.fit,
-        problem,
-        *stacks.STACKS[name](problem.population.actionable, SEEDS, n_epochs),
-    )
+    members = stacks.STACKS[name](problem.population.actionable, SEEDS, n_epochs)
+    return partial(training.fit, problem, *members)
 
 
 def fit_gmsc_flow() -> Task:
+    """Prepare the fit of the flow of Give Me Some Credit."""
     population = gmsc_problem().population
     x = population.x["flow/train"], population.x["flow/validation"]
     return partial(flow.fit, population.graph, *x, n_epochs=30, **stacks.GMSC_FLOW)
 
 
 def fit_gmsc(n_epochs: int) -> Task:
+    """Prepare the fit of ten networks for Give Me Some Credit."""
     problem = gmsc_problem()
     members = stacks.transfer(problem.population.actionable, SEEDS, n_epochs)
-    return partial(icarma.fit, problem, *(part[: len(SEEDS)] for part in members))
+    return partial(training.fit, problem, *(part[: len(SEEDS)] for part in members))
 
 
 def on_test_people(
     n_actionable: int | None = None, n_people: int | None = None
 ) -> tuple[Problem, Tensor, Preferences]:
-    """Refused test people, over again if more are asked for, each with so many open features or a number drawn for each."""
+    """Return Loan's problem, refused test people and their preferences.
+
+    Arguments:
+        n_actionable: How many features are open to each; None: a number drawn for each.
+        n_people: How many people, over again if there are not as many; None: all.
+    """
     problem = loan.problem()
     x = problem.refused("test")
     x = x if n_people is None else x[np.arange(n_people) % len(x)]
@@ -123,6 +130,7 @@ def on_test_people(
 
 
 def table_rows() -> Task:
+    """Prepare the exact searches behind the oracle rows of three tables."""
     problem, x, _ = on_test_people()
 
     def search() -> None:
@@ -134,34 +142,42 @@ def table_rows() -> Task:
 
 
 def search_grid(n_actionable: int, n_people: int | None = None) -> Task:
-    problem, x, wishes = on_test_people(n_actionable, n_people)
-    return partial(grid.search, problem, problem.population.truth, x, wishes)
+    """Prepare the exact search on a grid; arguments as for `on_test_people`."""
+    problem, x, preferences = on_test_people(n_actionable, n_people)
+    return partial(grid.search, problem, problem.population.truth, x, preferences)
 
 
 def search_values(n_threads: int, n_people: int | None = None) -> Task:
+    """Prepare the search over all values; arguments as for `on_test_people`."""
     problem, x, _ = on_test_people(n_people=n_people)
-    return partial(
-        continuous.search, problem, problem.population.truth, x, n_threads=n_threads
-    )
+    truth = problem.population.truth
+    return partial(continuous.search, problem, truth, x, n_threads=n_threads)
 
 
 def one_network(problem: Problem) -> icarma.ICarma:
+    """Return the first of the committed networks for hard constraints."""
     return icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
 
 
 def refine(n_actionable: int, n_people: int | None = None) -> Task:
-    problem, x, wishes = on_test_people(n_actionable, n_people)
-    advice = one_network(problem).recommend(x, wishes)[0]
-    return partial(continuous.refine, problem, problem.population.truth, x, wishes, advice)
+    """Prepare the refinement of a network's answers; arguments as for `on_test_people`."""
+    problem, x, preferences = on_test_people(n_actionable, n_people)
+    start = one_network(problem).recommend(x, preferences)[0]
+    truth = problem.population.truth
+    return partial(continuous.refine, problem, truth, x, preferences, start)
 
 
 def answer(n_people: int | None = None) -> Task:
-    problem, x, wishes = on_test_people(n_people=n_people)
-    return partial(one_network(problem).recommend, x, wishes)
+    """Prepare a network's answers; arguments as for `on_test_people`."""
+    problem, x, preferences = on_test_people(n_people=n_people)
+    return partial(one_network(problem).recommend, x, preferences)
 
 
 def make(*targets: str) -> Task:
-    """The last of these targets in a clone of HEAD, from an empty pip cache; the others are made before."""
+    """Prepare the last of these targets in a clone of HEAD, from an empty pip cache.
+
+    The other targets are made before.
+    """
     clone = tempfile.TemporaryDirectory()
     subprocess.run(["git", "clone", "-q", str(ROOT), clone.name], check=True)
 
@@ -181,11 +197,11 @@ def make(*targets: str) -> Task:
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work.
+    """Hold a piece of work.
 
     Arguments:
         title: What it is called in the results.
-        prepare: Gives what is timed; takes no part in it.
+        prepare: Returns what is timed; takes no part in it.
         to_reach: Seconds that were asked for.
         is_long: Takes many minutes; measured only when it is asked for.
         n_calls: So many calls are one measurement.
@@ -289,17 +305,18 @@ def _seconds(task: Task, n_calls: int) -> float:
 
 
 def repeated(task: Task, short: float = SHORT, n_calls: int = 1) -> list[float]:
-    """Seconds a call of each repeat; the first is left out as a warm-up, unless it took too long to be repeated."""
+    """Return the seconds a call of each repeat.
+
+    The first is left out as a warm-up, unless it took too long to be repeated.
+    """
     first = _seconds(task, n_calls)
-    return (
-        [first]
-        if first * n_calls > short
-        else [_seconds(task, n_calls) for _ in range(REPEATS)]
-    )
+    if first * n_calls > short:
+        return [first]
+    return [_seconds(task, n_calls) for _ in range(REPEATS)]
 
 
 def peak_memory() -> float:
-    """Of this process so far, or of the largest that it has waited for, in MB."""
+    """Return peak memory in MB, of this process or the largest that it has waited for."""
     largest = max(
         resource.getrusage(whose).ru_maxrss
         for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -308,19 +325,19 @@ def peak_memory() -> float:
 
 
 def measure(name: str) -> None:
-    """Print the seconds of every repeat of one piece of work, then peak memory in MB, in this process."""
+    """Do one piece of work; print the seconds of every repeat, then peak memory in MB."""
     print(*repeated(WORK[name].prepare(), n_calls=WORK[name].n_calls), peak_memory())
 
 
 def in_a_process(script: str, *arguments: object) -> dict[str, str | int]:
-    """What `script --here arguments` measures in a process of its own, as cells of a table."""
-    said = subprocess.run(
+    """Return what `script --here arguments` measures in a process of its own, as cells."""
+    printed = subprocess.run(
         [sys.executable, script, "--here", *map(str, arguments)],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     )
-    *seconds, megabytes = map(float, said.stdout.split())
+    *seconds, megabytes = map(float, printed.stdout.split())
     shown = {
         "seconds": statistics.median(seconds),
         "fastest": min(seconds),
@@ -333,7 +350,8 @@ def in_a_process(script: str, *arguments: object) -> dict[str, str | int]:
 
 
 def main(names: list[str]) -> None:
-    known = {}
+    """Measure these pieces of work and save the results, each as soon as it is known."""
+    known: dict[str, dict] = {}
     if RESULTS.exists():
         with open(RESULTS, newline="", encoding="utf-8") as file:
             known = {row["work"]: row for row in csv.DictReader(file)}
@@ -341,15 +359,12 @@ def main(names: list[str]) -> None:
         names = [name for name, work in WORK.items() if names or not work.is_long]
     checks.known("piece of work", names, tuple(WORK))
     for name in names:
-        row = (
-            {"work": WORK[name].title}
-            | in_a_process(__file__, name)
-            | {"to reach (s)": WORK[name].to_reach or ""}
-        )
+        measured = in_a_process(__file__, name)
+        to_reach = {"to reach (s)": WORK[name].to_reach or ""}
+        row = {"work": WORK[name].title} | measured | to_reach
         print(
-            "{work}: {seconds} s ({fastest} to {slowest}, {repeats} repeats), {peak memory (MB)} MB".format(
-                **row
-            ),
+            f"{row['work']}: {row['seconds']} s ({row['fastest']} to {row['slowest']}, "
+            f"{row['repeats']} repeats), {row['peak memory (MB)']} MB",
             flush=True,
         )
         known[row["work"]] = row

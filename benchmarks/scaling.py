@@ -1,14 +1,17 @@
 """How cost grows with the number of people, of features and of networks in a stack.
 
-    .venv/bin/python benchmarks/scaling.py            what is not in benchmarks/scaling.csv yet, about a quarter of an hour
-    .venv/bin/python benchmarks/scaling.py draw       the figure alone
+    .venv/bin/python benchmarks/scaling.py         what is not in benchmarks/scaling.csv yet
+    .venv/bin/python benchmarks/scaling.py draw    the figure alone
 
-People are Loan's refused test people, repeated. Features are those of one linear-Gaussian model a size, drawn at random, with
-classifier and flow fitted briefly. Every point is a process of its own; a row is written as soon as it is known. Work of up to
-five seconds is done once to warm up and five times to be timed, longer work once. Seconds are "per" all people, one person or
-one training step; peak memory includes imports and preparation, about 375 MB. Batches are large enough for overhead to be
-small: some 4,000 pairs of a person and a set for the search over all values, 10,000 people for the networks. Left out are
-points that would take more than a few minutes, or more than a million actions a person on the grid.
+The first takes about a quarter of an hour. People are Loan's refused test people,
+repeated. Features are those of one linear-Gaussian model a size, drawn at random, with
+classifier and flow fitted briefly. Every point is a process of its own; a row is written
+as soon as it is known. Work of up to five seconds is done once to warm up and five times
+to be timed, longer work once. Seconds are "per" all people, one person or one training
+step; peak memory includes imports and preparation, about 375 MB. Batches are large enough
+for overhead to be small: some 4,000 pairs of a person and a set for the search over all
+values, 10,000 people for the networks. Left out are points that would take more than a
+few minutes, or more than a million actions a person on the grid.
 """
 
 import lib.pinned
@@ -22,6 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
+from matplotlib.axes import Axes
 from measure import in_a_process, peak_memory, repeated
 from scipy import stats
 
@@ -31,7 +35,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.problem import classifier, loan
 from lib.problem.population import Population
 from lib.problem.recourse import Problem
-from lib.solvers import continuous, grid, icarma
+from lib.solvers import continuous, grid, icarma, training
 from lib.studies import plots
 
 RESULTS = Path(__file__).with_suffix(".csv")
@@ -61,22 +65,33 @@ COLUMNS = [
     "slowest",
     "peak memory (MB)",
 ]
+LOOKS = {  # colour and marker of each kind of work
+    "grid": (plots.COLOURS["oracle"], "s"),
+    "continuous": (plots.COLOURS["truth"], "^"),
+    "refinement": (plots.COLOURS["flow"], "D"),
+    "answer": (plots.COLOURS["icarma"], "o"),
+}
+STYLES = {"continuous": "-", "grid": ":", "answer": "--"}
+SHADES = {5: "#9ecae1", 10: "#6baed6", 20: "#2171b5", 50: "#08306b"}
 
 
-def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Problem:
-    """A random linear-Gaussian model with up to three causes a feature, and who decides and what is plausible in it."""
-    rng = np.random.default_rng(seed)
+def random_model(n_features: int, rng: np.random.Generator) -> scm.SCM:
+    """Return a random linear-Gaussian model with up to three causes a feature."""
     equations = {}
     for j in range(n_features):
-        causes = tuple(
-            f"x{i}"
-            for i in sorted(rng.choice(j, min(j, int(rng.integers(1, 4))), replace=False))
-        )
+        n_causes = min(j, int(rng.integers(1, 4)))
+        causes = tuple(f"x{i}" for i in sorted(rng.choice(j, n_causes, replace=False)))
         weights = dict(zip(causes, rng.uniform(-0.8, 0.8, len(causes)), strict=True))
         equations[f"x{j}"] = scm.additive(
             causes, lambda pa, w=weights: sum(w[i] * pa[i] for i in w), stats.norm(0, 1)
         )
-    model = scm.SCM(equations)
+    return scm.SCM(equations)
+
+
+def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Problem:
+    """Return a problem of a random linear-Gaussian model, with what is fitted to it."""
+    rng = np.random.default_rng(seed)
+    model = random_model(n_features, rng)
     x = model.sample(12_000, rng)
     mean, std = x.mean(0), x.std(0)
     x = ((x - mean) / std).float()
@@ -91,7 +106,8 @@ def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Proble
         "recourse/test": slice(11_000, 12_000),
     }
     kinds = {
-        name: "actionable" if j in acts else "mutable" for j, name in enumerate(equations)
+        name: "actionable" if j in acts else "mutable"
+        for j, name in enumerate(model.features)
     }
     population = Population(
         "linear-Gaussian",
@@ -103,54 +119,46 @@ def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Proble
         {name: score[rows] >= 0.5 for name, rows in parts.items()},
         truth=model.standardised(mean, std),
     )
-    given = population.x
-    h, _ = classifier.fit(
-        population,
-        n_epochs=20,
-    )
-    density, _ = flow.fit(
-        population.graph, given["flow/train"], given["flow/validation"], n_epochs=10
-    )
+    h, _ = classifier.fit(population, n_epochs=20)
+    splits = population.x["flow/train"], population.x["flow/validation"]
+    density, _ = flow.fit(population.graph, *splits, n_epochs=10)
     return Problem(population, h, density)
 
 
 def task_of(
     study: str, work: str, n: int, n_features: int, n_actionable: int
 ) -> tuple[Callable[[], object], float]:
-    """What is timed, and by what its seconds are divided."""
+    """Return what is timed, and by what its seconds are divided."""
     problem = (
         linear_gaussian(n_features, n_actionable) if study == "features" else loan.problem()
     )
     sampler = RankingSampler(problem.population.actionable, n_actionable=n_actionable)
     if work == "training":
         n_steps = EPOCHS * (len(problem.refused("train")) // 128)
-        return lambda: icarma.fit(
-            problem, [sampler] * n, [icarma.Settings(n_epochs=EPOCHS)] * n, range(n)
-        ), n_steps
+        members = [sampler] * n, [icarma.Settings(n_epochs=EPOCHS)] * n, range(n)
+        return lambda: training.fit(problem, *members), n_steps
     if study == "people":
         one = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
     else:
-        one, _ = icarma.fit(problem, [sampler], [icarma.Settings(n_epochs=2)], [0])
+        one, _ = training.fit(problem, [sampler], [icarma.Settings(n_epochs=2)], [0])
     x = problem.refused("test")
     x = x[np.arange(n) % len(x)]
-    wishes, world = (
-        sampler.draw(range(n), np.random.default_rng(0)),
-        problem.population.truth,
-    )
+    preferences = sampler.draw(range(n), np.random.default_rng(0))
+    world = problem.population.truth
     per = n if study == "features" else 1
     if work == "answer":
-        return lambda: one.recommend(x, wishes), per
+        return lambda: one.recommend(x, preferences), per
     if work == "continuous":
         return lambda: continuous.search(problem, world, x), per
     if work == "grid":
-        return lambda: grid.search(
-            problem, world, x, wishes, n_values=25 if study == "people" else GRID
-        ), per
-    advice = one.recommend(x, wishes)[0]
-    return lambda: continuous.refine(problem, world, x, wishes, advice), per
+        n_values = 25 if study == "people" else GRID
+        return lambda: grid.search(problem, world, x, preferences, n_values=n_values), per
+    start = one.recommend(x, preferences)[0]
+    return lambda: continuous.refine(problem, world, x, preferences, start), per
 
 
 def measure_all() -> None:
+    """Measure the points that are not in the file yet, and add them to the file."""
     done = set()
     if RESULTS.exists():
         done = {
@@ -160,16 +168,10 @@ def measure_all() -> None:
     for point in POINTS:
         if tuple(map(str, point)) in done:
             continue
-        per = (
-            "step"
-            if point[1] == "training"
-            else "person"
-            if point[0] == "features"
-            else "all"
-        )
-        row = dict(zip(COLUMNS, [*point, per], strict=False)) | in_a_process(
-            __file__, *point
-        )
+        per = "person" if point[0] == "features" else "all"
+        per = "step" if point[1] == "training" else per
+        measured = in_a_process(__file__, *point)
+        row = dict(zip(COLUMNS, [*point, per], strict=False)) | measured
         is_new = not RESULTS.exists()
         with open(RESULTS, "a", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
@@ -180,93 +182,67 @@ def measure_all() -> None:
 
 
 def draw() -> None:
+    """Draw the figure of what is in the file."""
     plots.use_style()
     table = pd.read_csv(RESULTS)
-    figure, axes = plt.subplots(1, 4, figsize=(14, 3.4))
     table["seconds"] = table.fastest  # on a machine that others share
-    looks = {
-        "grid": (plots.COLOURS["oracle"], "s"),
-        "continuous": (plots.COLOURS["truth"], "^"),
-        "refinement": (plots.COLOURS["flow"], "D"),
-        "answer": (plots.COLOURS["icarma"], "o"),
-    }
-    people = table[table.study == "people"]
-    for work, (colour, marker) in looks.items():
-        own = people[people.work == work]
-        axes[0].loglog(
-            own.n,
-            own.seconds,
-            marker=marker,
-            color=colour,
-            label={"answer": "iCARMA", "grid": "grid, 25 values"}.get(work, work),
-        )
-    axes[0].set(title="Seconds for so many people at once", xlabel="people")
-    axes[0].legend()
-    features = table[table.study == "features"]
-    shades = {5: "#9ecae1", 10: "#6baed6", 20: "#2171b5", 50: "#08306b"}
-    for n_features, shade in shades.items():
-        for work, line in (("continuous", "-"), ("grid", ":"), ("answer", "--")):
-            own = features[(features.features == n_features) & (features.work == work)]
-            axes[1].semilogy(
-                own.actionable,
-                1e3 * own.seconds,
-                line,
-                marker=looks[work][1],
-                color=shade,
-                markersize=4,
-            )
-        own = features[(features.features == n_features) & (features.work == "training")]
-        axes[2].plot(
-            own.actionable,
-            1e3 * own.seconds,
-            marker="o",
-            color=shade,
-            label=f"{n_features} features",
-        )
-    for work, line in (("grid", ":"), ("continuous", "-"), ("answer", "--")):
-        axes[1].plot(
-            [],
-            [],
-            line,
-            marker=looks[work][1],
-            color="#555555",
-            label={"answer": "iCARMA", "grid": f"grid, {GRID} values"}.get(work, work),
-        )
-    axes[1].set(
-        title="Milliseconds a person (shades as on the right)",
-        xlabel="actionable features",
-        xticks=[2, 4, 6, 8],
-    )
-    axes[1].legend()
-    axes[2].set(
-        title="Milliseconds a training step, ten networks",
-        xlabel="actionable features",
-        xticks=[2, 4, 6, 8],
-        ylim=(0, None),
-    )
-    axes[2].legend()
-    stack = table[table.study == "stack"]
-    axes[3].loglog(
-        stack.n, 1e3 * stack.seconds, marker="o", color="#0072B2", label="the stack"
-    )
-    axes[3].loglog(
-        stack.n,
-        1e3 * stack.seconds / stack.n,
-        marker="o",
-        mfc="white",
-        color="#0072B2",
-        ls="--",
-        label="one of its networks",
-    )
-    axes[3].set(
-        title="Milliseconds a training step",
-        xlabel="networks in the stack",
-        xticks=stack.n,
-        xticklabels=stack.n,
-    )
-    axes[3].minorticks_off()
-    axes[3].legend()
+    figure, axes = plt.subplots(1, 4, figsize=(14, 3.4))
+    _draw_people(axes[0], table[table.study == "people"])
+    _draw_features(axes[1], axes[2], table[table.study == "features"])
+    _draw_stack(axes[3], table[table.study == "stack"])
     plots.save(figure, inside("figures"), "scaling")
+
+
+def _draw_people(ax: Axes, people: pd.DataFrame) -> None:
+    """Draw seconds by the number of people."""
+    names = {"answer": "iCARMA", "grid": "grid, 25 values"}
+    for work, (colour, marker) in LOOKS.items():
+        own = people[people.work == work]
+        label = names.get(work, work)
+        ax.loglog(own.n, own.seconds, marker=marker, color=colour, label=label)
+    ax.set(title="Seconds for so many people at once", xlabel="people")
+    ax.legend()
+
+
+def _draw_features(ax: Axes, in_training: Axes, features: pd.DataFrame) -> None:
+    """Draw milliseconds by the number of features: of an answer, and of a training step."""
+    for n_features, shade in SHADES.items():
+        same_size = features[features.features == n_features]
+        for work, line in STYLES.items():
+            own = same_size[same_size.work == work]
+            at, marker = (own.actionable, 1e3 * own.seconds), LOOKS[work][1]
+            ax.semilogy(*at, line, marker=marker, color=shade, markersize=4)
+        own = same_size[same_size.work == "training"]
+        at, label = (own.actionable, 1e3 * own.seconds), f"{n_features} features"
+        in_training.plot(*at, marker="o", color=shade, label=label)
+    names = {"answer": "iCARMA", "grid": f"grid, {GRID} values"}
+    for work in ("grid", "continuous", "answer"):
+        look = {
+            "marker": LOOKS[work][1],
+            "color": "#555555",
+            "label": names.get(work, work),
+        }
+        ax.plot([], [], STYLES[work], **look)
+    for axes, title in (
+        (ax, "Milliseconds a person (shades as on the right)"),
+        (in_training, "Milliseconds a training step, ten networks"),
+    ):
+        axes.set(title=title, xlabel="actionable features", xticks=[2, 4, 6, 8])
+    in_training.set(ylim=(0, None))
+    ax.legend()
+    in_training.legend()
+
+
+def _draw_stack(ax: Axes, stack: pd.DataFrame) -> None:
+    """Draw milliseconds by the number of networks in a stack."""
+    whole, look = 1e3 * stack.seconds, {"marker": "o", "color": "#0072B2"}
+    ax.loglog(stack.n, whole, label="the stack", **look)
+    each = {"mfc": "white", "ls": "--", "label": "one of its networks"}
+    ax.loglog(stack.n, whole / stack.n, **look, **each)
+    ax.set(title="Milliseconds a training step", xlabel="networks in the stack")
+    ax.set(xticks=stack.n, xticklabels=stack.n)
+    ax.minorticks_off()
+    ax.legend()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import pytest
 
+from lib.causal.graph import Graph
 from lib.studies import plots
 
 
@@ -68,6 +70,21 @@ def test_frontier_draws_a_line_only_where_something_was_searched():
     plt.close(figure)
 
 
+def beside_paper(method: str) -> pd.DataFrame:
+    """One setting of the paper's table with ours beside it."""
+    row = {"setting": "4", "metric": "joint", "ours": 0.9, "paper": 0.8, "method": method}
+    return pd.DataFrame([row | {"seed_low": np.nan, "seed_high": np.nan}])
+
+
+@pytest.mark.parametrize("method", ["iCARMA", "oracle", "search", "iCARMA (RCO-trained)"])
+def test_every_method_of_the_tables_can_be_drawn_beside_the_paper(method):
+    figure, ax = plt.subplots()
+    plots.beside_paper(ax, beside_paper(method), "joint")
+    assert [line.get_xydata().tolist() for line in ax.lines] == [[[0, 0.9]]]
+    assert ax.get_legend_handles_labels()[1] == [f"{method}, ours", "the paper"]
+    plt.close(figure)
+
+
 def intervals(low: list) -> pd.DataFrame:
     return pd.DataFrame(
         {
@@ -80,7 +97,7 @@ def intervals(low: list) -> pd.DataFrame:
     )
 
 
-def test_intervals_are_drawn_where_there_are_enough_people_and_told_where_not():
+def test_intervals_are_drawn_where_there_are_enough_people_and_said_where_not():
     figure, ax = plt.subplots()
     plots.intervals(ax, intervals([0.1, "too few"]), "group", ["b", "a"])
     (bar,) = ax.containers[0].lines[2][0].get_segments()
@@ -99,4 +116,68 @@ def test_bands_have_a_gap_where_there_are_too_few_people():
         len(ax.collections[0].get_paths()) == 1
         and ax.collections[0].get_paths()[0].vertices[:, 0].min() == 0.9
     )
+    plt.close(figure)
+
+
+def test_networks_are_drawn_for_the_methods_that_have_some():
+    figure, ax = plt.subplots()
+    one = {"group": ["a", "b"], "estimate": [0.1, 0.2]}
+    seeds = pd.DataFrame(one | {"method": "iCARMA"})
+    rows = pd.concat([intervals([0.1, 0.2]), intervals([0.1, 0.2]).assign(method="iCARMA")])
+    plots.intervals(ax, rows, "group", ["a", "b"], seeds)
+    labels = [dots.get_label() for dots in ax.collections]
+    assert labels.count("iCARMA, each network") == 1
+    assert "oracle, each network" not in labels
+    plt.close(figure)
+
+
+def drawn_wrongly():
+    """What is drawn, and what is said of it."""
+    two, graph = np.zeros(2), Graph({"age": (), "income": ("age",)})
+    rows, networks = intervals([0.1, 0.2]), pd.DataFrame({"profile": ["linear"]})
+    at = {"age": (0, 0), "income": (1, 1)}
+    kinds = {"age": "immutable", "income": "actionable"}
+    networks = networks.assign(plausibility=0.5, hap=0.2, validity=1.0, reported=False)
+    trials = networks.assign(plausibility_mean=0.5, hap_mean=0.2, on_front=True)
+    return {
+        r"Unknown method 'somebody'": lambda ax: plots.beside_paper(
+            ax, beside_paper("Somebody"), "joint"
+        ),
+        r"Unknown metric 'join'.*Did you mean 'joint'": lambda ax: plots.beside_paper(
+            ax, beside_paper("oracle"), "join"
+        ),
+        r"no column seed_high": lambda ax: plots.beside_paper(
+            ax, beside_paper("oracle").drop(columns="seed_high"), "joint"
+        ),
+        r"Unknown group 'b'": lambda ax: plots.intervals(ax, rows, "group", ["a"]),
+        r"3 numbers for 2 rows": lambda ax: plots.interval_band(
+            ax, [1, 2, 3], rows, "oracle"
+        ),
+        r"0 networks of the profile linear are marked": lambda ax: plots.frontier(
+            ax, trials, networks, networks, 0.95
+        ),
+        r"There is no place for income": lambda ax: plots.causal_graph(
+            ax, graph, kinds, {"age": (0, 0)}
+        ),
+        r"There is no kind for income": lambda ax: plots.causal_graph(
+            ax, graph, {"age": "immutable"}, at
+        ),
+        r"Unknown kind of feature 'fixed'": lambda ax: plots.causal_graph(
+            ax, graph, kinds | {"age": "fixed"}, at
+        ),
+        r"There is no sample": lambda ax: plots.marginal(ax, {}, "age"),
+        r"sample 'data' is empty": lambda ax: plots.pair(ax, {"data": np.zeros((0, 2))}),
+        r"Unknown sample 'ours'": lambda ax: plots.marginal(ax, {"ours": two}, "age"),
+        r"expected \(2, n_members\)": lambda ax: plots.band(ax, two, two, "black", "a"),
+        r"three arrays .*, the last of bool": lambda ax: plots.log_densities(
+            ax, two, two, two
+        ),
+    }
+
+
+@pytest.mark.parametrize("message", drawn_wrongly())
+def test_what_cannot_be_drawn_is_said(message):
+    figure, ax = plt.subplots()
+    with pytest.raises(ValueError, match=message):
+        drawn_wrongly()[message](ax)
     plt.close(figure)

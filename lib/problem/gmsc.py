@@ -1,20 +1,17 @@
-"""Give Me Some Credit: where the data is found, and how it is cleaned.
+"""Give Me Some Credit: the people of the study as a population and as a problem.
 
-The data is not part of this repository. `find` looks for the competition's cs-training.csv (150,000 people), as a csv or
-inside a zip: at a path that is handed over, at the one in the environment variable ICARMA_GMSC_CSV, in the cache, and at
-last on the web. Whatever the source, the SHA-256 of the csv decides whether it is the data.
+Nobody knows the equations by which income, credit and arrears follow from each other here.
+A graph is assumed, and a flow learns the rest. Counts, and values that pile up at a cap,
+are spread over cells before a density is fitted, and made whole again before a decision.
+How the data is found, read and cleaned stands in `gmsc_data`.
 """
 
-import hashlib
-import io
-import os
-import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pooch
 import torch
 from torch import Tensor
 
@@ -23,32 +20,31 @@ from lib.base.files import MODELS, PUBLISHED
 from lib.causal.flow import CausalFlow
 from lib.causal.graph import Graph
 from lib.problem.classifier import Classifier, NetworkClassifier
-from lib.problem.population import FOR_RECOURSE, Population, split
+from lib.problem.gmsc_data import (
+    CAPS,
+    COLUMNS,
+    COUNTS,
+    HOW_TO_GET_IT,
+    LATENESS,
+    MOST,
+    check,
+    clean,
+    find,
+    read,
+)
+from lib.problem.population import FEWEST, FOR_RECOURSE, USES, Population, split
 from lib.problem.recourse import Problem
 
-VARIABLE = "ICARMA_GMSC_CSV"
-SHA256 = "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac"
-MIRROR = "https://raw.githubusercontent.com/SureshThyagara1/CYO---Kaggle-Give-Me-Some-Credit/master/Data/cs-training.csv.zip"
-HOW_TO_GET_IT = (
-    f"Download cs-training.csv from the Kaggle competition GiveMeSomeCredit (it asks for a login) or from {MIRROR}, and say "
-    f"where it lies: {VARIABLE}=/path/to/cs-training.csv (or .zip)."
+KINDS = (
+    dict.fromkeys(COLUMNS, "actionable")
+    | dict.fromkeys(("age", "dependents"), "immutable")
+    | dict.fromkeys(("debt_ratio", *LATENESS), "mutable")
 )
-
-# our names, in causal order, and the columns of the csv
-COLUMNS = {
-    "age": "age",
-    "dependents": "NumberOfDependents",
-    "income": "MonthlyIncome",
-    "credit_lines": "NumberOfOpenCreditLinesAndLoans",
-    "real_estate_loans": "NumberRealEstateLoansOrLines",
-    "utilization": "RevolvingUtilizationOfUnsecuredLines",
-    "debt_ratio": "DebtRatio",
-    "late_30_to_59": "NumberOfTime30-59DaysPastDueNotWorse",
-    "late_60_to_89": "NumberOfTime60-89DaysPastDueNotWorse",
-    "late_90": "NumberOfTimes90DaysLate",
-}
-LABEL = "SeriousDlqin2yrs"
-SAID = {
+SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the cap
+ALMOST = (
+    0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
+)
+PHRASES = {
     "age": "age {} years",
     "dependents": "{} dependents",
     "income": "income {} dollars a month",
@@ -60,178 +56,143 @@ SAID = {
     "late_60_to_89": "{} times 60 to 89 days late",
     "late_90": "{} times 90 days late or more",
 }
-LATENESS = ("late_30_to_59", "late_60_to_89", "late_90")
-COUNTS = ("age", "dependents", "credit_lines", "real_estate_loans", *LATENESS)
-CAPS = {"debt_ratio": 1.0, "utilization": 1.0, "income": 17_000.0}
-MOST = dict.fromkeys(LATENESS, 18) | {
-    "age": 103,
-    "dependents": 20,
-    "credit_lines": 58,
-    "real_estate_loans": 54,
-}  # of anybody
-UNREADABLE, WORST = 90, 18  # lateness above 90 times is a code, not a count
-SPREAD = (
-    0.05  # width of the cell over which an atom is spread, as a share of the feature's cap
-)
-ALMOST = (
-    0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
-)
 
 
-def find(path: str | Path = "", download: bool = True) -> Path | None:
-    """The file with the data (csv or zip), or None if there is none and it can't be downloaded.
+@dataclass(frozen=True, eq=False)
+class Applicants:
+    """Hold the people of the study, and say whether they are real.
 
     Arguments:
-        path: Where it is said to lie; "": look in the environment variable, in the cache and (unless download is False)
-            on the web.
-    Raises: ValueError: there is no file where it is said to be.
+        people: A row a person: "paid_back" (bool) and ten features, as `clean` gives them.
+        steps: How many people each step of the cleaning concerned; empty for a stand-in.
+        is_real: False for people who were drawn or invented.
+        scaler: Mean and standard deviation of each feature, each with shape (10,), by which
+            they are standardised; None: those of their own training split.
+    Raises: ValueError: a column is missing or impossible, or the scaler has another shape.
+
+    Example:
+        >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [1.0, 2.0])).assign(paid_back=True)
+        >>> Applicants(people, steps={}, is_real=False).heading
+        'SYNTHETIC STAND-IN, 2 drawn people'
     """
-    for said, given in (("path", path), (VARIABLE, os.environ.get(VARIABLE, ""))):
-        if given:
-            if not Path(given).is_file():
-                raise ValueError(
-                    f"{said} names {given}, and there is no such file. {HOW_TO_GET_IT}"
-                )
-            return Path(given)
-    cached = Path(pooch.os_cache("icarma-companion")) / "cs-training.csv.zip"
-    if cached.is_file():
-        return cached
-    if not download:
-        return None
-    pooch.get_logger().setLevel("WARNING")
-    try:
-        # written beside its place and moved there at its end, so that half a download is never found
-        pooch.retrieve(
-            MIRROR,
-            None,
-            cached.name,
-            cached.parent,
-            downloader=pooch.HTTPDownloader(timeout=20, progressbar=False),
-        )
-    except (OSError, ValueError):
-        return None
-    return cached
 
+    people: pd.DataFrame
+    steps: Mapping[str, int]
+    is_real: bool
+    scaler: tuple[Tensor, Tensor] | None = None
 
-def read(path: Path) -> pd.DataFrame:
-    """The 150,000 rows of the csv: label and ten features, called as in `COLUMNS`.
+    def __post_init__(self) -> None:
+        check(self.people)
+        for name, part in zip(("mean", "std"), self.scaler or (), strict=False):
+            checks.shape(f"{name} of the scaler", part, (len(COLUMNS),))
+        if "paid_back" not in self.people or self.people["paid_back"].dtype != bool:
+            raise ValueError("people must have a column paid_back of booleans.")
 
-    Raises: ValueError: not a csv or zip, another csv, a column is missing, or the content differs.
-    """
-    try:
-        content = _csv_of(path)
-    except (zipfile.BadZipFile, KeyError, IsADirectoryError) as error:
-        raise ValueError(
-            f"{path} is not a zip with a cs-training.csv inside ({error}): half a download? Delete it. {HOW_TO_GET_IT}"
-        ) from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != SHA256:
-        raise ValueError(
-            f"{path} is not the data: {_what_differs(path, content)} Expected SHA-256 {SHA256}, found {found}. If it is a download, delete it. {HOW_TO_GET_IT}"
-        )
-    raw = pd.read_csv(io.BytesIO(content), index_col=0)
-    return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
+    @property
+    def heading(self) -> str:
+        """Return what stands over tables and figures: how many people, and whether real.
 
-
-def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """People that can be used, and how many each step of the cleaning concerns.
-
-    Rows with missing values are dropped; debt ratio, utilization and income are capped; lateness codes become 18 times.
-
-    Returns: Columns "paid_back" (bool) and the ten features, and the counts by step.
-    Raises: ValueError: a column is missing, has negative values, or is in another unit; nobody is left.
-    Source: section 10 of the specification of this study follows PEAR (De Toni et al.) and arXiv:2604.08030, appendix C.
-    """
-    if missing := [
-        f"{ours} ({theirs})"
-        for ours, theirs in (COLUMNS | {LABEL: LABEL}).items()
-        if ours not in raw
-    ]:
-        raise ValueError(
-            f"There is no column {', '.join(missing)}; found {', '.join(raw)}. {HOW_TO_GET_IT}"
-        )
-    if unknown := sorted(set(raw[LABEL].dropna().unique()) - {0, 1}, key=str):
-        raise ValueError(
-            f"{LABEL} holds {unknown[0]!r}: expected 1 for a serious delinquency and 0 for none."
-        )
-    people = raw.dropna()
-    if len(people) == 0:
-        raise ValueError(f"All {len(raw)} rows miss a value, so nobody is left.")
-    if negative := [name for name in COLUMNS if (people[name] < 0).any()]:
-        raise ValueError(f"{negative[0]} has values below zero. {HOW_TO_GET_IT}")
-    typical = {
-        "income": (1_000, 20_000, "dollars a month"),
-        "utilization": (0.01, 1.0, "a share of the credit limit"),
-        "age": (20, 90, "years"),
-        "debt_ratio": (0.01, 3.0, "a share of income"),
-    }
-    for name, (low, high, unit) in typical.items():
-        if not low <= people[name].median() <= high:
-            raise ValueError(
-                f"{name} has the median {people[name].median():g}: expected {unit}, {low:,} to {high:,}. Is the column in another unit?"
-            )
-    steps = {"rows": len(raw), "without missing values": len(people)}
-    people = people.copy()
-    for name, cap in CAPS.items():
-        steps[f"{name} capped at {cap:,.0f}"] = int((people[name] > cap).sum())
-        people[name] = people[name].clip(upper=cap)
-    codes = (people[list(LATENESS)] > UNREADABLE).any(axis=1)
-    steps[f"lateness codes made {WORST}"] = int(codes.sum())
-    people[list(LATENESS)] = people[list(LATENESS)].where(
-        people[list(LATENESS)] <= UNREADABLE, WORST
-    )
-    people.insert(0, "paid_back", people.pop(LABEL) == 0)
-    return people[["paid_back", *COLUMNS]].reset_index(drop=True), steps
-
-
-def stand_in(
-    density: CausalFlow,
-    h: Classifier,
-    scaler: Mapping[str, Tensor],
-    n_people: int,
-    seed: int,
-) -> pd.DataFrame:
-    """Synthetic people in the place of real ones, with the columns of `clean`.
-
-    They are drawn from a flow that was fitted to the real ones and made whole. Nobody's label is known, so it is drawn too:
-    the classifier's odds of a default, divided by the weight that defaults had in its loss.
-
-    Arguments:
-        density, h, scaler: The models gmsc_flow, gmsc_classifier and gmsc_scaler ("mean", "std" (D,) and "weight").
-    """
-    rng = np.random.default_rng(seed)
-    x = density.predict(
-        torch.from_numpy(rng.standard_normal((n_people, len(COLUMNS)))).to(h.weights[0])
-    )
-    drawn = pd.DataFrame(
-        whole(x.double() * scaler["std"] + scaler["mean"]).numpy(), columns=list(COLUMNS)
-    )
-    chance = torch.sigmoid(h.logit(x) + scaler["weight"].log()).numpy()  # of paying back
-    drawn.insert(0, "paid_back", rng.random(n_people) < chance)
-    return drawn
+        Example:
+            >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [1.0])).assign(paid_back=True)
+            >>> Applicants(people, steps={"rows": 3}, is_real=True).heading
+            '1 real applicants'
+        """
+        n_people = len(self.people)
+        if self.is_real:
+            return f"{n_people:,} real applicants"
+        return f"SYNTHETIC STAND-IN, {n_people:,} drawn people"
 
 
 def applicants(
-    path: str | Path, n_people: int, seed: int, models: Path = MODELS
-) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The people of the study, and the counts of `clean`; where there is no data, a `stand_in` and no counts.
+    path: str | Path,
+    n_people: int,
+    seed: int,
+    or_stand_in: bool = False,
+    models: Path = MODELS,
+) -> Applicants:
+    """Return the people of the study; without data a stand-in, if that is asked for.
+
+    A stand-in is standardised as the real people were, so that the models of the folder
+    can be used for it.
 
     Arguments:
         path: As for `find`.
         n_people: How many of them, drawn without replacement; all if there are not more.
+        seed: Of who is drawn.
+        or_stand_in: Whether to draw people by `stand_in` where there is no data.
         models: Folder with the models of the stand-in: the committed ones.
+    Raises: ValueError: there is no data, and a stand-in was not asked for.
+
+    Example:
+        >>> from unittest import mock
+        >>> with mock.patch("lib.problem.gmsc.find", return_value=None):  # no data
+        ...     applicants("", n_people=100, seed=0, or_stand_in=True).heading
+        'SYNTHETIC STAND-IN, 100 drawn people'
     """
-    checks.positive(n_people=n_people)
+    _check_number(n_people)
     found = find(path)
-    if found is None:
-        scaler, _ = files.load(models, "gmsc_scaler")
-        h, density = (
-            NetworkClassifier.load(models, "gmsc_classifier"),
-            CausalFlow.load(models, "gmsc_flow"),
+    if found is not None:
+        people, steps = clean(read(found))
+        drawn = people.sample(min(n_people, len(people)), random_state=seed).sort_index()
+        return Applicants(drawn, steps, is_real=True)
+    if not or_stand_in:
+        raise ValueError(
+            f"The data of Give Me Some Credit was not found. {HOW_TO_GET_IT} "
+            "Or ask for a synthetic stand-in by or_stand_in=True: people drawn from the "
+            "flow that was fitted to the real ones."
         )
-        return stand_in(density, h, scaler, n_people, seed), {}
-    people, steps = clean(read(found))
-    return people.sample(min(n_people, len(people)), random_state=seed).sort_index(), steps
+    scaler, _ = files.load(models, "gmsc_scaler")
+    drawn = stand_in(
+        CausalFlow.load(models, "gmsc_flow"),
+        NetworkClassifier.load(models, "gmsc_classifier"),
+        scaler,
+        n_people,
+        seed,
+    )
+    return Applicants(drawn, {}, is_real=False, scaler=(scaler["mean"], scaler["std"]))
+
+
+def stand_in(
+    flow: CausalFlow,
+    classifier: Classifier,
+    scaler: Mapping[str, Tensor],
+    n_people: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Draw synthetic people in the place of real ones, with the columns of `clean`.
+
+    They are drawn from a flow that was fitted to the real ones, and made whole. Nobody's
+    label is known, so it is drawn too: its odds are the classifier's odds of a default,
+    divided by the weight that defaults had in the classifier's loss.
+
+    Arguments:
+        flow, classifier: The models gmsc_flow and gmsc_classifier.
+        scaler: The model gmsc_scaler: "mean" and "std" (D,), and the "weight" of a default.
+        n_people: How many people are drawn.
+        seed: Of the people and of their labels.
+    Raises: ValueError: n_people is no whole number above zero; the scaler lacks a part.
+
+    Example:
+        >>> flow = CausalFlow.load(MODELS, "gmsc_flow")
+        >>> classifier = NetworkClassifier.load(MODELS, "gmsc_classifier")
+        >>> scaler, _ = files.load(MODELS, "gmsc_scaler")
+        >>> drawn = stand_in(flow, classifier, scaler, n_people=500, seed=0)
+        >>> len(drawn), bool((drawn.dependents % 1 == 0).all())
+        (500, True)
+    """
+    _check_number(n_people)
+    if missing := [name for name in ("mean", "std", "weight") if name not in scaler]:
+        raise ValueError(
+            f"The scaler has no {missing[0]!r}: expected mean, std and weight."
+        )
+    rng = np.random.default_rng(seed)
+    noise = torch.from_numpy(rng.standard_normal((n_people, len(COLUMNS))))
+    x = flow.predict(noise.to(flow.dtype))
+    in_units = whole(x.double() * scaler["std"] + scaler["mean"])
+    drawn = pd.DataFrame(in_units.numpy(), columns=list(COLUMNS))
+    chance = torch.sigmoid(classifier.logit(x) + scaler["weight"].log())  # of paying back
+    drawn.insert(0, "paid_back", rng.random(n_people) < chance.numpy())
+    return drawn
 
 
 def graph(
@@ -241,8 +202,10 @@ def graph(
 
     Arguments:
         remove, reverse: Edges, pairs [cause, effect], that are removed or turned round.
-    Raises: ValueError: the published graph has no such edge.
+    Raises: ValueError: the published graph has no such edge, an edge is changed twice, or
+        features would cause each other in a circle.
     Source: graph of PEAR (De Toni et al.), Fig. 6 of arXiv:2604.08030.
+
     Example:
         >>> graph().parents["debt_ratio"]
         ('age', 'credit_lines', 'real_estate_loans')
@@ -251,99 +214,152 @@ def graph(
     """
     ours = {theirs: name for name, theirs in COLUMNS.items()}
     table = pd.read_csv(PUBLISHED / "pear_gmc_edges.csv")
-    edges = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
+    published = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
+    edges = list(published)
     for pair in [*remove, *reverse]:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise ValueError(f"Expected an edge as a pair [cause, effect], got {pair!r}.")
         checks.known("feature", pair, tuple(COLUMNS))
-        if tuple(pair) not in edges:
+        cause, effect = pair
+        if (cause, effect) not in published:
             raise ValueError(
-                f"There is no edge from {pair[0]} to {pair[1]} that could be removed or turned round."
+                f"There is no edge from {cause} to {effect} "
+                "that could be removed or turned round."
             )
-        edges.remove((pair[0], pair[1]))
+        if (cause, effect) not in edges:
+            raise ValueError(f"The edge from {cause} to {effect} is changed twice.")
+        edges.remove((cause, effect))
     return Graph.from_edges(list(COLUMNS), edges + [(b, a) for a, b in reverse])
 
 
 def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
-    """Features (N, 10) that a density can be fitted to: counts and atoms are spread evenly over cells.
+    """Return features that a density can be fitted to, counts and atoms spread over cells.
 
-    A count n becomes a number in [n - 1/2, n + 1/2); a value at a cap, or a utilization, debt ratio or income of exactly
-    zero, is spread over `SPREAD` of its cap beyond the end.
+    A count n becomes a number in [n - 1/2, n + 1/2). A value at a cap, or a utilization,
+    debt ratio or income of exactly zero, is spread evenly over `SPREAD` of its cap beyond
+    the end.
+
+    Arguments:
+        people: The ten features, as `clean` gives them; other columns are left out.
+        rng: Of the noise.
+    Returns: Features in the order of `COLUMNS`, in units of the data, with shape (N, 10).
+    Raises: ValueError: a column is missing, or holds values that nobody can have.
+
+    Example:
+        >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [0.0, 1.0])).assign(age=[40, 41])
+        >>> spread = dequantised(people, np.random.default_rng(0))
+        >>> spread[:, 0].round(2), (spread[:, 0] + 0.5).astype(int)
+        (array([40.14, 40.77]), array([40, 41]))
     """
+    check(people)
     columns = []
     for name in COLUMNS:
         value, noise = people[name].to_numpy(dtype=float), rng.random(len(people))
         if name in COUNTS:
             columns.append(value + noise - 0.5)
         else:
-            width = SPREAD * CAPS[name]
-            at_cap, at_zero = value >= ALMOST * CAPS[name], value == 0
-            columns.append(
-                np.select(
-                    [at_cap, at_zero], [CAPS[name] + width * noise, -width * noise], value
-                )
-            )
+            cap, width = CAPS[name], SPREAD * CAPS[name]
+            ends = [value >= ALMOST * cap, value == 0]
+            columns.append(np.select(ends, [cap + width * noise, -width * noise], value))
     return np.stack(columns, -1)
 
 
 def whole(x: Tensor) -> Tensor:
-    """The inverse: features as people have them, counts whole, and all between zero and the most that anybody has."""
-    is_count = torch.tensor([name in COUNTS for name in COLUMNS])
-    most = torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=x.dtype)
-    return (
-        torch.where(is_count, x.round(), x).clamp_min(0).minimum(most) + 0.0
-    )  # -0 becomes 0
+    """Return features as people have them, which undoes `dequantised`.
 
-
-def population(people: pd.DataFrame, seed: int = 0) -> Population:
-    """The Give Me Some Credit population: one sample, whose splits serve the classifier, the flow and recourse alike.
+    Counts are whole, and all values are between zero and the most that anybody has.
 
     Arguments:
-        people: As `clean` gives them; or a stand-in with the same columns.
-        seed: Of who is in which split, and of the noise that spreads counts and atoms over cells.
-    Raises: ValueError: too few people to be split.
-    Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR (De Toni et al.); spreading is ours.
+        x: Features in the units of the data, with shape (*, 10).
+    Returns: Features with the same shape.
+    Raises: ValueError: x has another number of features.
+
+    Example:
+        >>> one = torch.tensor([40.2, -0.3, 17_200, 7.4, 0.9, 0.6, -0.01, 0, 0, 19])
+        >>> [round(value, 2) for value in whole(one).tolist()]
+        [40.0, 0.0, 17000.0, 7.0, 1.0, 0.6, 0.0, 0.0, 0.0, 18.0]
     """
-    if len(people) < 20:
+    checks.shape("x", x, (*x.shape[:-1], len(COLUMNS)))
+    is_count = torch.tensor([name in COUNTS for name in COLUMNS])
+    most = torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=x.dtype)
+    nearest = torch.where(is_count, x.round(), x)
+    return nearest.clamp_min(0).minimum(most) + 0.0  # -0 becomes 0
+
+
+def population(applicants: Applicants, seed: int = 0) -> Population:
+    """Return the population, whose name says whether its people are real.
+
+    It is one sample, whose splits serve the classifier, the flow and recourse alike.
+
+    Arguments:
+        applicants: As `applicants` gives them.
+        seed: Of who is in which split, and of the noise that spreads counts over cells.
+    Raises: ValueError: too few people to be split.
+    Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR (De Toni et al.);
+        spreading is ours.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> invented = {name: rng.poisson(3, 40) for name in COLUMNS} | {"paid_back": True}
+        >>> drawn = population(Applicants(pd.DataFrame(invented), {}, is_real=False))
+        >>> drawn.name, len(drawn.x["recourse/test"])
+        ('Give Me Some Credit, synthetic stand-in', 10)
+        >>> drawn.actionable
+        ('income', 'credit_lines', 'real_estate_loans', 'utilization')
+    """
+    if not isinstance(applicants, Applicants):
         raise ValueError(
-            f"There are {len(people)} people: at least 20 are needed to fill three splits."
+            f"Expected Applicants, got {type(applicants).__name__}. Say of a table of "
+            "people whether they are real: Applicants(people, steps={}, is_real=...)."
+        )
+    people = applicants.people
+    if len(people) < FEWEST:
+        raise ValueError(
+            f"There are {len(people)} people: "
+            f"at least {FEWEST} are needed to fill three splits."
         )
     order, noise = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2)
     )
     people = people.iloc[order.permutation(len(people))]
     in_units = torch.from_numpy(dequantised(people, noise))
-    paid_back = torch.from_numpy(people.paid_back.to_numpy(copy=True))
+    paid_back = torch.from_numpy(people["paid_back"].to_numpy(copy=True))
     rows = split(in_units, FOR_RECOURSE)
-    mean = in_units[rows["train"]].mean(0)
-    std = torch.from_numpy(in_units[rows["train"]].numpy().std(0))
+    train = in_units[rows["train"]]
+    own_scaler = train.mean(0), torch.from_numpy(train.numpy().std(0))
+    mean, std = applicants.scaler or own_scaler
     x = {part: ((in_units[own] - mean) / std).float() for part, own in rows.items()}
     y = {part: paid_back[own] for part, own in rows.items()}
-    kinds = dict.fromkeys(COLUMNS, "actionable") | dict.fromkeys(
-        ("age", "dependents"), "immutable"
-    )
-    kinds |= dict.fromkeys(("debt_ratio", *LATENESS), "mutable")
+    name = "Give Me Some Credit"
     return Population(
-        name="Give Me Some Credit",
-        kinds=kinds,
+        name=name if applicants.is_real else f"{name}, synthetic stand-in",
+        kinds=KINDS,
         graph=graph(),
         mean=mean,
         std=std,
-        x={
-            f"{use}/{part}": own
-            for use in ("classifier", "flow", "recourse")
-            for part, own in x.items()
-        },
-        y={
-            f"{use}/{part}": own
-            for use in ("classifier", "flow", "recourse")
-            for part, own in y.items()
-        },
+        x={f"{use}/{part}": own for use in USES for part, own in x.items()},
+        y={f"{use}/{part}": own for use in USES for part, own in y.items()},
         whole=whole,
     )
 
 
-def problem(people: pd.DataFrame, models: Path = MODELS, seed: int = 0) -> Problem:
-    """Return these people's population with the classifier and the flow of a folder of models."""
-    drawn = population(people, seed)
+def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Problem:
+    """Return these people's population with the fitted classifier and flow.
+
+    Arguments:
+        applicants: As `applicants` gives them.
+        models: Folder with gmsc_classifier and gmsc_flow: the committed ones.
+        seed: As for `population`.
+    Raises: ValueError: the models were fitted to another population.
+
+    Example:
+        >>> from unittest import mock
+        >>> with mock.patch("lib.problem.gmsc.find", return_value=None):  # no data
+        ...     drawn = applicants("", n_people=400, seed=0, or_stand_in=True)
+        >>> problem(drawn).refused("test").shape[-1]
+        10
+    """
+    drawn = population(applicants, seed)
     return Problem(
         drawn,
         NetworkClassifier.load(models, "gmsc_classifier", drawn.fingerprint),
@@ -352,37 +368,37 @@ def problem(people: pd.DataFrame, models: Path = MODELS, seed: int = 0) -> Probl
 
 
 def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
-    """One person's values in these columns, and to what they change, in the units of the data; both (10,), see `whole`."""
+    """Return in words what one person has in these columns, and to what that changes.
+
+    Arguments:
+        before, after: Features in units of the data, see `whole`, each with shape (10,).
+        columns: Which of the ten features are described.
+    Raises: ValueError: another shape, or a column that is not there.
+
+    Example:
+        >>> before = torch.tensor([40.0, 2, 4_000, 7, 1, 0.9, 0.35, 2, 0, 0])
+        >>> after = before.clone()
+        >>> after[5] = 0.25
+        >>> in_words(before, after, [0, 5])
+        'age 40 years, 90% -> 25% of the credit limit in use'
+    """
+    for name, x in (("before", before), ("after", after)):
+        checks.people(name, x, tuple(COLUMNS))
+        checks.shape(name, x, (len(COLUMNS),))
+    checks.known("column", columns, range(len(COLUMNS)))
     parts = []
     for j in columns:
         name = list(COLUMNS)[j]
         values = (abs(float(value)) for value in (before[j], after[j]))  # no "-0 loans"
-        said = [
+        shown = [
             f"{value:.0%}" if CAPS.get(name) == 1 else f"{value:,.0f}" for value in values
         ]
-        parts.append(SAID[name].format(" -> ".join(dict.fromkeys(said))))
+        parts.append(PHRASES[name].format(" -> ".join(dict.fromkeys(shown))))
     return ", ".join(parts)
 
 
-def _csv_of(path: Path) -> bytes:
-    if not zipfile.is_zipfile(path) and path.suffix != ".zip":
-        return path.read_bytes()
-    with zipfile.ZipFile(path) as file:
-        names = [name for name in file.namelist() if name.endswith("cs-training.csv")]
-        if not names:
-            raise KeyError(f"it holds {', '.join(file.namelist())}")
-        return file.read(names[0])
-
-
-def _what_differs(path: Path, content: bytes) -> str:
-    """In words: half a file, another file, missing columns, or another unit."""
-    try:
-        raw = pd.read_csv(io.BytesIO(content), index_col=0)
-        clean(raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()}))
-    except (ValueError, UnicodeDecodeError) as error:
-        return f"{error}"
-    return (
-        f"it has {len(raw):,} rows, expected 150,000."
-        if len(raw) != 150_000
-        else "some of its values differ."
-    )
+def _check_number(n_people: int) -> None:
+    """Raise ValueError unless it is a whole number above zero."""
+    checks.positive(n_people=n_people)
+    if n_people != int(n_people):
+        raise ValueError(f"n_people must be a whole number, got {n_people!r}.")

@@ -1,0 +1,259 @@
+"""Pictures of results: beside the paper's, with their intervals, and along a frontier."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lib.base import checks
+from lib.studies.plots.look import COLOURS, LINES, MARKERS, by_name, need
+
+
+def beside_paper(
+    ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "features a person may act on"
+) -> Axes:
+    """Draw one metric by setting, ours as dots, the paper's as dashes; return the axes.
+
+    A pale bar is the range over seeds, where there are several.
+
+    Arguments:
+        rows: As `tables.beside_paper` gives them.
+        metric: Which of their metrics.
+    Raises: ValueError: a column is missing, the metric is not in the table, or a method has
+        no marker.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> one = {"method": "search", "setting": "4", "metric": "joint", "ours": 0.9}
+        >>> no_seeds = {"seed_low": np.nan, "seed_high": np.nan}
+        >>> rows = pd.DataFrame([one | no_seeds | {"paper": 0.8}])
+        >>> ax = beside_paper(Figure().subplots(), rows, "joint")
+        >>> ax.get_legend_handles_labels()[1]
+        ['search, ours', 'the paper']
+    """
+    need(rows, ("metric", "setting", "method", "ours", "paper", "seed_low", "seed_high"))
+    checks.known("metric", [metric], tuple(dict.fromkeys(rows.metric)))
+    rows = rows[rows.metric == metric]
+    settings = list(dict.fromkeys(rows.setting))
+    methods = list(dict.fromkeys(rows.method))
+    for i, method in enumerate(methods):
+        own = rows[rows.method == method]
+        colour = by_name("method", method, COLOURS)
+        marker = by_name("method", method, MARKERS)
+        places = np.array([settings.index(s) for s in own.setting])
+        at = places + 0.26 * (i - (len(methods) - 1) / 2)
+        if own.seed_low.notna().all():
+            over_seeds: dict[str, Any] = {
+                "lw": 4,
+                "alpha": 0.3,
+                "label": f"{method}, range over seeds",
+            }
+            ax.vlines(at, own.seed_low, own.seed_high, color=colour, **over_seeds)
+        ax.plot(at, own.ours, marker, color=colour, label=f"{method}, ours")
+        dashes: dict[str, Any] = {
+            "color": "#333333",
+            "lw": 1.3,
+            "ls": "--",
+            "label": "the paper",
+        }
+        ax.hlines(own.paper, at - 0.12, at + 0.12, **dashes)
+    ax.set_xticks(range(len(settings)), settings)
+    ax.set(ylim=(-0.02, 1.03), ylabel=metric, xlabel=xlabel)
+    return ax
+
+
+def intervals(
+    ax: Axes,
+    rows: pd.DataFrame,
+    along: str,
+    order: Sequence[str],
+    seeds: pd.DataFrame | None = None,
+) -> Axes:
+    """Draw estimates with their intervals, a line a category from the top; return the axes.
+
+    Where there is no interval, "too few" stands in its place.
+
+    Arguments:
+        rows: Of `groups`, of one measure, with a column `along` that holds the categories.
+        along: Name of that column.
+        order: Of the categories.
+        seeds: Of `groups.over_seeds`; every network is a pale dot below its interval.
+    Raises: ValueError: a column is missing, a category is not in the order, or a method has
+        no marker.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> one = {"method": "oracle", "estimate": 0.2, "low": 0.1, "high": 0.4}
+        >>> rows = pd.DataFrame([one | {"group": "young"}, one | {"group": "old"}])
+        >>> ax = intervals(Figure().subplots(), rows, "group", ["old", "young"])
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['old', 'young']
+    """
+    need(rows, ("method", along, "estimate", "low", "high"))
+    checks.known(along, dict.fromkeys(rows[along]), order)
+    methods = list(dict.fromkeys(rows.method))
+    for i, method in enumerate(methods):
+        own = rows[rows.method == method]
+        offset = 0.34 * (i - (len(methods) - 1) / 2)
+        place = {name: order.index(name) + offset for name in own[along]}
+        _intervals_of(ax, own, np.array(list(place.values())), method)
+        if seeds is None:
+            continue
+        theirs = seeds[(seeds.method == method) & seeds[along].isin(list(place))]
+        if len(theirs):
+            ax.scatter(
+                theirs.estimate,
+                theirs[along].map(place) + 0.13,
+                s=9,
+                color=by_name("method", method, COLOURS),
+                alpha=0.45,
+                lw=0,
+                label=f"{method}, each network",
+            )
+    ax.set_yticks(range(len(order)), order)
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    return ax
+
+
+def interval_band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str) -> Axes:
+    """Draw a method's estimates along a number, their intervals as a band; return the axes.
+
+    There is a gap in the band where there are too few people.
+
+    Arguments:
+        at: The numbers, one for each of the rows.
+        rows: As for `intervals`.
+        method: Whose rows they are.
+    Raises: ValueError: a column is missing, there is no number for each row, or the method
+        has no marker.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> low = ["too few", 0.1]
+        >>> rows = pd.DataFrame({"estimate": [0.2, 0.3], "low": low, "high": [0.4, 0.5]})
+        >>> ax = interval_band(Figure().subplots(), [0.5, 0.9], rows, "oracle")
+        >>> ax.lines[0].get_ydata(), len(ax.collections[0].get_paths())
+        (array([0.2, 0.3]), 1)
+    """
+    need(rows, ("estimate", "low", "high"))
+    if len(at) != len(rows):
+        raise ValueError(f"There are {len(at)} numbers for {len(rows)} rows.")
+    colour = by_name("method", method, COLOURS)
+    marker = by_name("method", method, MARKERS)
+    estimate, low, high = (
+        pd.to_numeric(rows[name], errors="coerce").to_numpy()
+        for name in ("estimate", "low", "high")
+    )
+    label = f"{method}, 95 % interval over people"
+    ax.fill_between(at, low, high, color=colour, alpha=0.2, lw=0, label=label)
+    ax.plot(at, estimate, marker + "-", ms=3, lw=1.4, color=colour, label=method)
+    return ax
+
+
+def frontier(
+    ax: Axes,
+    trials: pd.DataFrame,
+    networks: pd.DataFrame,
+    paper: pd.DataFrame,
+    lowest_validity: float,
+) -> Axes:
+    """Draw hap against plausibility, a line for each profile; return the axes.
+
+    Both are means of the two settings.
+
+    Arguments:
+        trials: Of the search, as `tuning.trials_table` gives them, with columns
+            plausibility_mean and hap_mean.
+        networks: Ours, with columns profile, plausibility, hap, validity (the lower of the
+            two settings); a row a seed, the reported one marked in "reported". It is drawn
+            hollow if it is not as valid as the search demands.
+        paper: The paper's, with columns profile, plausibility, hap.
+    Raises: ValueError: a column is missing, a profile has no colour, or not exactly one
+        network of a profile is the reported one.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> linear = {"profile": ["linear"], "plausibility": 0.5, "hap": 0.2}
+        >>> ours = pd.DataFrame(linear | {"validity": 0.9, "reported": True})
+        >>> tried = linear | {"plausibility_mean": 0.4, "hap_mean": 0.1, "on_front": True}
+        >>> ax = frontier(Figure().subplots(), pd.DataFrame(tried), ours, ours, 0.95)
+        >>> ax.get_legend_handles_labels()[1]
+        ['linear: front of the search', 'linear: ours', 'linear: the paper']
+    """
+    need(trials, ("profile", "plausibility_mean", "hap_mean", "on_front"))
+    need(networks, ("profile", "plausibility", "hap", "validity", "reported"))
+    need(paper, ("profile", "plausibility", "hap"))
+    checks.known("profile", dict.fromkeys(networks.profile), tuple(LINES))
+    for profile, own in networks.groupby("profile", sort=False):
+        colour, reported = COLOURS[profile], own[own.reported]
+        if len(reported) != 1:
+            raise ValueError(
+                f"{len(reported)} networks of the profile {profile} are marked as "
+                "reported: expected one."
+            )
+        tried = trials[trials.profile == profile]
+        _front_of(ax, tried, profile)
+        ax.scatter(own.plausibility, own.hap, s=12, color=colour, alpha=0.45, lw=0)
+        face = colour if reported.validity.item() >= lowest_validity else "white"
+        ax.scatter(
+            reported.plausibility,
+            reported.hap,
+            s=50,
+            facecolor=face,
+            edgecolor=colour,
+            lw=1.6,
+            zorder=4,
+            label=f"{profile}: ours",
+        )
+        theirs = paper[paper.profile == profile]
+        star: dict[str, Any] = {
+            "s": 90,
+            "marker": "*",
+            "edgecolor": "#333333",
+            "lw": 0.8,
+            "zorder": 5,
+        }
+        label = f"{profile}: the paper"
+        ax.scatter(theirs.plausibility, theirs.hap, color=colour, label=label, **star)
+    ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.2, 0.9), ylim=(-0.03, 1.05))
+    return ax
+
+
+def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> None:
+    """Draw one method's intervals at these heights, or that there are too few people."""
+    colour, given = by_name("method", method, COLOURS), (own.low != "too few").to_numpy()
+    estimate, low, high = (
+        own[name][given].to_numpy(dtype=float) for name in ("estimate", "low", "high")
+    )
+    ax.errorbar(
+        estimate,
+        at[given],
+        xerr=[estimate - low, high - estimate],
+        fmt=by_name("method", method, MARKERS),
+        ms=3.5,
+        lw=1.4,
+        color=colour,
+        label=f"{method}, 95 % interval over people",
+    )
+    look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "color": colour}
+    for missing in at[~given]:
+        across = ax.get_yaxis_transform()
+        ax.text(0.02, missing, "too few", transform=across, **look)
+
+
+def _front_of(ax: Axes, tried: pd.DataFrame, profile: str) -> None:
+    """Draw what the search tried for a profile, and the front of it as a line."""
+    colour = COLOURS[profile]
+    ax.scatter(tried.plausibility_mean, tried.hap_mean, s=4, color=colour, alpha=0.25, lw=0)
+    front = tried[tried.on_front].sort_values("plausibility_mean")
+    if len(front):
+        ax.plot(
+            front.plausibility_mean,
+            front.hap_mean,
+            LINES[profile],
+            color=colour,
+            lw=1.2,
+            label=f"{profile}: front of the search",
+        )

@@ -1,0 +1,213 @@
+"""Give Me Some Credit: found, read and cleaned right, never taken for another."""
+
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.problem import gmsc_data
+
+DATA = gmsc_data.find(download=False)
+needs_data = pytest.mark.skipif(
+    DATA is None, reason=f"the data is not here: {gmsc_data.VARIABLE} names it"
+)
+
+
+@pytest.fixture
+def raw() -> pd.DataFrame:
+    """Four hundred invented people with the csv's columns, called as ours."""
+    rng = np.random.default_rng(0)
+    n_people = 400
+    people = pd.DataFrame({name: rng.poisson(1.0, n_people) for name in gmsc_data.COLUMNS})
+    people["age"] = rng.integers(20, 90, n_people)
+    people["income"] = rng.integers(0, 30_000, n_people).astype(float)
+    people["utilization"] = 1.2 * rng.random(n_people)
+    people["debt_ratio"] = rng.exponential(0.5, n_people)
+    people.loc[:9, "income"] = np.nan
+    people.loc[10:12, list(gmsc_data.LATENESS)] = 98
+    people[gmsc_data.LABEL] = (rng.random(n_people) < 0.1).astype(int)
+    return people
+
+
+def csv(folder, people):
+    """The path of a csv of these people with the columns of the competition."""
+    path = folder / "cs-training.csv"
+    people.rename(columns=gmsc_data.COLUMNS).to_csv(path)
+    return path
+
+
+@needs_data
+def test_the_real_data_is_cleaned_as_published():
+    people, steps = gmsc_data.clean(gmsc_data.read(DATA))
+    assert steps["rows"] == 150_000
+    assert steps["without missing values"] == len(people) == 120_269
+    assert steps["lateness codes made 18"] == 148
+    assert people[list(gmsc_data.LATENESS)].max().tolist() == [18, 18, 18]
+    assert people.income.max() == 17_000
+    assert people.utilization.max() == people.debt_ratio.max() == 1
+    assert people.paid_back.mean() == pytest.approx(1 - 8_357 / 120_269)
+    for name, most in gmsc_data.MOST.items():
+        assert people[name].max() == most, name
+
+
+def test_cleaning_drops_caps_and_decodes(raw):
+    given = raw.copy()
+    people, steps = gmsc_data.clean(raw)
+    assert steps["rows"] == 400 and steps["without missing values"] == len(people) == 390
+    assert steps["income capped at 17,000"] == (raw.income > 17_000).sum()
+    assert people.income.max() == 17_000
+    assert steps["utilization capped at 1"] == (raw.utilization[10:] > 1).sum()
+    assert (people.loc[:2, list(gmsc_data.LATENESS)] == 18).all(axis=None)
+    assert steps["lateness codes made 18"] == 3
+    assert (people.paid_back.to_numpy() == (raw[gmsc_data.LABEL][10:] == 0)).all()
+    assert raw.equals(given)
+
+
+def test_cleaning_keeps_whoever_lacks_only_what_is_not_used(raw):
+    people, _ = gmsc_data.clean(raw.assign(remark=np.nan))
+    assert len(people) == 390 and "remark" not in people
+
+
+def not_clean():
+    """What is done to the table, and what is said of it."""
+    label = gmsc_data.LABEL
+    return {
+        "label in words": (
+            lambda raw: raw.assign(**{label: raw[label].map({0: "No", 1: "Yes"})}),
+            r"holds 'No': expected 1 for a serious delinquency",
+        ),
+        "per cent of income": (
+            lambda raw: raw.assign(debt_ratio=100 * raw.debt_ratio),
+            r"debt_ratio has the median .*a share of income",
+        ),
+        "per cent of the limit": (
+            lambda raw: raw.assign(utilization=100 * raw.utilization),
+            r"utilization has the median .*a share of the credit limit",
+        ),
+        "negative": (
+            lambda raw: raw.assign(late_90=-1),
+            r"late_90 has values below zero",
+        ),
+        "infinite": (
+            lambda raw: raw.assign(income=raw.income.replace(raw.income.max(), np.inf)),
+            r"income has infinite values",
+        ),
+        "no numbers": (
+            lambda raw: raw.assign(age=raw.age.astype(str)),
+            r"age holds \w+ values: expected numbers",
+        ),
+        "nobody whole": (lambda raw: raw[:10], r"All 10 rows miss a value"),
+        "empty": (lambda raw: raw[:0], r"All 0 rows miss a value"),
+        "column missing": (
+            lambda raw: raw.drop(columns="income"),
+            r"no column income \(MonthlyIncome\); found age",
+        ),
+        "column twice": (
+            lambda raw: pd.concat([raw, raw[["age"]]], axis=1),
+            r"several columns age: expected one",
+        ),
+        "no table": (
+            lambda raw: raw.to_numpy(),
+            r"must be a pandas DataFrame, got ndarray",
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", not_clean())
+def test_what_cannot_be_cleaned_is_said(raw, name):
+    spoil, message = not_clean()[name]
+    with pytest.raises(ValueError, match=message):
+        gmsc_data.clean(spoil(raw))
+
+
+def test_another_file_is_not_taken_for_the_data(tmp_path, raw):
+    cases = {
+        r"is not the data: it has 400 rows, expected 150,000.*SHA-256": raw,
+        r"no column income \(MonthlyIncome\)": raw.drop(columns="income"),
+        r"income has the median .*expected dollars a month.*another unit": raw.assign(
+            income=raw.income / 1_000
+        ),
+    }
+    for message, people in cases.items():
+        with pytest.raises(ValueError, match=message):
+            gmsc_data.read(csv(tmp_path, people))
+    with pytest.raises(ValueError, match=r"There is no file .*nowhere.csv. Download"):
+        gmsc_data.read(tmp_path / "nowhere.csv")
+
+
+@needs_data
+def test_half_a_download_is_not_taken_for_the_data(tmp_path):
+    content = DATA.read_bytes()
+    half = tmp_path / f"half{DATA.suffix}"
+    half.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=r"half a download|is not the data"):
+        gmsc_data.read(half)
+
+
+def test_a_zip_that_was_damaged_is_said(tmp_path, raw):
+    path = tmp_path / "data.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.write(csv(tmp_path, raw), "cs-training.csv")
+    content = bytearray(path.read_bytes())
+    content[1_000:1_100] = bytes(100)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"half a download\? Delete it"):
+        gmsc_data.read(path)
+
+
+def test_a_zip_of_something_else_is_named(tmp_path):
+    path = tmp_path / "data.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("readme.txt", "no data")
+        file.writestr("__MACOSX/._cs-training.csv", "what a Mac adds")
+    with pytest.raises(ValueError, match=r"it holds readme.txt, __MACOSX"):
+        gmsc_data.read(path)
+
+
+def test_where_the_data_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.delenv(gmsc_data.VARIABLE, raising=False)
+    monkeypatch.setattr(gmsc_data.pooch, "os_cache", lambda project: tmp_path / "cache")
+    assert gmsc_data.find(download=False) is None
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "cs-training.csv.zip").write_bytes(b"")
+    assert gmsc_data.find() == tmp_path / "cache" / "cs-training.csv.zip"
+    monkeypatch.setenv(gmsc_data.VARIABLE, str(tmp_path / "nowhere.csv"))
+    said = rf"{gmsc_data.VARIABLE} names .*nowhere.csv, and there is no such file. Download"
+    with pytest.raises(ValueError, match=said):
+        gmsc_data.find()
+    (tmp_path / "mine.csv").write_text("")
+    assert gmsc_data.find(tmp_path / "mine.csv") == tmp_path / "mine.csv"
+
+
+def test_without_a_network_there_is_no_data_and_nothing_half(tmp_path, monkeypatch):
+    monkeypatch.delenv(gmsc_data.VARIABLE, raising=False)
+    monkeypatch.setattr(gmsc_data.pooch, "os_cache", lambda project: tmp_path / "cache")
+    tried = []
+
+    def breaks_off(url, output_file, pooch):
+        tried.append(url)
+        with open(output_file, "wb") as file:
+            file.write(b"half")
+        raise OSError("connection lost")
+
+    monkeypatch.setattr(gmsc_data.pooch, "HTTPDownloader", lambda **options: breaks_off)
+    assert gmsc_data.find() is None and tried == [gmsc_data.MIRROR]
+    assert gmsc_data.find(download=False) is None
+
+
+def test_values_that_nobody_can_have_are_said(raw):
+    people, _ = gmsc_data.clean(raw)
+    gmsc_data.check(people)
+    gmsc_data.check(people[people.columns[::-1]])  # columns are found by name
+    cases = {
+        r"must be a pandas DataFrame, got ndarray": people.to_numpy(),
+        r"no column age, late_90; found": people.drop(columns=["age", "late_90"]),
+        r"age holds \w+ values: expected numbers": people.assign(age="forty"),
+        r"income has gaps, infinite or negative": people.assign(income=np.nan),
+        r"debt_ratio has gaps, infinite or negative": people.assign(debt_ratio=-0.1),
+        r"dependents counts, so it must be whole": people.assign(dependents=0.5),
+    }
+    for message, given in cases.items():
+        with pytest.raises(ValueError, match=message):
+            gmsc_data.check(given)
