@@ -10,7 +10,7 @@ from torch import Tensor
 from lib.base.files import MODELS
 from lib.causal.flow import CausalFlow
 from lib.causal.scm import SCM, Equation, Parents, additive
-from lib.problem.classifier import Classifier
+from lib.problem.classifier import NetworkClassifier
 from lib.problem.population import FOR_RECOURSE, Population, split
 from lib.problem.recourse import Problem
 
@@ -139,8 +139,9 @@ def problem(
     seed: int = 0,
 ) -> Problem:
     """Return the Loan population with the classifier and the flow that lie in a folder of models."""
+    drawn = population(n_classifier, n_flow, n_recourse, seed)
     return Problem(
-        population(n_classifier, n_flow, n_recourse, seed),
-        Classifier.load(models, "loan_classifier"),
-        CausalFlow.load(models, "loan_flow"),
+        drawn,
+        NetworkClassifier.load(models, "loan_classifier", drawn.fingerprint),
+        CausalFlow.load(models, "loan_flow", drawn.fingerprint),
     )

@@ -1,7 +1,10 @@
 """Who applies: features and what may be done about them, splits, the scaler, the labels."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -53,6 +56,16 @@ class Population:
             checks.people(f"split {split!r}", x, self.features)
             if len(x) == 0:
                 raise ValueError(f"Split {split!r} is empty: ask for more people.")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of features, kinds and scaler; travels with every model fitted to them.
+
+        The scaler counts to six digits, so that another processor gives the same digest.
+        """
+        scaler = [f"{value:.5e}" for value in (*self.mean.tolist(), *self.std.tolist())]
+        told_apart = json.dumps([list(self.kinds.items()), scaler])
+        return hashlib.sha256(told_apart.encode()).hexdigest()[:16]
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +22,29 @@ class Problem:
     population: Population
     classifier: Classifier
     flow: CausalFlow
+
+    def __post_init__(self) -> None:
+        expected = self.population.features
+        for what, part in (("classifier", self.classifier), ("flow", self.flow)):
+            if part.features != expected:
+                raise ValueError(
+                    f"The {what} is for the features {', '.join(part.features)}; the population "
+                    f"has {', '.join(expected)}. Both must list the same in the same order: fit "
+                    f"the {what} to this population."
+                )
+        x = self.population.x["recourse/train"][:2]
+        if x.dtype != self.flow.dtype:
+            raise ValueError(
+                f"The population is of {x.dtype}, the flow of {self.flow.dtype}. Fit the flow to "
+                "this population."
+            )
+        try:
+            self.accepts(x)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"The classifier can't decide for people of {x.dtype} with shape "
+                f"{tuple(x.shape)}: {error}"
+            ) from error
 
     @cached_property
     def range(self) -> Tensor:
@@ -115,9 +139,22 @@ class Recommendation:
         """Whether anything is recommended, with shape (*, N)."""
         return self.is_acted.any(-1)
 
-    def __getitem__(self, member: int) -> "Recommendation":
-        """The recommendation of one member of a stack."""
-        return Recommendation(self.is_acted[member], self.values[member], self.x_cf[member])
+    def __post_init__(self) -> None:
+        if self.is_acted.dtype != torch.bool:
+            raise ValueError(f"is_acted must be of bool, got {self.is_acted.dtype}.")
+        checks.shape("values", self.values, self.is_acted.shape)
+        checks.shape("x_cf", self.x_cf, self.is_acted.shape)
+
+    def __getitem__(self, key: Any) -> "Recommendation":
+        """Return the part at this place of the leading axes, which are indexed as a tensor's.
+
+        Example:
+            >>> people = torch.zeros(10, 3, 7)  # ten members of a stack, three people
+            >>> stack = Recommendation(people > 0, people, people)
+            >>> stack[0].x_cf.shape, stack[:, [0, 2]].x_cf.shape, stack[0][:2].x_cf.shape
+            (torch.Size([3, 7]), torch.Size([10, 2, 7]), torch.Size([2, 7]))
+        """
+        return Recommendation(self.is_acted[key], self.values[key], self.x_cf[key])
 
 
 def in_columns(part: Tensor, columns: list[int], n_features: int) -> Tensor:

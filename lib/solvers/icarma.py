@@ -74,8 +74,9 @@ class ICarma:
     Arguments:
         problem: What they were trained for.
         settings: Of each member.
-        seeds: Of each member.
+        seeds: Of each member's random draws; several members may share one.
         weights: By name, "mask_weight_0" with shape (M, in, out), "mask_bias_0" with shape (M, 1, out), ...
+        ids: By which each member is told apart; left out: 0 to M - 1.
     Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is explained term by term in notebook 03.
     """
 
@@ -85,13 +86,11 @@ class ICarma:
         settings: Sequence[Settings],
         seeds: Sequence[int],
         weights: dict[str, Tensor],
+        ids: Sequence[int] | None = None,
     ) -> None:
-        self.problem, self.settings, self.seeds, self.weights = (
-            problem,
-            list(settings),
-            list(seeds),
-            weights,
-        )
+        self.problem, self.weights = problem, weights
+        self.settings, self.seeds = list(settings), list(seeds)
+        self.ids = list(range(len(self.seeds)) if ids is None else ids)
         self.columns = problem.population.actionable_index
         self._low, self._high = problem.population.low, problem.population.high
         can_move = torch.tensor(
@@ -117,6 +116,7 @@ class ICarma:
             [self.settings[i] for i in members],
             [self.seeds[i] for i in members],
             weights,
+            [self.ids[i] for i in members],
         )
 
     def _network(self, which: str, inputs: Tensor) -> Tensor:
@@ -258,21 +258,28 @@ class ICarma:
         return is_acted, values, self.problem.flow.counterfactual(x, is_acted, values, z)
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
-        """Write folder/name.safetensors; `made_with` as for `files.save`."""
+        """Write folder/name.safetensors and return its path; `made_with` as for `files.save`."""
         members = {
             "seeds": self.seeds,
             "settings": [dataclasses.asdict(s) for s in self.settings],
         }
-        return files.save(folder, name, self.weights, members, made_with)
+        if self.ids != list(range(self.n_members)):
+            members["ids"] = self.ids
+        fingerprint = self.problem.population.fingerprint
+        return files.save(folder, name, self.weights, members, made_with, fingerprint)
 
     @classmethod
     def load(cls, folder: Path, name: str, problem: Problem) -> "ICarma":
-        weights, members = files.load(folder, name)
+        """Return the stack of folder/name.safetensors.
+
+        Raises: ValueError: no such file, or it was fitted to another population.
+        """
+        weights, members = files.load(folder, name, problem.population.fingerprint)
         settings = [
             Settings(**(s | {"profile": Profile(**s["profile"])}))
             for s in members["settings"]
         ]
-        return cls(problem, settings, members["seeds"], weights)
+        return cls(problem, settings, members["seeds"], weights, members.get("ids"))
 
 
 def _initial_weights(
