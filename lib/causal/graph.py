@@ -13,12 +13,13 @@ from lib.base import checks
 class Graph:
     """Hold the causal graph over D named features.
 
-    It has `features` (their names), `parents` (direct causes by name), `parent_index` (direct
-    causes by column), and `order`: the columns such that causes come before their effects.
+    It has `features` (their names), `parents` (direct causes by name), `parent_index`
+    (direct causes by column), and `order`: the columns such that causes come before their
+    effects.
 
     Arguments:
-        parents: The direct causes of each feature, by name. Features keep the order in which
-            they are listed; causes may be listed after their effects.
+        parents: The direct causes of each feature, by name. Features keep the order in
+            which they are listed; causes may be listed after their effects.
     Raises: ValueError: there are no features; causes are unknown, listed twice, or not a
         sequence of names; a feature causes itself; features cause each other in a circle.
     Example:
@@ -49,16 +50,14 @@ class Graph:
         ]
 
     @classmethod
-    def from_edges(
-        cls, features: Sequence[str], edges: Iterable[Sequence[str]]
-    ) -> "Graph":
+    def from_edges(cls, features: Sequence[str], edges: Iterable[Sequence[str]]) -> "Graph":
         """Return the graph over these features with edges (cause, effect).
 
-        Causes of one feature stand in the order of the features, in whatever order the edges
-        come. Rows of a table are edges, too: `table[["cause", "effect"]].to_numpy()`.
+        Causes of one feature stand in the order of the features, in whatever order the
+        edges come. Rows of a table are edges, too: `table[["cause", "effect"]].to_numpy()`.
 
-        Raises: ValueError: as `Graph`; an edge is no pair or given twice; a feature is listed
-            twice.
+        Raises: ValueError: as `Graph`; an edge is no pair or given twice; a feature is
+            listed twice.
         Example:
             >>> Graph.from_edges(["age", "income"], [("age", "income")]).parents
             {'age': (), 'income': ('age',)}
@@ -99,7 +98,7 @@ class Graph:
         return tuple(causes)
 
     def _causal_order(self) -> list[int]:
-        """Return columns so that causes come first; else the order in which they are listed."""
+        """Return columns with causes first, else in the order in which they are listed."""
         try:
             return list(nx.lexicographical_topological_sort(self._graph, key=int))
         except nx.NetworkXUnfeasible:
@@ -113,7 +112,7 @@ class Graph:
             ) from None
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both list the same features in the same order, with equal causes."""
+        """Return whether both list the same features in one order, with equal causes."""
         return isinstance(other, Graph) and [
             (name, set(causes)) for name, causes in self.parents.items()
         ] == [(name, set(causes)) for name, causes in other.parents.items()]

@@ -1,7 +1,6 @@
 """The map between one feature and its noise, given what networks make of its parents."""
 
 import numpy as np
-import torch
 from torch import Tensor
 from zuko.transforms import MonotonicRQSTransform
 
@@ -12,13 +11,15 @@ LOG_LEAST = float(np.log(1e-3))
 class Map:
     r"""An increasing map :math:`z = T(x)` from one feature to its noise.
 
-    Subclasses give `forward` and `inverse`. All tensors have shape (*,), one entry a person.
+    Subclasses give `forward` and `inverse`. All tensors have shape (*,), one entry a
+    person.
 
     Arguments:
         raw: What the networks give for this feature.
     Example:
         Two people, the second with twice the slope of the first:
 
+        >>> import torch
         >>> raw = torch.tensor([[0.5, 0.0], [0.5, 0.77035]])
         >>> z, log_slope = Affine(raw).forward(torch.tensor([1.0, 1.0]))
         >>> z.round(decimals=2), log_slope.exp().round(decimals=2)
@@ -34,6 +35,7 @@ class Map:
         """Return the noise z and log dz/dx.
 
         Example:
+            >>> import torch
             >>> z, log_slope = Affine(torch.tensor([2.0, 0.0])).forward(torch.tensor(1.0))
             >>> z.item(), log_slope.item()
             (3.0, 0.0)
@@ -44,6 +46,7 @@ class Map:
         """Return the feature x whose noise is z.
 
         Example:
+            >>> import torch
             >>> Affine(torch.tensor([2.0, 0.0])).inverse(torch.tensor(3.0)).item()
             1.0
         """
@@ -69,6 +72,7 @@ class Map:
         Example:
             One person acts and one does not; z = x here, so x = 3 costs 4.5 nats:
 
+            >>> import torch
             >>> z, m = torch.zeros(2), torch.tensor([1.0, 0.0])
             >>> x, _, gain = Affine(torch.zeros(2, 2)).after_action(
             ...     z, None, m, 1 - m, torch.tensor([3.0, 3.0])
@@ -88,6 +92,7 @@ class Affine(Map):
         raw: What the networks give, with shape (*, 2). Its entries are t and, before it is
             bounded, s.
     Example:
+        >>> import torch
         >>> slope = Affine(torch.tensor([0.0, 1e9])).log_scale.exp()  # stays below 1000
         >>> round(slope.item())
         1000
@@ -109,10 +114,13 @@ class Affine(Map):
 
 
 class Spline(Map):
-    r"""A feature is bent, then follows a spline: :math:`z = \mathrm{RQS}(\mathrm{arsinh}\,x)`.
+    r"""A feature is bent, then follows a spline.
 
-    The spline is rational-quadratic. The bend is the same for everyone. It brings long tails
-    (54 real-estate loans) into the spline's range, and does not change who causes whom.
+    .. math:: z = \mathrm{RQS}(\mathrm{arsinh}\,x)
+
+    The spline is rational-quadratic. The bend is the same for everyone. It brings long
+    tails (54 real-estate loans) into the spline's range, and does not change who causes
+    whom.
 
     Arguments:
         raw: What the networks give, with shape (*, 3 B - 1): widths and heights of B bins,
@@ -121,6 +129,7 @@ class Spline(Map):
     Example:
         All bins alike: only the bend is left.
 
+        >>> import torch
         >>> z, _ = Spline(torch.zeros(14)).forward(torch.tensor(2.0))
         >>> round(z.item(), 4), round(float(np.arcsinh(2.0)), 4)
         (1.4436, 1.4436)
