@@ -32,15 +32,15 @@ def test_reachability_is_that_of_matrix_powers(seed):
     names, edges = random_edges(seed)
     graph, one_step = Graph.from_edges(names, edges), matrix(*random_edges(seed))
     paths = sum(np.linalg.matrix_power(one_step, k) for k in range(1, len(names) + 1))
-    assert (graph.reaches.numpy() == (paths > 0)).all()
-    assert (graph.adjacency().numpy().T == (one_step > 0)).all()
+    assert np.array_equal(graph.reaches.numpy(), paths > 0)
+    assert np.array_equal(graph.adjacency().numpy().T, one_step > 0)
     for columns in itertools.combinations(range(len(names)), min(2, len(names))):
         downstream = (paths[list(columns)] > 0).any(0)
         assert graph.reached_by(columns) == list(np.flatnonzero(downstream))
         downstream[list(columns)] = True
         assert graph.moved_by(columns) == list(np.flatnonzero(downstream))
         at_rest = [j for j in columns if not one_step[list(columns), j].any()]
-        assert graph.at_rest(columns) == at_rest
+        assert at_rest == graph.at_rest(columns)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -13,7 +13,10 @@ from lib.problem import loan
 def test_loan_by_hand():
     u = torch.tensor([[1.0, 40.0, 0.2, -1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)
     x = loan.scm().predict(u)[0].tolist()
-    sigma = lambda t: 1 / (1 + math.exp(-t))
+
+    def sigma(t):
+        return 1 / (1 + math.exp(-t))
+
     education = -0.5 + sigma(-1 + 0.5 + sigma(0.5) + 0.2)
     income = -4 + 4 + 2 + education + 0.5
     expected = [1, 5, education, 0, -1 + 0.5 + 0 + 2, income, -4 + 1.5 * income - 1]

@@ -1,4 +1,4 @@
-"""Structural models against closed forms, and what is said of equations that do not work."""
+"""Structural models against closed forms, and equations that do not work."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def test_a_model_of_one_feature():
     [
         (
             additive(("age",), lambda pa: pa["wage"], stats.norm()),
-            r"forward of rent failed with KeyError: 'wage'.*dictionary of its parents \(age\)",
+            r"forward of rent failed with KeyError: 'wage'.*of its parents \(age\)",
         ),
         (
             additive(("age",), lambda pa: torch.zeros(3), stats.norm()),

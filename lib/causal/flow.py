@@ -30,7 +30,7 @@ class CausalFlow(World):
     interventions would no longer be consistent with the graph.
 
     Arguments:
-        graph: The causal graph, over two features or more.
+        graph: The causal graph, with at least one edge.
         hidden: Widths of the hidden layers.
         activation: "elu", "relu" or "tanh".
         weights: Parameters of the zuko layer, by name; masks among them are not read.
@@ -459,7 +459,7 @@ def fit(
     Adam descends with a learning rate that falls to zero along a cosine.
 
     Arguments:
-        graph: The causal graph, over two features or more.
+        graph: The causal graph, with at least one edge.
         x, x_validation: Standardised features, each with shape (N, D).
         hidden, activation, n_bins: As `CausalFlow`.
         n_epochs: How often each person is seen.

@@ -25,7 +25,7 @@ def masked(
     features.
 
     Arguments:
-        graph: Over two features or more.
+        graph: With at least one edge.
         hidden: Widths of the hidden layers.
         activation: "elu", "relu" or "tanh".
         n_bins: Of the splines; 0: affine.
@@ -39,10 +39,10 @@ def masked(
         (2, torch.Size([4]))
     """
     n_features = len(graph.features)
-    if n_features < 2:
+    if not any(graph.parent_index):
         raise ValueError(
-            "A causal flow needs two features or more, got "
-            f"{', '.join(graph.features)} alone."
+            f"The graph over {', '.join(graph.features)} has no edges. A causal flow needs at "
+            "least one; features without causes or effects may stand beside it."
         )
     checks.known("activation", [activation], tuple(ACTIVATIONS))
     for width in hidden:

@@ -19,9 +19,9 @@ from lib.problem.recourse import Problem
 def scm() -> SCM:
     """Return the true Loan model, in model units (centred; neither euros nor years).
 
-    Source: names and shape from arXiv:2604.08030; the equations are facts of the public code
-        of CARMA (Majumdar & Valera, doi 10.1145/3630106.3659003). Explained line by line in
-        notebook 01.
+    Source: names and shape from arXiv:2604.08030; the equations are facts of the public
+        code of CARMA (Majumdar & Valera, doi 10.1145/3630106.3659003). Explained line by
+        line in notebook 01.
     Example:
         Somebody of average age earns 4 more; savings follow at one and a half times that:
 
@@ -81,8 +81,8 @@ def label(x: Tensor) -> Tensor:
               k = 1 \text{ if } I \ge 0 \text{ and } S \ge 0 \text{ else } -1
 
     Arguments:
-        x: Features in model units, with shape (*, 7). L, D, I, S are the last four: amount and
-            duration of the loan, income and savings.
+        x: Features in model units, with shape (*, 7). L, D, I, S are the last four: amount
+            and duration of the loan, income and savings.
     Raises: ValueError: x has another shape, or is not finite.
     Example:
         Two people alike, but the second asks for four times as much:
@@ -105,8 +105,8 @@ def population(
     """Return the Loan population: three draws, for the classifier, the flow and recourse.
 
     Arguments:
-        n_classifier, n_flow: People drawn for each fit, 20 or more; split 0.8 / 0.1 / 0.1 into
-            train, validation, test.
+        n_classifier, n_flow: People drawn for each fit, 20 or more; split 0.8 / 0.1 / 0.1
+            into train, validation, test.
         n_recourse: People drawn for recourse, 20 or more; split 0.5 / 0.25 / 0.25.
         seed: Of all three draws.
     Raises: ValueError: a size is too small to be split.
@@ -168,8 +168,8 @@ def problem(
 
     Arguments:
         models: The folder in which they lie, as "loan_classifier" and "loan_flow".
-        n_classifier, n_flow, n_recourse, seed: As for `population`; the models must have been
-            fitted to the population of these sizes and this seed.
+        n_classifier, n_flow, n_recourse, seed: As for `population`; the models must have
+            been fitted to the population of these sizes and this seed.
     Raises: ValueError: as `population`; a model is missing, or was fitted to another
         population.
     Example:
