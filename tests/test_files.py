@@ -71,11 +71,7 @@ def test_provenance_is_in_the_header(tmp_path):
     )
     with safe_open(path, framework="pt") as file:
         provenance = json.loads(file.metadata()["model"])["provenance"]
-    assert (
-        provenance["made_by"] == "notebooks/02_causal_flow.ipynb"
-        and provenance["seed"] == 3
-    )
-    assert provenance["torch"] == torch.__version__
+    assert provenance["seed"] == 3 and provenance["torch"] == torch.__version__
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def masked(
     n_features = len(graph.features)
     if not any(graph.parent_index):
         raise ValueError(
-            f"The graph over {', '.join(graph.features)} has no edges. A causal flow needs at "
-            "least one; features without causes or effects may stand beside it."
+            f"The graph over {', '.join(graph.features)} has no edges. A causal flow needs "
+            "at least one; features without causes or effects may stand beside it."
         )
     checks.known("activation", [activation], tuple(ACTIVATIONS))
     for width in hidden:

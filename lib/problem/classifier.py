@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ Logit = Callable[[Tensor], Tensor]
 
 
 class Classifier:
-    """Hold any classifier: a map from standardised features to log-odds of a positive decision.
+    """Hold any classifier: a map from standardised features to log-odds.
 
     Arguments:
         features: Names of the D features.
-        logit: From features with shape (N, D) to log-odds with shape (N,) or (N, 1): a torch
-            module, or a function around another library's model. A solver that needs
+        logit: From features with shape (N, D) to log-odds with shape (N,) or (N, 1): a
+            torch module, or a function around another library's model. A solver that needs
             gradients asks `has_gradient`.
     Example:
         >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 1)
@@ -89,7 +90,8 @@ class Classifier:
         """Return whether the decision is positive, h(x) >= 0.5, with shape (*,).
 
         Example:
-            >>> Classifier(("income",), lambda x: x[:, 0]).accepts(torch.tensor([[0.0], [-1.0]]))
+            >>> h = Classifier(("income",), lambda x: x[:, 0])
+            >>> h.accepts(torch.tensor([[0.0], [-1.0]]))
             tensor([ True, False])
         """
         checks.people("x", x, self.features)
@@ -120,15 +122,16 @@ class NetworkClassifier(Classifier):
         self.biases = [b.detach() for b in biases]
 
     def logit(self, x: Tensor) -> Tensor:
-        """Return the log-odds of a positive decision, with shape (*,), for features (*, D)."""
+        """Return the log-odds of a positive decision, with shape (*,), for x (*, D)."""
         return self.logit_from_first_layer(F.linear(x, self.weights[0], self.biases[0]))
 
     def logit_from_first_layer(self, hidden: Tensor) -> Tensor:
-        """Return the log-odds, with shape (*,), from the first layer's sums before their ReLU.
+        """Return the log-odds, with shape (*,), from the sums of the first layer.
 
         Arguments:
-            hidden: The sums, with shape (*, 32). They are linear in x, so that the effects of
-                two actions on them add up; the search on a grid uses that.
+            hidden: The sums before their ReLU, with shape (*, 32). They are linear in x, so
+                that the effects of two actions on them add up; the search on a grid uses
+                that.
         Example:
             >>> one, zero = torch.ones(1, 1), torch.zeros(1)
             >>> h = NetworkClassifier(("income",), [one, one], [zero, zero - 2])
@@ -142,7 +145,7 @@ class NetworkClassifier(Classifier):
     def save(
         self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
     ) -> Path:
-        """Write folder/name.safetensors and return its path; arguments as for `files.save`."""
+        """Save to folder/name.safetensors; arguments and result as for `files.save`."""
         tensors = {f"weight_{i}": w for i, w in enumerate(self.weights)}
         tensors |= {f"bias_{i}": b for i, b in enumerate(self.biases)}
         settings = {"features": self.features}
@@ -150,7 +153,7 @@ class NetworkClassifier(Classifier):
 
     @classmethod
     def load(cls, folder: Path, name: str, fingerprint: str = "") -> "NetworkClassifier":
-        """Return the classifier of folder/name.safetensors; arguments as for `files.load`."""
+        """Load from folder/name.safetensors; arguments as for `files.load`."""
         tensors, settings = files.load(folder, name, fingerprint)
         layers = range(len(tensors) // 2)
         try:
@@ -225,7 +228,7 @@ def _initial_layers(
 ) -> list[Tensor]:
     """Return each layer's weight and bias, uniform within 1 / sqrt(fan-in)."""
     layers = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in pairwise(sizes):
         bound = 1 / np.sqrt(n_in)
         weight = rng.uniform(-bound, bound, (n_out, n_in))
         bias = rng.uniform(-bound, bound, n_out)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
@@ -12,8 +11,18 @@ from lib.base.files import MODELS
 from lib.causal.flow import CausalFlow
 from lib.causal.scm import SCM, Equation, Parents, additive
 from lib.problem.classifier import NetworkClassifier
-from lib.problem.population import FOR_RECOURSE, Population, split
+from lib.problem.population import Population
 from lib.problem.recourse import Problem
+
+KINDS = {
+    "gender": "immutable",
+    "age": "immutable",
+    "education": "mutable",
+    "loan_amount": "actionable",
+    "loan_duration": "actionable",
+    "income": "actionable",
+    "savings": "actionable",
+}
 
 
 def scm() -> SCM:
@@ -90,7 +99,7 @@ def label(x: Tensor) -> Tensor:
         >>> label(torch.tensor([[0.0, 0, 0, 1, 1, 1, 1], [0.0, 0, 0, 4, 1, 1, 1]]))
         tensor([ True, False])
     """
-    checks.people("x", x, scm().features)
+    checks.people("x", x, tuple(KINDS))
     amount, duration, income, savings = x[..., 3:].unbind(-1)
     k = torch.where((income >= 0) & (savings >= 0), 1.0, -1.0)
     return -amount - duration + income + savings + k * income * savings >= 0
@@ -117,43 +126,8 @@ def population(
         >>> {split: len(x) for split, x in people.x.items() if "recourse" in split}
         {'recourse/train': 200, 'recourse/validation': 100, 'recourse/test': 100}
     """
-    sizes = {"classifier": n_classifier, "flow": n_flow, "recourse": n_recourse}
-    for draw, n_people in sizes.items():
-        if n_people < 20:
-            raise ValueError(
-                f"n_{draw} is {n_people}: at least 20 people are needed to fill three "
-                "splits."
-            )
-    model = scm()
-    for_fits = {"train": 0.8, "validation": 0.1, "test": 0.1}
-    in_units: dict[str, Tensor] = {}
-    for stream, (draw, n_people) in zip(
-        np.random.SeedSequence(seed).spawn(3), sizes.items(), strict=True
-    ):
-        drawn = model.sample(n_people, np.random.default_rng(stream))
-        for part, rows in split(
-            drawn, FOR_RECOURSE if draw == "recourse" else for_fits
-        ).items():
-            in_units[f"{draw}/{part}"] = drawn[rows]
-    mean = in_units["recourse/train"].mean(0)
-    std = torch.from_numpy(in_units["recourse/train"].numpy().std(0))
-    return Population(
-        name="Loan",
-        kinds={
-            "gender": "immutable",
-            "age": "immutable",
-            "education": "mutable",
-            "loan_amount": "actionable",
-            "loan_duration": "actionable",
-            "income": "actionable",
-            "savings": "actionable",
-        },
-        graph=model.graph,
-        mean=mean,
-        std=std,
-        x={part: ((x - mean) / std).float() for part, x in in_units.items()},
-        y={part: label(x) for part, x in in_units.items()},
-        truth=model.standardised(mean, std),
+    return Population.from_scm(
+        scm(), KINDS, label, "Loan", n_classifier, n_flow, n_recourse, seed
     )
 
 
