@@ -1,4 +1,4 @@
-"""The causal flow against zuko's own transform, autograd, and a linear model with known answers."""
+"""The causal flow against zuko's own transform, autograd, and a linear model."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from lib.base import files
 from lib.causal import flow
 from lib.causal.graph import Graph
 
@@ -59,7 +60,10 @@ def test_terms_add_up_and_can_be_picked(either):
 
 
 def test_known_maps_are_used_in_place_of_the_networks(either):
-    """Amount and income keep their parents when they are acted on; so their maps may be given, and only then are right."""
+    """Amount and income keep their parents when they are acted on: their maps may be given.
+
+    Another feature's map gives another answer, so that they are really used.
+    """
     x = either.population.x["flow/test"][:20]
     after = x.clone()
     after[:, [3, 5]] += 0.7
@@ -77,7 +81,7 @@ def test_known_maps_are_used_in_place_of_the_networks(either):
 
 
 def test_training_walk_is_the_counterfactual(either):
-    """`act` and `counterfactual` are the same function, and so are the two ways to a change of log-density."""
+    """`act` gives what `counterfactual` gives, and the change of `log_prob`."""
     x = either.population.x["flow/test"]
     rng = np.random.default_rng(0)
     columns = either.population.actionable_index
@@ -93,7 +97,7 @@ def test_training_walk_is_the_counterfactual(either):
 
 
 def test_gradient_of_the_training_walk_by_finite_differences(either):
-    """It is written out for affine maps. Masks between 0 and 1, so that every part of it counts."""
+    """Masks between 0 and 1, so that every part of it counts."""
     x = either.population.x["flow/test"][:4]
     rng = np.random.default_rng(0)
     columns = either.population.actionable_index
@@ -108,7 +112,7 @@ def test_gradient_of_the_training_walk_by_finite_differences(either):
 
 
 def test_latent_depends_on_parents_only(either):
-    """Jacobian of the abduction: its pattern is the graph, and its log-determinant the volume term."""
+    """The Jacobian of the abduction has the graph's pattern, and gives the volume term."""
     x = either.population.x["flow/test"][0]
     jacobian = torch.autograd.functional.jacobian(either.flow.abduct, x)
     allowed = either.flow.graph.adjacency() | torch.eye(7, dtype=torch.bool)
@@ -120,7 +124,7 @@ def test_latent_depends_on_parents_only(either):
 
 
 def test_learns_a_linear_model():
-    """M = 2 A + u: the fitted counterfactual of do(A = a) is the closed form M + 2 (a - A)."""
+    """M = 2 A + u: the fitted counterfactual of do(A = a) is M + 2 (a - A)."""
     rng = np.random.default_rng(0)
     a = rng.normal(size=4_000)
     x = torch.from_numpy(np.stack([a, 2 * a + 0.5 * rng.normal(size=4_000)], -1))
@@ -137,7 +141,7 @@ def test_learns_a_linear_model():
         x[3000:], is_acted, torch.full((1000, 2), 0.5, dtype=torch.float64)
     )
     assert (x_cf[:, 1] - (x[3000:, 1] + 2 * (0.5 - x[3000:, 0]))).abs().mean() < 0.1
-    entropy = np.log(2 * np.pi * np.e) + np.log(0.5)  # of the true density, in nats
+    entropy = np.log(2 * np.pi * np.e) + np.log(0.5)  # of the truth, in nats
     assert history["validation"].max() == pytest.approx(-entropy, abs=0.08)
     assert fitted.log_prob(x[3000:]).mean().item() == pytest.approx(
         history["validation"].max(), abs=1e-6
@@ -165,18 +169,154 @@ def test_same_seed_same_bits_and_saved_is_loaded(problem, tmp_path):
     )
 
 
-def test_bad_settings_are_refused(problem):
-    x = problem.population.x["flow/train"]
-    with pytest.raises(ValueError, match="Unknown activation"):
-        flow.fit(problem.population.graph, x, x, activation="gelu")
+def three(problem):
+    """Three features of the flow's training split, and a graph over them."""
+    x = problem.population.x["flow/train"][:200, :3]
+    return Graph({"gender": (), "age": (), "education": ("gender", "age")}), x
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"activation": "gelu"}, r"Unknown activation 'gelu'"),
+        ({"hidden": (0,)}, r"hidden must be above zero"),
+        ({"n_bins": -1}, r"n_bins must be 0 \(affine\) or above"),
+        ({"n_epochs": 0}, r"n_epochs must be above zero"),
+        ({"batch_size": 0}, r"batch_size must be above zero"),
+        ({"learning_rate": -1.0}, r"learning_rate must be above zero"),
+    ],
+)
+def test_bad_settings_are_refused(problem, settings, message):
+    graph, x = three(problem)
+    with pytest.raises(ValueError, match=message):
+        flow.fit(graph, x, x, **settings)
+
+
+def test_too_narrow_networks_are_refused(problem):
+    x, graph = problem.population.x["flow/train"], problem.population.graph
     with pytest.raises(
         ValueError,
-        match="too narrow for the networks of .* Give every layer 4 units or more",
+        match=r"too narrow for the networks of .* Give every layer 4 units or more",
     ):
-        flow.fit(problem.population.graph, x, x, hidden=(3,))
-    flow.fit(problem.population.graph, x, x, hidden=(4,), n_epochs=1)
-    with pytest.raises(ValueError, match="n_epochs must be above zero"):
-        flow.fit(problem.population.graph, x, x, n_epochs=0)
+        flow.fit(graph, x, x, hidden=(3,))
+    flow.fit(graph, x, x, hidden=(4,), n_epochs=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: (x[:, :2], x), r"x has shape \(200, 2\).* label column"),
+        (lambda x: (x, x[:, :2]), r"x_validation has shape \(200, 2\)"),
+        (lambda x: (x[:0], x), r"x has shape \(0, 3\), .* at least one person"),
+        (lambda x: (x, x[:0]), r"x_validation has shape \(0, 3\)"),
+        (lambda x: (x[None], x), r"x has shape \(1, 200, 3\), expected \(N, 3\)"),
+        (lambda x: (x, x.float()), r"float64 and x_validation torch.float32"),
+        (lambda x: (x * torch.nan, x), r"x holds NaN"),
+    ],
+)
+def test_bad_people_are_refused(problem, change, message):
+    graph, x = three(problem)
+    with pytest.raises(ValueError, match=message):
+        flow.fit(graph, *change(x))
+
+
+@pytest.mark.parametrize("n_bins", [0, 4])
+def test_a_fit_that_diverges_stops(problem, n_bins):
+    """After a huge step the log-likelihood is NaN or infinite."""
+    graph, x = three(problem)
+    with pytest.raises(
+        ValueError,
+        match=r"fit of the flow diverged: its log-likelihood of x.* is (nan|-?inf) after "
+        r"epoch \d+. Try a smaller learning_rate",
+    ):
+        flow.fit(graph, x, x, n_bins=n_bins, learning_rate=1e200, n_epochs=5)
+
+
+def test_features_may_stand_apart(problem):
+    _, x = three(problem)
+    graph = Graph({"gender": (), "age": ("gender",), "education": ()})
+    fitted, _ = flow.fit(graph, x, x, hidden=(4,), n_epochs=3)
+    x_cf = fitted.counterfactual(x, do={"gender": 3.0})
+    assert torch.equal(x_cf[:, 2], x[:, 2]) and not torch.equal(x_cf[:, 1], x[:, 1])
+
+
+@pytest.mark.parametrize("features", [["age"], ["age", "gender"]])
+def test_a_graph_without_edges_is_refused(problem, features):
+    x = problem.population.x["flow/train"][:200, : len(features)]
+    with pytest.raises(ValueError, match=f"over {', '.join(features)} has no edges"):
+        flow.fit(Graph.from_edges(features, []), x, x)
+
+
+def test_other_numbers_than_the_flows_are_refused(problem):
+    x = problem.population.x["flow/test"].float()
+    for ask in (problem.flow.abduct, problem.flow.predict, problem.flow.log_prob):
+        with pytest.raises(
+            ValueError, match=r"is torch.float32, the flow is torch.float64"
+        ):
+            ask(x)
+
+
+def test_bad_columns_are_refused(problem):
+    x, ours = problem.population.x["flow/test"][:5], problem.flow
+    with pytest.raises(ValueError, match="Unknown column 7"):
+        ours.log_prob_terms(x, [7])
+    with pytest.raises(ValueError, match="columns is empty"):
+        ours.log_prob_terms(x, [])
+    with pytest.raises(ValueError, match="Unknown column -1"):
+        ours.factual(x, [-1])
+    with pytest.raises(ValueError, match=r"x_parents of savings .* 1 causes \(income\)"):
+        ours.map_of(6, x[:, :2])
+
+
+def test_weights_that_do_not_fit_are_refused(problem):
+    graph, weights = problem.flow.graph, problem.flow.zuko_layer.state_dict()
+    one, *others = sorted(name for name in weights if not name.endswith("mask"))
+    for wrong in (
+        {},
+        {name: weights[name] for name in others},
+        weights | {one: weights[one][..., :1]},
+        weights | {"hyper.9.bias": weights[one]},
+    ):
+        with pytest.raises(ValueError, match=r"must have the shapes .* got"):
+            flow.CausalFlow(graph, [64], "elu", wrong)
+
+
+def test_files_that_hold_no_flow_are_named(problem, tmp_path):
+    weights = dict(problem.flow.zuko_layer.named_parameters())
+    parents = {name: list(causes) for name, causes in problem.flow.graph.parents.items()}
+    settings = {"parents": parents, "hidden": [64], "activation": "elu"}
+    broken = {
+        "no weights": ({"a": torch.zeros(1)}, settings),
+        "no graph": (weights, {"hidden": [64], "activation": "elu"}),
+        "another width": (weights, settings | {"hidden": [32]}),
+        "another graph": (weights, settings | {"parents": {"a": [], "b": ["a"]}}),
+        "no names": (weights, settings | {"parents": [1, 2]}),
+        "a circle": (weights, settings | {"parents": {"a": ["b"], "b": ["a"]}}),
+        "more settings": (weights, settings | {"depth": 3}),
+        "a list": (weights, [1, 2]),
+    }
+    for name, (tensors, own) in broken.items():
+        files.save(tmp_path, name, tensors, own, {})
+        files.save(
+            tmp_path, "all", {f"x/{k}": w for k, w in tensors.items()}, {"x": own}, {}
+        )
+        with pytest.raises(ValueError, match=rf"{name}.safetensors holds no causal flow: "):
+            flow.CausalFlow.load(tmp_path, name)
+        with pytest.raises(ValueError, match=r"all.safetensors holds no causal flow: "):
+            flow.load_all(tmp_path, "all")
+    files.save(tmp_path, "whole", weights, settings, {})
+    assert flow.CausalFlow.load(tmp_path, "whole").graph == problem.flow.graph
+
+
+def test_flows_know_their_population(problem, tmp_path):
+    problem.flow.save(tmp_path, "mine", {"seed": 0}, "this one")
+    flow.save_all({"mine": problem.flow}, tmp_path, "all", {"seed": 0}, "this one")
+    for load, name in ((flow.CausalFlow.load, "mine"), (flow.load_all, "all")):
+        load(tmp_path, name, "this one")
+        with pytest.raises(ValueError, match="fitted to another population"):
+            load(tmp_path, name, "that one")
+    with pytest.raises(ValueError, match="must not hold a slash"):
+        flow.save_all({"a/b": problem.flow}, tmp_path, "all", {})
 
 
 def test_spline_is_inverted_and_its_density_is_one(with_splines):

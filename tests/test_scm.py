@@ -1,99 +1,160 @@
-"""The Loan equations against numbers worked out on paper; densities against closed forms."""
-
-import math
+"""Structural models against closed forms, and equations that do not work."""
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from lib.causal.scm import SCM, additive
-from lib.problem import loan
+from lib.causal.scm import SCM, Equation, additive
+
+AGE = additive((), lambda pa: 0.0, stats.norm(40, 10))
 
 
-def test_loan_by_hand():
-    u = torch.tensor([[1.0, 40.0, 0.2, -1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)
-    x = loan.scm().predict(u)[0].tolist()
-    sigma = lambda t: 1 / (1 + math.exp(-t))
-    education = -0.5 + sigma(-1 + 0.5 + sigma(0.5) + 0.2)
-    income = -4 + 4 + 2 + education + 0.5
-    expected = [1, 5, education, 0, -1 + 0.5 + 0 + 2, income, -4 + 1.5 * income - 1]
-    assert x == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("amount", "duration", "income", "savings", "paid"),
-    [
-        (0, 0, 1, 1, True),  # 0.3 (2 + 1) > 0
-        (3, 0, 1, 1, True),  # 0.3 (-3 + 2 + 1) = 0, exactly one half
-        (3.1, 0, 1, 1, False),
-        (0, 0, 2, -1, True),  # k = -1: 1 + 2 > 0
-        (0, 0, -1, -1, False),  # k = -1: -2 - 1 < 0
-    ],
-)
-def test_label_by_hand(amount, duration, income, savings, paid):
-    assert (
-        loan.label(
-            torch.tensor([0, 0, 0, amount, duration, income, savings], dtype=torch.float64)
-        ).item()
-        is paid
-    )
-
-
-def test_density_of_a_linear_model_is_the_multivariate_normal():
-    scm = SCM(
+def linear() -> SCM:
+    return SCM(
         {
             "a": additive((), lambda pa: 0.0, stats.norm(0, 2)),
             "b": additive(("a",), lambda pa: 3 * pa["a"], stats.norm(0, 0.5)),
         }
     )
+
+
+def test_density_of_a_linear_model_is_the_multivariate_normal():
     covariance = np.array([[4, 12], [12, 36.25]])
-    x = scm.sample(50, np.random.default_rng(0))
+    x = linear().sample(50, np.random.default_rng(0))
     expected = stats.multivariate_normal(cov=covariance).logpdf(x.numpy())
+    assert linear().log_prob(x).numpy() == pytest.approx(expected, abs=1e-9)
+
+
+def test_volume_and_discrete_noise_count():
+    """y = (1 + c) e^u with a coin c: the density of a scaled log-normal, times one half."""
+    scm = SCM(
+        {
+            "y": Equation(
+                ("coin",),
+                lambda pa, u: (1 + pa["coin"]) * u.exp(),
+                lambda pa, x: (x / (1 + pa["coin"])).log(),
+                stats.norm(0, 0.7),
+            ),
+            "coin": additive((), lambda pa: 0.0, stats.bernoulli(0.3)),
+        }
+    )
+    x = scm.sample(200, np.random.default_rng(0))
+    y, coin = x.numpy().T
+    expected = stats.lognorm(0.7, scale=1 + coin).logpdf(y)
+    expected += np.where(coin == 1, np.log(0.3), np.log(0.7))
     assert scm.log_prob(x).numpy() == pytest.approx(expected, abs=1e-9)
 
 
-def test_density_of_education_integrates_to_one():
-    """The only equation that is not additive: its volume term counts."""
-    model = loan.scm()
-    grid = torch.linspace(-0.4999, 0.4999, 4001, dtype=torch.float64)
-    x = torch.zeros(len(grid), 7, dtype=torch.float64)
-    x[:, 2] = grid
-    others = model.abduct(x)
-    rest = sum(
-        torch.from_numpy(np.asarray(e.noise.logpdf(others[:, j].numpy())))
-        for j, (name, e) in enumerate(model.equations.items())
-        if name not in ("gender", "education")
-    )
-    density = (model.log_prob(x) - rest - math.log(0.5)).exp()
-    assert torch.trapezoid(density, grid).item() == pytest.approx(1, abs=1e-3)
+def test_sample_has_the_moments_of_the_model():
+    x = linear().sample(40_000, np.random.default_rng(0))
+    assert x.shape == (40_000, 2) and x.dtype == torch.float64
+    covariance = np.cov(x.numpy().T)
+    assert covariance == pytest.approx(np.array([[4, 12], [12, 36.25]]), rel=0.03)
+    again = linear().sample(40_000, np.random.default_rng(0))
+    other = linear().sample(40_000, np.random.default_rng(1))
+    assert torch.equal(x, again) and not torch.equal(x, other)
 
 
-def test_standardised_model_is_the_same_model():
-    model = loan.scm()
-    x = model.sample(200, np.random.default_rng(1))
-    mean, std = x.mean(0), torch.from_numpy(x.numpy().std(0))
-    scaled = model.standardised(mean, std)
-    is_acted = torch.zeros_like(x, dtype=torch.bool)
-    is_acted[:, 3] = is_acted[:, 5] = True
-    plain = model.counterfactual(x, is_acted, x + 1)
-    assert torch.allclose(
-        scaled.counterfactual((x - mean) / std, is_acted, (x + 1 - mean) / std) * std
-        + mean,
-        plain,
-    )
-    gap = std[1:].log().sum()  # gender is discrete and has no volume term
-    assert torch.allclose(
-        scaled.log_prob((x - mean) / std), model.log_prob(x) + gap, atol=1e-9
+def test_equations_may_be_listed_before_their_causes():
+    turned = SCM(dict(reversed(linear().equations.items())))
+    x = torch.tensor([[1.0, 5.0], [2.0, 4.0]], dtype=torch.float64)
+    assert torch.equal(turned.abduct(x.flip(-1)), linear().abduct(x).flip(-1))
+    assert turned.counterfactual(x.flip(-1), do={"a": 0.0})[:, 0].tolist() == [2.0, -2.0]
+
+
+def test_a_model_of_one_feature():
+    scm = SCM({"age": AGE})
+    assert scm.log_prob(torch.tensor([50.0])).item() == pytest.approx(
+        stats.norm(40, 10).logpdf(50)
     )
 
 
-def test_noise_has_the_stated_law():
-    """Abducted noise of sampled people, by Kolmogorov-Smirnov (fixed seed)."""
-    model = loan.scm()
-    u = model.abduct(model.sample(4_000, np.random.default_rng(2)))
-    for j, (name, equation) in enumerate(model.equations.items()):
-        if name == "gender":
-            assert abs(u[:, j].mean().item() - 0.5) < 0.03
-        else:
-            assert stats.kstest(u[:, j].numpy(), equation.noise.cdf).pvalue > 0.01, name
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (
+            additive(("age",), lambda pa: pa["wage"], stats.norm()),
+            r"forward of rent failed with KeyError: 'wage'.*of its parents \(age\)",
+        ),
+        (
+            additive(("age",), lambda pa: torch.zeros(3), stats.norm()),
+            r"forward of rent failed with RuntimeError: .* must be written in torch",
+        ),
+        (
+            additive(("age",), lambda pa: pa["age"][:, None], stats.norm()),
+            r"forward of rent gives a tensor with shape \(8, 8\) for 8 people",
+        ),
+        (
+            Equation(("age",), lambda pa, u: 3.0, lambda pa, x: x, stats.norm()),
+            r"forward of rent gives float for 8 people, expected a tensor",
+        ),
+        (
+            Equation(("age",), lambda pa, u: u, lambda pa, x: x[0], stats.norm()),
+            r"inverse of rent gives a tensor with shape \(\) for 8 people",
+        ),
+        (
+            Equation(
+                ("age",),
+                lambda pa, u: pa["age"] + u,
+                lambda pa, x: x + pa["age"],
+                stats.norm(),
+            ),
+            r"inverse of rent does not invert its forward: from the noise",
+        ),
+        (
+            Equation(("age",), lambda pa, u: u, lambda pa, x: x.detach(), stats.norm()),
+            r"inverse of rent has no derivative that torch can follow",
+        ),
+        (
+            Equation(
+                ("age",),
+                lambda pa, u: u,
+                lambda pa, x: torch.from_numpy(np.asarray(x.numpy())),
+                stats.norm(),
+            ),
+            r"inverse of rent failed with RuntimeError: Can't call numpy\(\)",
+        ),
+        (
+            Equation(("age",), lambda pa, u: u.log(), lambda pa, x: x.exp(), stats.norm()),
+            r"forward of rent gives NaN or infinite values",
+        ),
+        (additive(("age",), lambda pa: 0.0, 1.0), r"noise of rent must be a frozen scipy"),
+        (
+            additive("age", lambda pa: 0.0, stats.norm()),
+            r"causes of rent are the text 'age'",
+        ),
+        (additive(("agee",), lambda pa: 0.0, stats.norm()), r"Did you mean 'age'"),
+        (lambda pa: 0.0, r"rent must be an Equation, got function\. Write additive"),
+    ],
+)
+def test_an_equation_that_does_not_work_is_named(broken, message):
+    with pytest.raises(ValueError, match=message):
+        SCM({"rent": broken, "age": AGE})
+
+
+def test_discrete_noise_needs_no_derivative():
+    """A coin that is turned round by rounding: there is no volume, so nothing to derive."""
+    coin = Equation(
+        (),
+        lambda pa, u: 1 - u,
+        lambda pa, x: (1 - x).detach().round(),
+        stats.bernoulli(0.2),
+    )
+    log_p = SCM({"coin": coin}).log_prob(torch.tensor([[0.0], [1.0]]))
+    assert log_p.exp().tolist() == pytest.approx([0.2, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "message"),
+    [
+        (torch.zeros(3), torch.ones(2), r"mean has shape \(3,\)"),
+        (torch.zeros(2), torch.ones(1, 2), r"std has shape \(1, 2\), expected \(2,\)"),
+        (torch.zeros(2), torch.tensor([1.0, 0.0]), r"std must be above zero everywhere"),
+        (torch.zeros(2), torch.tensor([1.0, torch.nan]), r"std holds NaN"),
+        (np.zeros(2), torch.ones(2), r"mean must be a floating-point tensor"),
+    ],
+)
+def test_a_wrong_scaler_is_named(mean, std, message):
+    with pytest.raises(ValueError, match=message):
+        linear().standardised(mean, std)

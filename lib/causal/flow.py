@@ -1,4 +1,4 @@
-"""The causal normalizing flow: a world learned from data and a graph, that also gives densities."""
+"""The causal normalizing flow: a world learned from data, that also gives densities."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,72 +7,46 @@ from typing import Any
 
 import numpy as np
 import torch
-import zuko
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from lib.base import checks, files
 from lib.base.arithmetic import Adam
+from lib.causal import networks
 from lib.causal.graph import Graph
-from lib.causal.maps import Affine, Spline
+from lib.causal.maps import Affine, Map, Spline
 from lib.causal.world import World
 
-ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "tanh": nn.Tanh}
-
-
-def _build(graph: Graph, hidden: Sequence[int], activation: str, n_bins: int = 0):
-    """Return zuko's masked network, with the causal graph for its masks.
-
-    It gives every feature's raw parameters.
-    """
-    n_features = len(graph.features)
-    adjacency = graph.adjacency() | torch.eye(n_features, dtype=torch.bool)
-    shapes = ((n_bins,), (n_bins,), (n_bins - 1,)) if n_bins else ((), ())
-    layer = zuko.flows.MaskedAutoregressiveTransform(
-        n_features,
-        adjacency=adjacency,
-        shapes=shapes,
-        hidden_features=hidden,
-        activation=ACTIVATIONS[activation],
-    )
-    seen = torch.eye(n_features)
-    for module in _linear(layer):
-        seen = module.mask.float() @ seen
-    blind = [
-        name
-        for name, own, causes in zip(
-            graph.features, seen[:: layer.total] > 0, graph.adjacency(), strict=True
-        )
-        if (own != causes).any()
-    ]
-    if blind:
-        n_needed = len({frozenset(causes) for causes in graph.parents.values() if causes})
-        raise ValueError(
-            f"hidden is {list(hidden)}: too narrow for the networks of {', '.join(blind)} to see their causes. "
-            f"Give every layer {n_needed} units or more, one for each set of causes."
-        )
-    return layer
-
-
-def _linear(layer: zuko.flows.MaskedAutoregressiveTransform) -> list[nn.Linear]:
-    return [module for module in layer.hyper if isinstance(module, nn.Linear)]
+NOTHING_KNOWN: Mapping[int, Map] = MappingProxyType({})
 
 
 class CausalFlow(World):
-    r"""One autoregressive layer whose masks are the causal graph; z = T(x) stands for the exogenous noise.
+    r"""One autoregressive layer with the causal graph for its masks; z is the noise.
 
     .. math:: z_j = T(x_j;\ \theta_j(x_{pa(j)})), \quad z_j \sim N(0, 1)
 
-    T is an `Affine` map or a `Spline`. One layer only: a stack of them would let a feature depend on its parents' noise by other
-    ways than through the parents, and interventions would no longer be consistent with the graph.
+    T is an `Affine` map or a `Spline`. There is one layer only. In a stack of layers, a
+    feature could depend on its parents' noise by other ways than through the parents, and
+    interventions would no longer be consistent with the graph.
 
     Arguments:
-        graph: The causal graph.
+        graph: The causal graph, with at least one edge.
         hidden: Widths of the hidden layers.
         activation: "elu", "relu" or "tanh".
-        weights: State of the zuko layer, by name.
+        weights: Parameters of the zuko layer, by name; masks among them are not read.
         n_bins: Of the splines; 0: affine.
+    Raises: ValueError: a setting is of no use, or the weights do not fit the settings.
     Source: section 3 of arXiv:2604.08030; causal normalizing flows, Javaloy et al., 2023.
+    Example:
+        The committed flow of the Loan population. A standard deviation more income brings
+        more savings, and nothing else:
+
+        >>> from lib.base.files import MODELS
+        >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+        >>> x = torch.zeros(7)
+        >>> x_cf = loan_flow.counterfactual(x, do={"income": 1.0})
+        >>> [name for name, moves in zip(loan_flow.features, x_cf != x) if moves]
+        ['income', 'savings']
     """
 
     def __init__(
@@ -89,108 +63,192 @@ class CausalFlow(World):
             "activation": activation,
             "n_bins": n_bins,
         }
-        dtype = next(w.dtype for w in weights.values() if w.is_floating_point())
-        self.univariate = Spline if n_bins else Affine
-        self.zuko_layer = _build(graph, **self.settings).to(dtype)
-        self.zuko_layer.load_state_dict(weights)
-        self.zuko_layer.requires_grad_(False)
-        self._conditioners = [self._conditioner(j) for j in range(len(self.features))]
+        self.univariate: type[Map] = Spline if n_bins else Affine
+        self.zuko_layer = networks.masked(graph, **self.settings)
+        networks.fill(self.zuko_layer, weights)
+        self._dense = [
+            networks.of_feature(self.zuko_layer, graph, j)
+            for j in range(len(self.features))
+        ]
 
-    def _conditioner(self, j: int) -> list[tuple[Tensor, Tensor]]:
-        """Dense layers that give feature j's parameters from its parents alone.
+    @property
+    def dtype(self) -> torch.dtype:
+        """The kind of numbers that the flow computes with, and expects.
 
-        The masked network holds D such networks side by side; most of its products are by zero.
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> CausalFlow.load(MODELS, "loan_flow").dtype
+            torch.float32
         """
-        total = self.zuko_layer.total
-        outputs = torch.arange(total * j, total * (j + 1))
-        layers: list[tuple[Tensor, Tensor]] = []
-        for i, module in reversed(list(enumerate(_linear(self.zuko_layer)))):
-            weight = (module.weight * module.mask)[outputs]
-            inputs = (
-                module.mask[outputs].any(0).nonzero().squeeze(-1)
-                if i
-                else torch.tensor(self.graph.parent_index[j], dtype=torch.long)
+        return next(self.zuko_layer.parameters()).dtype
+
+    def check(self, name: str, x: Tensor) -> None:
+        """Raise ValueError unless x is finite, and has the flow's features and its dtype.
+
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> loan_flow.check("x", torch.zeros(7, dtype=torch.float64))
+            Traceback (most recent call last):
+            ...
+            ValueError: x is torch.float64, the flow is torch.float32. Use x.to(flow.dtype).
+        """
+        super().check(name, x)
+        if x.dtype != self.dtype:
+            raise ValueError(
+                f"{name} is {x.dtype}, the flow is {self.dtype}. Use {name}.to(flow.dtype)."
             )
-            layers.insert(
-                0, (weight[:, inputs].contiguous(), module.bias[outputs].contiguous())
-            )
-            outputs = inputs
-        return layers
 
     def raw_parameters(self, j: int, x_parents: Tensor) -> Tensor:
-        """What the networks give for feature j, with shape (*, total), from its parents (*, P)."""
-        layers = self._conditioners[j]
-        if not self.graph.parent_index[j]:  # a root: nothing but the last bias
-            return layers[-1][1].expand(*x_parents.shape[:-1], -1)
+        """Return what the networks give for feature j, with shape (*, total).
+
+        Arguments:
+            j: Column of the feature.
+            x_parents: Its direct causes, with shape (*, P).
+        Raises: ValueError: the number of causes is another one.
+        Example:
+            Age has no causes, so that everyone has the same shift and scale:
+
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> raw = loan_flow.raw_parameters(loan_flow.index("age"), torch.zeros(3, 0))
+            >>> raw.shape, bool((raw == raw[0]).all())
+            (torch.Size([3, 2]), True)
+        """
+        causes = self.graph.parents[self.features[j]]
+        if x_parents.shape[-1] != len(causes):
+            raise ValueError(
+                f"x_parents of {self.features[j]} has shape {tuple(x_parents.shape)}: its "
+                f"last axis must hold the {len(causes)} causes "
+                f"({', '.join(causes) or 'none'})."
+            )
+        dense = self._dense[j]
+        if not causes:  # a root: nothing but the last bias
+            return dense[-1][1].expand(*x_parents.shape[:-1], -1)
         activation = getattr(F, self.settings["activation"])
         hidden = x_parents
-        for i, (weight, bias) in enumerate(layers):
+        for i, (weight, bias) in enumerate(dense):
             hidden = F.linear(activation(hidden) if i else hidden, weight, bias)
         return hidden
 
-    def map_of(self, j: int, x_parents: Tensor) -> Affine | Spline:
-        """The map between feature j and its noise, given its parents (*, P)."""
+    def map_of(self, j: int, x_parents: Tensor) -> Map:
+        """Return the map between feature j and its noise, given its parents (*, P).
+
+        Example:
+            Savings, of somebody with an average income:
+
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> savings = loan_flow.map_of(loan_flow.index("savings"), torch.zeros(1))
+            >>> z, _ = savings.forward(torch.tensor(0.5))
+            >>> round(savings.inverse(z).item(), 4)
+            0.5
+        """
         return self.univariate(self.raw_parameters(j, x_parents))
 
     def abduct(self, x: Tensor) -> Tensor:
-        if (
-            self.univariate is Spline
-        ):  # all features' raw parameters at once would be D times 47 numbers a person
-            return self._noise_and_slopes(x, range(len(self.features)))[0]
+        """Return the noise z behind each person's features; see `World.abduct`.
+
+        Raises: ValueError: x has another shape or dtype, or is not finite.
+        """
+        self.check("x", x)
+        every = range(len(self.features))
+        if self.univariate is Spline:  # at once would be D times 47 numbers a person
+            return self._noise_and_slopes(x, every)[0]
         values = x.unbind(-1)
-        raw = [
-            self.raw_parameters(j, self.of_parents(j, values))
-            for j in range(len(self.features))
-        ]
+        raw = [self.raw_parameters(j, self.of_parents(j, values)) for j in every]
         return self.univariate(torch.stack(raw, -2)).forward(x)[0]
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
+        """Return feature j, with shape (*,); see `World.feature`."""
         return self.map_of(j, x_parents).inverse(noise)
 
+    def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
+        """Return standard normal noise with shape (N, D); see `World.draw_noise`."""
+        drawn = rng.standard_normal((n_people, len(self.features)))
+        return torch.from_numpy(drawn).to(self.dtype)
+
     def _noise_and_slopes(
-        self,
-        x: Tensor,
-        columns: Sequence[int],
-        known: Mapping[int, Affine | Spline] = MappingProxyType({}),
+        self, x: Tensor, columns: Iterable[int], known: Mapping[int, Map] = NOTHING_KNOWN
     ) -> tuple[Tensor, Tensor]:
-        """Z and log dz/dx of these features, each with shape (*, len(columns))."""
+        """Return z and log dz/dx of these features, each with shape (*, len(columns))."""
         values = x.unbind(-1)
         both = [
             (known.get(j) or self.map_of(j, self.of_parents(j, values))).forward(values[j])
             for j in columns
         ]
-        return torch.stack([z for z, _ in both], -1), torch.stack(
-            [slope for _, slope in both], -1
-        )
+        z, slopes = zip(*both, strict=True)
+        return torch.stack(z, -1), torch.stack(slopes, -1)
 
     def log_prob_terms(
         self,
         x: Tensor,
         columns: Sequence[int] | None = None,
-        known: Mapping[int, Affine | Spline] = MappingProxyType({}),
+        known: Mapping[int, Map] = NOTHING_KNOWN,
     ) -> Tensor:
-        """Each feature's term log p(x_j | parents) of the log-density, in nats, with shape (*, len(columns)).
+        """Return the terms log p(x_j | parents) of the log-density, in nats.
+
+        Searches ask for them at every step, so that x is not searched for NaN.
 
         Arguments:
             x: Standardised features, with shape (*, D).
             columns: Which terms are wanted; left out: all D.
-            known: Maps, as `map_of` gives them, of features whose networks need not be asked again: their parents are as before.
+            known: Maps, as `map_of` gives them, of features whose networks need not be
+                asked again: their parents are as before.
+        Returns: One term a column, with shape (*, len(columns)).
+        Raises: ValueError: columns are unknown, or none are wanted.
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> x = loan_flow.sample(4, np.random.default_rng(0))
+            >>> torch.allclose(loan_flow.log_prob_terms(x).sum(-1), loan_flow.log_prob(x))
+            True
         """
-        z, log_slope = self._noise_and_slopes(
-            x, range(len(self.features)) if columns is None else columns, known
-        )
-        return log_slope - 0.5 * z.square() - 0.5 * float(np.log(2 * np.pi))
+        every = range(len(self.features))
+        columns = every if columns is None else columns
+        checks.known("column", columns, every)
+        if not columns:
+            raise ValueError("columns is empty: name the columns whose terms are wanted.")
+        z, log_slope = self._noise_and_slopes(x, columns, known)
+        return log_slope - 0.5 * z.square() - 0.5 * networks.LOG_2_PI
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Log-density of standardised features (*, D), in nats, with shape (*,)."""
-        checks.people("x", x, self.features)
+        """Return the log-density of standardised features (*, D), in nats, with shape (*,).
+
+        Raises: ValueError: x has another shape or dtype, or is not finite.
+        Example:
+            Somebody average is more likely than somebody ten standard deviations away:
+
+            >>> from lib.base.files import MODELS
+            >>> log_p = CausalFlow.load(MODELS, "loan_flow").log_prob
+            >>> bool(log_p(torch.zeros(7)) > log_p(torch.full((7,), 10.0)))
+            True
+        """
+        self.check("x", x)
         return self.log_prob_terms(x).sum(-1)
 
     def factual(self, x: Tensor, columns: Sequence[int]) -> dict[str, Tensor]:
-        """What `act` reads of people before they act: "x", "z" and "slope" (N, D), and "fixed".
+        """Return what `act` reads of people before they act.
 
-        "fixed" holds the raw parameters of those features among the columns that no other of them reaches, side by side.
+        Arguments:
+            x: Standardised features, with shape (*, D).
+            columns: The features that may be acted on.
+        Returns: "x", "z" and "slope", each with shape (*, D), and "fixed": side by side,
+            the raw parameters of those features among the columns that no other of them
+            reaches.
+        Raises: ValueError: x has another shape or dtype, or is not finite; a column is
+            unknown.
+        Example:
+            Income (5) keeps its raw parameters, shift and scale; savings (6) follow from
+            it:
+
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> parts = loan_flow.factual(torch.zeros(3, 7), [5, 6])
+            >>> {name: tuple(part.shape) for name, part in parts.items()}
+            {'x': (3, 7), 'z': (3, 7), 'slope': (3, 7), 'fixed': (3, 2)}
         """
+        self.check("x", x)
         z, slope = self._noise_and_slopes(x, range(len(self.features)))
         fixed = [
             self.raw_parameters(j, x[..., self.graph.parent_index[j]]).expand(
@@ -208,95 +266,122 @@ class CausalFlow(World):
     def act(
         self, factual: Mapping[str, Tensor], columns: Sequence[int], m: Tensor, a: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """`counterfactual` and the change of the log-density in one walk, for training: masks carry gradients.
+        """Return the counterfactual and the change of the log-density, in one walk.
 
-        The networks behind the parameters are asked anew only where a parent may have moved, and once for both results.
+        It is there for training: masks carry gradients. The networks behind the parameters
+        are asked anew only where a parent may have moved, and once for both results.
 
         Arguments:
-            factual: As the method of this name gives it, with leading axes (*).
+            factual: As the method of this name gives it for these columns, with leading
+                axes (*), without gradients.
             columns: The K features that may be acted on.
-            m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K). Only they, and what follows from
-                them, carry gradients; `factual` must not.
-        Returns: x_cf with shape (*, D) and log p(x_cf) - log p(x) in nats with shape (*,).
+            m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K).
+                Gradients reach only them, and what follows from them.
+        Returns: x_cf with shape (*, D), and log p(x_cf) - log p(x) in nats with shape (*,).
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> x, income = torch.zeros(1, 7), loan_flow.index("income")
+            >>> a = torch.ones(1, 1, requires_grad=True)
+            >>> x_cf, gain = loan_flow.act(
+            ...     loan_flow.factual(x, [income]), [income], torch.ones(1, 1), a
+            ... )
+            >>> torch.equal(x_cf, loan_flow.counterfactual(x, do={"income": 1.0}))
+            True
+            >>> change = loan_flow.log_prob(x_cf) - loan_flow.log_prob(x)
+            >>> torch.allclose(gain, change, atol=1e-5)
+            True
+            >>> gain.backward()
+            >>> a.grad.item() < 0  # still more income would be still less likely
+            True
         """
         x, z, slope = (factual[name].unbind(-1) for name in ("x", "z", "slope"))
-        m, rest, a = m.unbind(-1), (1 - m).unbind(-1), a.unbind(-1)
+        masks, rest, values = m.unbind(-1), (1 - m).unbind(-1), a.unbind(-1)
         after, gain = list(x), torch.zeros(x[0].shape, dtype=x[0].dtype)
-        known = dict(
-            zip(
-                self._fixed(columns),
-                factual["fixed"].split(self.zuko_layer.total, -1),
-                strict=True,
-            )
-        )
+        raw = factual["fixed"].split(self.zuko_layer.total, -1)
+        fixed = dict(zip(self._fixed(columns), raw, strict=True))
         reached = set(self.graph.reached_by(columns))
         for j in self.graph.order:
             if j not in reached and j not in columns:
                 continue
             follows = j in reached
-            map_j = (
-                self.map_of(j, self.of_parents(j, after))
-                if follows
-                else self.univariate(known[j])
-            )
+            if follows:
+                map_j = self.map_of(j, self.of_parents(j, after))
+            else:
+                map_j = self.univariate(fixed[j])
             if j in columns:
                 k, before = columns.index(j), None if follows else x[j]
                 after[j], slope_cf, gain_z = map_j.after_action(
-                    z[j], before, m[k], rest[k], a[k]
+                    z[j], before, masks[k], rest[k], values[k]
                 )
             else:  # only its parents changed: the noise stays
-                after[j], gain_z = map_j.inverse(z[j]), 0.0
+                after[j], gain_z = map_j.inverse(z[j]), torch.zeros(())
                 slope_cf = map_j.forward(after[j])[1]
             if follows or self.univariate.slope_depends_on_x:
                 gain = gain + slope_cf - slope[j]
             gain = gain + gain_z
         return torch.stack(after, -1), gain
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The kind of numbers that the flow computes with."""
-        return next(self.zuko_layer.parameters()).dtype
-
     def save(
         self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
     ) -> Path:
-        """Write folder/name.safetensors and return its path; arguments as for `files.save`."""
-        weights = {
-            k: v for k, v in self.zuko_layer.state_dict().items() if not k.endswith("mask")
-        }
+        """Save the flow as folder/name.safetensors and return the path.
+
+        Arguments:
+            folder, name, made_with, fingerprint: As for `files.save`.
+        Example:
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> with TemporaryDirectory() as folder:
+            ...     loan_flow.save(Path(folder), "mine", {"seed": 0}).name
+            'mine.safetensors'
+        """
+        weights = dict(self.zuko_layer.named_parameters())
         return files.save(
             folder, name, weights, self._saved_settings(), made_with, fingerprint
         )
 
     @classmethod
     def load(cls, folder: Path, name: str, fingerprint: str = "") -> "CausalFlow":
-        """Return the flow of folder/name.safetensors; arguments as for `files.load`."""
-        tensors, settings = files.load(folder, name, fingerprint)
-        return cls._rebuilt(tensors, settings)
+        """Return the flow of folder/name.safetensors.
+
+        Arguments:
+            folder, name, fingerprint: As for `files.load`.
+        Raises: ValueError: as `files.load`, or the file holds something else than a flow.
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> CausalFlow.load(MODELS, "loan_flow").settings
+            {'hidden': [64], 'activation': 'elu', 'n_bins': 0}
+        """
+        weights, settings = files.load(folder, name, fingerprint)
+        return cls._rebuilt(weights, settings, folder / f"{name}.safetensors")
 
     def _saved_settings(self) -> dict[str, Any]:
         """Return what rebuilds the flow, beside its weights, as JSON can hold it."""
         parents = {name: list(causes) for name, causes in self.graph.parents.items()}
         settings = {"parents": parents, **self.settings}
-        return {
-            name: value
-            for name, value in settings.items()
-            if (name, value) != ("n_bins", 0)
-        }
+        if not self.settings["n_bins"]:
+            del settings["n_bins"]
+        return settings
 
     @classmethod
     def _rebuilt(
-        cls, weights: Mapping[str, Tensor], settings: Mapping[str, Any]
+        cls, weights: Mapping[str, Tensor], settings: Any, path: Path
     ) -> "CausalFlow":
-        """Return the flow with these weights and `_saved_settings`."""
-        others = {name: value for name, value in settings.items() if name != "parents"}
-        graph = Graph(settings["parents"])
-        masks = {
-            k: v
-            for k, v in _build(graph, **others).state_dict().items()
-            if k.endswith("mask")
-        }
-        return cls(graph, **others, weights={**weights, **masks})
+        """Return the flow with these weights and `_saved_settings`, found in this file."""
+        needed = {"parents", "hidden", "activation"}
+        try:
+            if not isinstance(settings, dict) or not needed <= settings.keys():
+                raise ValueError(f"its settings must name {', '.join(sorted(needed))}.")
+            others = {key: value for key, value in settings.items() if key != "parents"}
+            return cls(Graph(settings["parents"]), weights=weights, **others)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path} holds no causal flow: {error} Was it saved by CausalFlow.save? "
+                "Then fit the flow again, or restore the file."
+            ) from error
 
 
 def save_all(
@@ -306,35 +391,54 @@ def save_all(
     made_with: Mapping[str, Any],
     fingerprint: str = "",
 ) -> Path:
-    """Write flows that belong together to one file, folder/name.safetensors; `made_with` as for `files.save`."""
+    """Save flows that belong together as one file, and return its path.
+
+    Arguments:
+        flows: By a name without a slash.
+        folder, name, made_with, fingerprint: As for `files.save`.
+    Raises: ValueError: a name holds a slash.
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from lib.base.files import MODELS
+        >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = save_all({"ours": loan_flow}, Path(folder), "graphs", {"seed": 0})
+        ...     list(load_all(Path(folder), "graphs"))
+        ['ours']
+    """
+    for key in flows:
+        if "/" in key:
+            raise ValueError(f"Names of flows must not hold a slash, got {key!r}.")
     weights = {
-        f"{key}/{k}": v
+        f"{key}/{k}": weight
         for key, flow in flows.items()
-        for k, v in flow.zuko_layer.state_dict().items()
-        if not k.endswith("mask")
+        for k, weight in flow.zuko_layer.named_parameters()
     }
-    return files.save(
-        folder,
-        name,
-        weights,
-        {key: flow._saved_settings() for key, flow in flows.items()},
-        made_with,
-        fingerprint,
-    )
+    settings = {key: flow._saved_settings() for key, flow in flows.items()}
+    return files.save(folder, name, weights, settings, made_with, fingerprint)
 
 
 def load_all(folder: Path, name: str, fingerprint: str = "") -> dict[str, CausalFlow]:
-    """The flows that `save_all` wrote."""
+    """Return the flows that `save_all` saved, by name.
+
+    Arguments:
+        folder, name, fingerprint: As for `files.load`.
+    Raises: ValueError: as `CausalFlow.load`.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> flows = load_all(MODELS, "gmsc_other_flows")
+        >>> len({flow.features for flow in flows.values()})  # other graphs, same features
+        1
+    """
     weights, settings = files.load(folder, name, fingerprint)
-    own = {
-        key: {
-            k.removeprefix(f"{key}/"): v
-            for k, v in weights.items()
-            if k.startswith(f"{key}/")
-        }
-        for key in settings
-    }
-    return {key: CausalFlow._rebuilt(own[key], settings[key]) for key in settings}
+    path = folder / f"{name}.safetensors"
+    flows = {}
+    for key, own in settings.items():
+        start = f"{key}/"
+        of_key = {k[len(start) :]: w for k, w in weights.items() if k.startswith(start)}
+        flows[key] = CausalFlow._rebuilt(of_key, own, path)
+    return flows
 
 
 def fit(
@@ -350,51 +454,58 @@ def fit(
     seed: int = 0,
     progress: Callable[[range], Iterable[int]] = iter,
 ) -> tuple[CausalFlow, dict[str, np.ndarray]]:
-    """A flow fitted by maximum likelihood with Adam and a cosine-decayed learning rate.
+    """Return a flow fitted by maximum likelihood, and how the fit went.
+
+    Adam descends with a learning rate that falls to zero along a cosine.
 
     Arguments:
-        graph: The causal graph.
+        graph: The causal graph, with at least one edge.
         x, x_validation: Standardised features, each with shape (N, D).
         hidden, activation, n_bins: As `CausalFlow`.
+        n_epochs: How often each person is seen.
+        batch_size: People a step.
+        learning_rate: Of the first epoch.
+        seed: Of the first weights and of the order of people.
         progress: Wraps the range of epochs, for instance `tqdm`.
-    Returns: The flow of the epoch with the best validation log-likelihood, and the mean log-likelihoods
-        "train" and "validation" after each epoch, in nats.
+    Returns: The flow of the epoch with the best validation log-likelihood, and the mean
+        log-likelihoods "train" and "validation" of each epoch, in nats.
+    Raises: ValueError: people or settings are of no use, or the fit diverged.
+    Example:
+        Savings are twice the income, and noise; the flow finds out:
+
+        >>> rng = np.random.default_rng(0)
+        >>> income, noise = torch.from_numpy(rng.standard_normal((2, 500)))
+        >>> x = torch.stack([income, 2 * income + noise], -1)
+        >>> graph = Graph({"income": (), "savings": ("income",)})
+        >>> fitted, history = fit(
+        ...     graph, x[:400], x[400:], [8], n_epochs=60, batch_size=50, learning_rate=0.02
+        ... )
+        >>> poor = torch.zeros(2, dtype=torch.float64)
+        >>> x_cf = fitted.counterfactual(poor, do={"income": 1.0})
+        >>> round(x_cf[1].item())
+        2
     """
-    checks.people("x", x, graph.features)
-    checks.people("x_validation", x_validation, graph.features)
-    checks.known("activation", [activation], tuple(ACTIVATIONS))
+    for name, part in (("x", x), ("x_validation", x_validation)):
+        checks.people(name, part, graph.features)
+        if part.ndim != 2 or not len(part):
+            raise ValueError(
+                f"{name} has shape {tuple(part.shape)}, expected "
+                f"(N, {len(graph.features)}) with at least one person."
+            )
+    if x.dtype != x_validation.dtype:
+        raise ValueError(
+            f"x is {x.dtype} and x_validation {x_validation.dtype}: expected the same."
+        )
     checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate)
-    rng = np.random.default_rng(seed)
-    layer = _build(graph, hidden, activation, n_bins).to(x.dtype)
-    univariate = Spline if n_bins else Affine
-    with torch.no_grad():
-        for module in _linear(layer):
-            bound = 1 / np.sqrt(module.in_features)
-            module.weight.copy_(
-                torch.from_numpy(rng.uniform(-bound, bound, module.weight.shape))
-            )
-            module.bias.copy_(
-                torch.from_numpy(rng.uniform(-bound, bound, module.bias.shape))
-            )
-    optimiser = Adam(layer.parameters(), learning_rate, n_epochs)
-
-    def log_likelihood(x: Tensor) -> Tensor:
-        z, slope = univariate(layer.hyper(x).unflatten(-1, (-1, layer.total))).forward(x)
-        return (slope.sum(-1) - 0.5 * z.square().sum(-1)).mean() - 0.5 * len(
-            graph.features
-        ) * np.log(2 * np.pi)
-
-    history = {"train": np.zeros(n_epochs), "validation": np.zeros(n_epochs)}
-    best, best_weights = -np.inf, layer.state_dict()
-    for epoch in progress(range(n_epochs)):
-        for batch in x[torch.from_numpy(rng.permutation(len(x)))].split(batch_size):
-            loss = -log_likelihood(batch)
-            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
-            history["train"][epoch] -= loss.item() * len(batch) / len(x)
-        optimiser.decay()
-        with torch.no_grad():
-            history["validation"][epoch] = log_likelihood(x_validation).item()
-        if history["validation"][epoch] > best:
-            best = history["validation"][epoch]
-            best_weights = {k: v.clone() for k, v in layer.state_dict().items()}
+    layer = networks.masked(graph, hidden, activation, n_bins).to(x.dtype)
+    best_weights, history = networks.fit(
+        layer,
+        Spline if n_bins else Affine,
+        x,
+        x_validation,
+        Adam(layer.parameters(), learning_rate, n_epochs),
+        batch_size,
+        progress(range(n_epochs)),
+        np.random.default_rng(seed),
+    )
     return CausalFlow(graph, hidden, activation, best_weights, n_bins), history

@@ -1,11 +1,13 @@
-"""A world: a causal graph, and the answer to "what would this person look like, had they acted?".
+"""A world: a causal graph, and what a person would look like, had they acted otherwise.
 
-The true SCM (`lib/scm.py`) and the causal flow (`lib/flow.py`) are both worlds. They differ in how one
-feature follows from its parents and its noise; the walk through the graph is the same and stands here.
+The true SCM (`lib/causal/scm.py`) and the causal flow (`lib/causal/flow.py`) are both
+worlds. They differ in how one feature follows from its parents and its noise. The walk
+through the graph is the same, and stands here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,10 +18,25 @@ from lib.causal.graph import Graph
 class World:
     """A causal graph whose features follow from their parents and their noise.
 
-    Subclasses give `abduct` (features to noise) and `feature` (one feature from parents and noise).
+    Subclasses give `abduct` (features to noise), `feature` (one feature from its parents
+    and its noise) and `draw_noise`. One person has shape (D,), many have (N, D) or any (*,
+    D).
 
     Arguments:
         graph: Over the D features.
+    Example:
+        Savings are half of the income, and what chance adds:
+
+        >>> from lib.causal.graph import Graph
+        >>> class Savings(World):
+        ...     def abduct(self, x):
+        ...         return x - torch.stack([torch.zeros_like(x[..., 0]), x[..., 0] / 2], -1)
+        ...
+        ...     def feature(self, j, x_parents, noise):
+        ...         return noise + x_parents.sum(-1) / 2
+        >>> world = Savings(Graph({"income": (), "savings": ("income",)}))
+        >>> world.counterfactual(torch.tensor([4.0, 3.0]), do={"income": 6.0})
+        tensor([6., 4.])
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -27,68 +44,227 @@ class World:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Return the names of the D features, in the graph's order."""
+        """The names of the D features, in the order of the graph.
+
+        Example:
+            >>> World(Graph({"income": (), "savings": ("income",)})).features
+            ('income', 'savings')
+        """
         return self.graph.features
 
     def index(self, name: str) -> int:
-        """Return the column of a feature; see `Graph.index`."""
+        """Return the column of a feature.
+
+        Raises: ValueError: there is none of that name.
+        Example:
+            >>> World(Graph({"income": (), "savings": ("income",)})).index("savings")
+            1
+        """
         return self.graph.index(name)
 
+    def check(self, name: str, x: Tensor) -> None:
+        """Raise ValueError unless x can be handed to this world: finite numbers, (*, D).
+
+        Arguments:
+            name: What the message calls x.
+        Example:
+            >>> World(Graph({"income": (), "savings": ()})).check("x", torch.zeros(3, 2))
+        """
+        checks.people(name, x, self.features)
+
     def abduct(self, x: Tensor) -> Tensor:
-        """Noise behind each person's features, both with shape (*, D)."""
+        """Return the noise behind each person's features, both with shape (*, D).
+
+        Raises: ValueError: x has another shape, or is not finite.
+        Example:
+            >>> from lib.problem import loan
+            >>> loan_scm = loan.scm()
+            >>> x = loan_scm.sample(2, np.random.default_rng(0))
+            >>> noise = loan_scm.abduct(x)
+            >>> torch.allclose(noise[:, 0], x[:, 0])  # gender has no causes
+            True
+        """
         raise NotImplementedError
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        """Value of feature j with shape (*,), from its parents (*, P) and its own noise (*,)."""
+        """Return feature j (*,) from its parents (*, P) and its own noise (*,).
+
+        Example:
+            Savings of somebody without income, and without luck, in the Loan model:
+
+            >>> from lib.problem import loan
+            >>> loan.scm().feature(6, torch.tensor([0.0]), torch.tensor(0.0))
+            tensor(-4.)
+        """
         raise NotImplementedError
 
+    def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
+        """Return noise as this world's law has it, with shape (N, D).
+
+        Example:
+            >>> from lib.problem import loan
+            >>> loan.scm().draw_noise(3, np.random.default_rng(0)).shape
+            torch.Size([3, 7])
+        """
+        raise NotImplementedError
+
+    def sample(self, n_people: int, rng: np.random.Generator) -> Tensor:
+        """Return the features of people drawn from this world, with shape (N, D).
+
+        Raises: ValueError: n_people is no whole number above zero.
+        Example:
+            >>> from lib.problem import loan
+            >>> x = loan.scm().sample(1_000, np.random.default_rng(0))
+            >>> share_of_ones = x[:, 0].mean()  # gender is 0 or 1
+            >>> round(share_of_ones.item(), 1)
+            0.5
+        """
+        checks.positive(n_people=n_people)
+        if n_people != int(n_people):
+            raise ValueError(f"n_people must be a whole number, got {n_people!r}.")
+        return self.predict(self.draw_noise(int(n_people), rng))
+
     def predict(self, noise: Tensor) -> Tensor:
-        """Features that follow from the noise: the inverse of `abduct`, both with shape (*, D)."""
+        """Return the features that follow from the noise, both with shape (*, D).
+
+        This is the inverse of `abduct`.
+
+        Raises: ValueError: noise has another shape, or is not finite.
+        Example:
+            >>> from lib.problem import loan
+            >>> loan_scm = loan.scm()
+            >>> x = loan_scm.sample(5, np.random.default_rng(0))
+            >>> torch.allclose(loan_scm.predict(loan_scm.abduct(x)), x)
+            True
+        """
+        self.check("noise", noise)
         columns = list(noise.unbind(-1))
         for j in self.graph.order:
             columns[j] = self.feature(j, self.of_parents(j, columns), noise[..., j])
         return torch.stack(columns, -1)
 
     def of_parents(self, j: int, columns: Sequence[Tensor]) -> Tensor:
-        """The direct causes of feature j side by side, with shape (*, P), from all features, each with shape (*,)."""
+        """Return the direct causes of feature j side by side, with shape (*, P).
+
+        Arguments:
+            columns: All D features, each with shape (*,).
+        Example:
+            >>> world = World(Graph({"age": (), "wage": (), "savings": ("age", "wage")}))
+            >>> world.of_parents(2, [torch.tensor(value) for value in (30.0, 2.0, 9.0)])
+            tensor([30.,  2.])
+        """
         causes = [columns[i] for i in self.graph.parent_index[j]]
-        return (
-            torch.stack(causes, -1)
-            if causes
-            else columns[0].new_zeros(*columns[0].shape, 0)
-        )
+        if not causes:
+            return columns[0].new_zeros(*columns[0].shape, 0)
+        return torch.stack(causes, -1)
 
     def counterfactual(
-        self, x: Tensor, is_acted: Tensor, values: Tensor, noise: Tensor | None = None
+        self,
+        x: Tensor,
+        is_acted: Tensor | None = None,
+        values: Tensor | None = None,
+        noise: Tensor | None = None,
+        *,
+        do: Mapping[str, float | Tensor] | None = None,
     ) -> Tensor:
-        r"""Each person after their own action :math:`do(X_I = a)`.
+        r"""Return each person after an action :math:`do(X_I = a)`.
 
-        .. math:: x^{CF}_j = a_j \text{ if } j \in I, \text{ else } f_j(x^{CF}_{pa(j)}, u_j), \quad u = f^{-1}(x)
+        .. math:: x^{CF}_j = a_j \text{ if } j \in I, \text{ else }
+                  f_j(x^{CF}_{pa(j)}, u_j), \quad u = f^{-1}(x)
+
+        The action is given in one of two ways: as `is_acted` and `values`, so that each
+        person has their own action; or by name as `do`, so that all act on the same
+        features.
 
         Arguments:
             x: Features before the action, with shape (*, D).
             is_acted: True where the person acts, with shape (*, D).
             values: What they set it to, with shape (*, D); read only where `is_acted`.
             noise: What `abduct` gives for x, where that is known already.
-        Returns: Features after the action, with shape (*, D). Features that no acted-on feature reaches are
-            returned unchanged, to the bit.
-        Raises: ValueError: shapes differ, or a value that is used is not finite.
-        Source: sections 3 and 4 of arXiv:2604.08030 (abduction, action, prediction). By hand in notebook 01.
+            do: What each feature by name is set to: a number, or a tensor with shape (*,).
+        Returns: Features after the action, with shape (*, D). Features that no acted-on
+            feature reaches are returned unchanged, to the bit.
+        Raises: ValueError: the action is given in both ways or in none; shapes or dtypes
+            differ; a feature is unknown; a value that is used is not finite.
+        Source: sections 3 and 4 of arXiv:2604.08030 (abduction, action, prediction). By
+            hand in notebook 01.
+        Example:
+            Of two people, everyone earns 2 more; then only the first does. Savings follow.
+
+            >>> from scipy import stats
+            >>> from lib.causal.scm import SCM, additive
+            >>> scm = SCM({
+            ...     "income": additive((), lambda pa: 0.0, stats.norm()),
+            ...     "savings": additive(("income",), lambda pa: pa["income"], stats.norm()),
+            ... })
+            >>> x = torch.tensor([[1.0, 3.0], [2.0, 2.0]])
+            >>> scm.counterfactual(x, do={"income": x[:, 0] + 2})
+            tensor([[3., 5.],
+                    [4., 4.]])
+            >>> is_acted = torch.tensor([[True, False], [False, False]])
+            >>> scm.counterfactual(x, is_acted, x + 2)
+            tensor([[3., 5.],
+                    [2., 2.]])
         """
-        checks.people("x", x, self.features)
-        checks.shape("is_acted", is_acted, x.shape)
-        checks.shape("values", values, x.shape)
+        self.check("x", x)
+        if do is not None and is_acted is None and values is None:
+            is_acted, values = self._by_column(x, do)
+        elif do is not None or is_acted is None or values is None:
+            raise ValueError(
+                "Expected an action in one of two ways: "
+                "counterfactual(x, is_acted, values), or "
+                'counterfactual(x, do={"income": 3.0}).'
+            )
+        _matches("is_acted", is_acted, x, torch.bool)
+        _matches("values", values, x, x.dtype)
         values = torch.where(is_acted, values, torch.zeros((), dtype=x.dtype))
         checks.people("values", values, self.features)
-        noise = self.abduct(x) if noise is None else noise
-        downstream = (
-            is_acted.to(x.dtype) @ self.graph.reaches.to(x.dtype)
-        ) > 0  # something upstream was acted on
+        if noise is None:
+            noise = self.abduct(x)
+        else:
+            _matches("noise", noise, x, x.dtype)
+        downstream = (is_acted.to(x.dtype) @ self.graph.reaches.to(x.dtype)) > 0
         moved = downstream & ~is_acted
-        may_move = moved.flatten(0, -2).any(0).tolist()
+        may_move = moved.reshape(-1, len(self.features)).any(0).tolist()
         columns = list(torch.where(is_acted, values, x).unbind(-1))
         for j in self.graph.order:
             if may_move[j]:
                 follows = self.feature(j, self.of_parents(j, columns), noise[..., j])
                 columns[j] = torch.where(moved[..., j], follows, columns[j])
         return torch.stack(columns, -1)
+
+    def _by_column(
+        self, x: Tensor, do: Mapping[str, float | Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Return `is_acted` and `values` (*, D) of an action that is given by name."""
+        checks.known("feature", do, self.features)
+        columns = list(x.unbind(-1))
+        for name, value in do.items():
+            try:
+                given = torch.as_tensor(value, dtype=x.dtype)
+                columns[self.index(name)] = given.expand(x.shape[:-1])
+            except (TypeError, ValueError, RuntimeError):
+                came = (
+                    f"a tensor with shape {tuple(value.shape)}"
+                    if isinstance(value, Tensor)
+                    else repr(value)
+                )
+                raise ValueError(
+                    f"{name} must be set to a number or to a tensor with one value a "
+                    f"person, shape {tuple(x.shape[:-1])}, got {came}."
+                ) from None
+        acts = torch.tensor([name in do for name in self.features])
+        return acts.expand(x.shape), torch.stack(columns, -1)
+
+
+def _matches(name: str, part: Tensor, x: Tensor, dtype: torch.dtype) -> None:
+    """Raise ValueError unless part is a tensor with the shape of x and this dtype."""
+    if not isinstance(part, Tensor) or part.dtype != dtype:
+        came = (
+            f"a tensor of {part.dtype}" if isinstance(part, Tensor) else type(part).__name__
+        )
+        raise ValueError(
+            f"{name} must be a tensor of {dtype} with the shape of x, {tuple(x.shape)}, "
+            f"got {came}. Convert it with {name}.to({dtype})."
+        )
+    checks.shape(name, part, x.shape)
