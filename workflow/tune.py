@@ -18,9 +18,8 @@ import lib.pinned
 
 import argparse
 import signal
-from collections.abc import Mapping
-from typing import Any
 
+import pandas as pd
 import yaml
 from parameters import read_network_parameters
 
@@ -36,17 +35,17 @@ def main() -> None:
     # a worker that is stopped gives up its trials; otherwise they would stay open
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     inside("runs").mkdir(exist_ok=True)
-    problem = loan.problem()
     own_file = f"sqlite:///{inside('runs')}/tuning_{args.search}.db"
     studies_of = tuning.open_studies(args.search, args.storage or own_file)
-    while (done := finished_trials(studies_of)) < args.trials:
-        bar = progress.bar(f"{args.search}, {done} of {args.trials} trials a profile")
-        tuning.run_batch(problem, args.search, studies_of, args.batch, args.epochs, bar)
-        save_trials(args.search, studies_of)
-    bar = progress.bar(f"{args.search}, finalists")
+    search = tuning.Search(loan.problem(), args.search, studies_of)
+    while search.n_finished < args.trials:
+        done = f"{search.n_finished} of {args.trials} trials a profile"
+        search.run_batch(args.batch, args.epochs, progress.bar(f"{args.search}, {done}"))
+        save_trials(args.search, search.trials_table())
     full_length = read_network_parameters("paper")["n_epochs"][f"loan_icarma_{args.search}"]
-    tuning.run_finalists(problem, args.search, studies_of, args.finalists, full_length, bar)
-    save_trials(args.search, studies_of)
+    bar = progress.bar(f"{args.search}, finalists")
+    search.run_finalists(args.finalists, full_length, bar)
+    save_trials(args.search, search.trials_table())
 
 
 def read_arguments() -> argparse.Namespace:
@@ -68,14 +67,8 @@ def read_arguments() -> argparse.Namespace:
     return arguments.parse_args()
 
 
-def finished_trials(studies_of: Mapping[str, Any]) -> int:
-    """Return how many trials are finished for the profile that has the fewest."""
-    return min(len(tuning.finished(study)) for study in studies_of.values())
-
-
-def save_trials(search: str, studies_of: Mapping[str, Any]) -> None:
+def save_trials(search: str, trials: pd.DataFrame) -> None:
     """Save all trials so far, and the chosen settings of each profile, in params."""
-    trials = tuning.trials_table(search, studies_of)
     trials.round(6).to_csv(PARAMS / f"trials_{search}.csv", index=False)
     chosen = trials[trials.chosen].set_index("profile")[list(tuning.SPACE)]
     settings = {
