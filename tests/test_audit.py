@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lib.studies import audit
-from lib.studies.audit import MEASURES, TOO_FEW, Mean
+from lib.studies.bootstrap import TOO_FEW
 
 PAIRS = {"a - b": ("a", "b")}
 
@@ -54,32 +54,6 @@ def study():
     return answers, {"s": chances(n_people), "t": chances(n_people, 2)}, groups
 
 
-def test_a_mean_is_over_people_and_over_their_chances(study):
-    answers, scenarios, groups = study
-    own = answers[answers.method == "oracle"].set_index(["person", "setting"])
-    above = below = 0.0
-    for person in groups["b"]:
-        for setting in ("income", "savings"):
-            row = own.loc[(person, setting)]
-            if row.valid:
-                above += scenarios["s"][setting][person] * row.log_p_change
-                below += scenarios["s"][setting][person]
-    found = audit.means(answers, scenarios, groups, n_resamples=20, seed=0).set_index(
-        ["scenario", "method", "group", "measure"]
-    )
-    row = found.loc[("s", "oracle", "b", "change of log-density")]
-    assert (
-        row.estimate == pytest.approx(above / below)
-        and row.n_counted == round(below)
-        and row.n_people == 200
-    )
-    sure = pd.DataFrame({"income": np.ones(600)})
-    alone = own.xs("income", level="setting").loc[groups["a"]]
-    assert Mean.of(answers[answers.method == "oracle"], MEASURES["cost"], sure)(
-        groups["a"]
-    ) == pytest.approx(alone.cost[alone.valid].mean())
-
-
 def test_intervals_of_means_and_differences_are_those_of_the_central_limit():
     answers, n_people = answered(900, valid=True), 900
     sure = {"s": pd.DataFrame({"income": np.ones(n_people)})}
@@ -105,51 +79,6 @@ def test_intervals_of_means_and_differences_are_those_of_the_central_limit():
     spread = np.hypot(error["a"], error["b"])
     expected = stats.norm.interval(0.95, cost[:500].mean() - cost[500:].mean(), spread)
     assert (row.low, row.high) == pytest.approx(expected, abs=0.06 * spread * 3.92)
-
-
-def test_intervals_of_equal_groups_leave_out_zero_in_one_of_twenty():
-    n_people, rng = 4_000, np.random.default_rng(0)
-    cost = pd.DataFrame(
-        {
-            "person": range(n_people),
-            "setting": "income",
-            "cost": rng.gamma(2.0, 0.05, n_people),
-            "valid": True,
-        }
-    )
-    everyone = np.arange(n_people)
-    found = audit.audits(
-        cost,
-        "cost",
-        pd.DataFrame({"income": np.ones(n_people)}),
-        (everyone, everyone),
-        [80],
-        600,
-        400,
-        seed=0,
-    )
-    # of 600 audits 30 are expected; the percentile interval of 80 skewed values runs a little short
-    assert 0.03 < found.seen.item() < 0.085 and found.too_few.item() == 0
-
-
-def test_audits_draw_one_set_for_each_person(study):
-    answers, _, groups = study
-    own = answers[answers.method == "oracle"].assign(
-        cost=lambda rows: (rows.setting == "income") * 1.0, valid=True
-    )
-    unsure = pd.DataFrame(
-        {
-            "income": np.where(np.arange(600) < 400, 0.75, 0.25),
-            "savings": np.where(np.arange(600) < 400, 0.25, 0.75),
-        }
-    )
-    found = audit.audits(
-        own, "cost", unsure, (groups["a"], groups["b"]), [200], 100, 200, seed=0
-    ).squeeze()
-    one_each = (
-        2 * 1.96 * np.sqrt(2 * 0.75 * 0.25 / 200)
-    )  # had chances been averaged, everyone would be alike: no width
-    assert found.width == pytest.approx(one_each, rel=0.05) and found.seen == 1
 
 
 def test_ratios_only_where_there_is_a_zero(study):
@@ -235,21 +164,6 @@ def test_too_few_is_said_and_is_never_a_nan(study):
     assert (joint.get_group("ratio").estimate == TOO_FEW).all() and (
         joint.get_group("difference").low != TOO_FEW
     ).all()
-    small = audit.audits(
-        answers[answers.method == "oracle"],
-        "cost",
-        scenarios["s"],
-        (groups["a"], groups["b"]),
-        [10],
-        5,
-        50,
-        seed=0,
-    )
-    assert (
-        small.width.item() == TOO_FEW
-        and small.too_few.item() == 1
-        and small.seen.item() == 0
-    )
 
 
 def test_recourse_within_a_budget(study):
@@ -303,37 +217,6 @@ def test_verdicts_know_which_way_is_worse():
     )
 
 
-def test_answers_of_two_seeds_or_of_other_people_are_refused(study):
-    answers, scenarios, groups = study
-    with pytest.raises(ValueError, match="several seeds or methods"):
-        Mean.of(answers, MEASURES["cost"], scenarios["s"])
-    with pytest.raises(
-        ValueError, match="Expected one answer for each of 600 people and 2 sets"
-    ):
-        Mean.of(
-            answers[(answers.method == "oracle") & (answers.person < 10)],
-            MEASURES["cost"],
-            scenarios["s"],
-        )
-    with pytest.raises(ValueError, match="Expected one answer"):
-        Mean.of(
-            answers[answers.method == "oracle"].assign(person=lambda rows: rows.person + 7),
-            MEASURES["cost"],
-            scenarios["s"],
-        )
-    with pytest.raises(ValueError, match="Unknown measure 'price'"):
-        audit.audits(
-            answers,
-            "price",
-            scenarios["s"],
-            (groups["a"], groups["b"]),
-            [10],
-            5,
-            50,
-            seed=0,
-        )
-
-
 def test_what_would_be_a_nan_is_refused(study):
     answers, scenarios, groups = study
     broken = answers.assign(log_p_cf=answers.log_p_cf.where(answers.person != 3))
@@ -363,3 +246,70 @@ def test_one_network_has_no_spread(study):
     answers, scenarios, groups = study
     found = audit.over_seeds(answers[answers.seed == 0], scenarios, groups, PAIRS)
     assert len(found) == 0 and "estimate" in found
+
+
+def test_networks_of_one_seed_are_told_apart_by_member(study):
+    answers, scenarios, groups = study
+    by_seed = audit.over_seeds(answers, scenarios, groups, PAIRS)
+    with_members = answers.assign(member=10 + answers.seed)
+    assert audit.over_seeds(with_members, scenarios, groups, PAIRS).equals(by_seed)
+    of_one_seed = with_members.assign(seed=7)
+    found = audit.over_seeds(of_one_seed, scenarios, groups, PAIRS)
+    assert set(found.seed) == {7} and list(found) == list(by_seed)
+    keys = ["scenario", "measure", "kind", "estimate"]
+    assert found[keys].sort_values(keys).to_numpy().tolist() == (
+        by_seed[keys].sort_values(keys).to_numpy().tolist()
+    )
+    with pytest.raises(ValueError, match="answers of several seeds"):
+        audit.over_seeds(
+            of_one_seed.assign(member=answers.seed > 0), scenarios, groups, PAIRS
+        )
+
+
+def test_a_method_without_members_has_no_spread(study):
+    """Of a search, the answers of which have no member, there is nothing to spread."""
+    answers, scenarios, groups = study
+    members = answers.seed.where(answers.method == "iCARMA")
+    found = audit.over_seeds(answers.assign(member=members), scenarios, groups, PAIRS)
+    assert found.equals(audit.over_seeds(answers, scenarios, groups, PAIRS))
+
+
+NAMED = {"a": np.arange(0, 400), "b": np.arange(400, 600)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answers": lambda rows: rows[:0]}, "There are no answers"),
+        ({"answers": lambda rows: rows.drop(columns="reported")}, "no column reported"),
+        (
+            {"answers": lambda rows: rows.drop(columns="cost")},
+            "no column cost; found person",
+        ),
+        ({"scenarios": {}}, "one scenario or more and one group or more, got 0 and 2"),
+        ({"groups": {}}, "got 2 and 0"),
+        ({"groups": NAMED | {"a": np.array([-1, 0])}}, r"'a' must hold .* 0 to 599, .* -1"),
+        ({"groups": NAMED | {"a": np.array([0, 600])}}, r"must hold .* from 0 to 600"),
+        ({"groups": NAMED | {"a": np.ones(600, bool)}}, r"np.flatnonzero gives"),
+        (
+            {"groups": NAMED | {"a": np.array([0.0])}},
+            r"must hold row numbers .* got float64",
+        ),
+        ({"n_resamples": 0}, "n_resamples must be above zero"),
+    ],
+)
+def test_what_does_not_fit_together_is_named(study, change, message):
+    answers, scenarios, groups = study
+    given = {"scenarios": scenarios, "groups": groups, "n_resamples": 20, "seed": 0}
+    given |= {name: value for name, value in change.items() if name != "answers"}
+    answers = change.get("answers", lambda rows: rows)(answers)
+    with pytest.raises(ValueError, match=message):
+        audit.means(answers, **given)
+    with pytest.raises(ValueError, match=message):
+        audit.gaps(answers, pairs=PAIRS, **given)
+    with pytest.raises(ValueError, match=message):
+        audit.growth(answers, pairs=PAIRS, since="s", **given)
+    del given["seed"]
+    if given.pop("n_resamples"):
+        with pytest.raises(ValueError, match=message):
+            audit.over_seeds(answers, pairs=PAIRS, **given)

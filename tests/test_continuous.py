@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from lib.causal.graph import Graph
 from lib.causal.world import World
 from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences, Profile
+from lib.problem.classifier import Classifier
 from lib.problem.recourse import Recommendation
-from lib.solvers import continuous, grid, icarma, metrics
+from lib.solvers import continuous, descent, grid, icarma, metrics, training
 
 
 @pytest.fixture(scope="module", params=["truth", "flow"])
@@ -26,17 +26,8 @@ def table(problem, people):
     return continuous.search(problem, problem.population.truth, people[0])
 
 
-def test_the_sets_are_all_there_is_small_ones_first():
-    sets = continuous.sets_of(4)
-    assert (
-        len(sets) == 15 == len({tuple(own) for own in sets.tolist()})
-        and (sets.sum(-1).diff() >= 0).all()
-        and sets.any(-1).all()
-    )
-
-
 def test_single_features_against_a_dense_grid(problem, people, world):
-    """One feature at a time, 4,001 values: nothing cheaper exists, and nothing is missed that has some room."""
+    """One feature at a time, 4,001 values: nothing cheaper exists, nothing is missed."""
     x, columns = people[0][:12], problem.population.actionable_index
     found = continuous.search(problem, world, x)
     for k, column in enumerate(columns):
@@ -52,9 +43,9 @@ def test_single_features_against_a_dense_grid(problem, people, world):
             rows = person.expand(len(on_grid), -1)
             values = rows[:, columns].clone()
             values[:, k] = on_grid
-            judge = continuous.Judge(problem, world, rows, acts, torch.ones_like(values))
+            judge = descent.Judge(problem, world, rows, acts, torch.ones_like(values))
             cost, log_odds, gain = judge(values)
-            will_do = (log_odds >= continuous.SURE) & (gain >= continuous.SURE)
+            will_do = (log_odds >= descent.SURE) & (gain >= descent.SURE)
             least = torch.where(will_do, cost, torch.inf).min()
             assert found.cost[i, k] <= least * (
                 1 + 1e-5
@@ -72,7 +63,7 @@ def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(
     x = people[0]
     for j, own in enumerate(table.sets):
         has = table.cost[:, j].isfinite()
-        judge = continuous.Judge(
+        judge = descent.Judge(
             problem,
             problem.population.truth,
             x,
@@ -85,7 +76,7 @@ def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(
             and (log_odds[has] >= 0).all()
             and (gain[has] >= 0).all()
         )
-        x_cf = judge.advice(table.values[:, j]).x_cf
+        x_cf = judge.recommendation(table.values[:, j]).x_cf
         assert (
             problem.flow.log_prob(x_cf)[has] >= problem.flow.log_prob(x)[has]
         ).all() and problem.accepts(x_cf)[has].all()
@@ -94,16 +85,16 @@ def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(
 
 @pytest.mark.parametrize("n_actionable", [1, 2, 4])
 def test_never_worse_than_the_grid(problem, people, n_actionable):
-    """For each person: recourse wherever the grid has it, at no higher cost by their own weights; and somewhere it is lower."""
+    """Recourse wherever the grid has it, at no higher cost, and somewhere lower."""
     x, truth = people[0], problem.population.truth
-    wishes = RankingSampler(problem.population.actionable, n_actionable=n_actionable).draw(
-        range(len(x)), np.random.default_rng(0)
-    )
+    preferences = RankingSampler(
+        problem.population.actionable, n_actionable=n_actionable
+    ).draw(range(len(x)), np.random.default_rng(0))
     profile = Profile(gamma=1.0, w_max=5.0)
-    on_grid = grid.search(problem, truth, x, wishes, profile, n_values=9)
-    weights = profile.weight(wishes).to(x)
+    on_grid = grid.search(problem, truth, x, preferences, profile, n_values=9)
+    weights = profile.weight(preferences).to(x)
     found = continuous.search(problem, truth, x, weights, starts=[on_grid], n_steps=40)
-    advice = continuous.recommend(problem, truth, x, wishes, found)
+    recommendation = continuous.recommend(problem, truth, x, preferences, found)
     columns = problem.population.actionable_index
     somewhere = found.cost.isfinite()
     assert (found.log_odds[somewhere] >= 0).all() and (found.gain[somewhere] >= 0).all()
@@ -111,16 +102,19 @@ def test_never_worse_than_the_grid(problem, people, n_actionable):
         problem.action_cost(
             x[:, columns], own.is_acted[:, columns], own.values[:, columns], weights
         )
-        for own in (on_grid, advice)
+        for own in (on_grid, recommendation)
     )
     has = on_grid.has_recourse
-    assert advice.has_recourse[has].all() and (beyond[has] <= at_grid[has] + 1e-12).all()
-    assert (beyond[has] < 0.98 * at_grid[has]).any()
-    assert not (advice.is_acted[:, columns] & ~wishes.is_actionable).any()
-    judged = metrics.per_person(problem, x, wishes, advice)
     assert (
-        judged.joint[advice.has_recourse.numpy()].all()
-        and (judged.n_acted[~advice.has_recourse.numpy()] == 0).all()
+        recommendation.has_recourse[has].all()
+        and (beyond[has] <= at_grid[has] + 1e-12).all()
+    )
+    assert (beyond[has] < 0.98 * at_grid[has]).any()
+    assert not (recommendation.is_acted[:, columns] & ~preferences.is_actionable).any()
+    judged = metrics.per_person(problem, x, preferences, recommendation)
+    assert (
+        judged.joint[recommendation.has_recourse.numpy()].all()
+        and (judged.n_acted[~recommendation.has_recourse.numpy()] == 0).all()
     )
 
 
@@ -159,21 +153,21 @@ def test_one_table_is_never_worse_than_the_grids_for_several_masks(
 
 
 def test_a_set_has_recourse_where_a_smaller_one_has(problem, people, table):
-    """One feature more may be set to what would become of it anyway, if that is a value people have."""
+    """One feature more may be set to what would become of it anyway, within the range."""
     x, columns = people[0], problem.population.actionable_index
     low, high = (
         bound[columns] for bound in (problem.population.low, problem.population.high)
     )
     checked = 0
     for i, smaller in enumerate(table.sets):
-        judge = continuous.Judge(
+        judge = descent.Judge(
             problem,
             problem.population.truth,
             x,
             smaller.expand(len(x), -1),
             torch.ones(len(x), 4, dtype=x.dtype),
         )
-        after = judge.advice(table.values[:, i]).x_cf[:, columns]
+        after = judge.recommendation(table.values[:, i]).x_cf[:, columns]
         for j, larger in enumerate(table.sets):
             if (smaller & ~larger).any() or larger.sum() != smaller.sum() + 1:
                 continue
@@ -184,100 +178,33 @@ def test_a_set_has_recourse_where_a_smaller_one_has(problem, people, table):
     assert checked > 20
 
 
-def test_what_would_unlock_recourse_by_enumeration(table, people):
-    may = people[1].is_actionable
-    sets = [set(np.flatnonzero(own)) for own in table.sets.numpy()]
-
-    def cheapest(person, allowed):
-        return min(
-            (table.cost[person, j].item() for j, own in enumerate(sets) if own <= allowed),
-            default=np.inf,
-        )
-
-    single, key, lowest = table.unlocked_by(may), table.key(may), table.cheapest(may)[0]
-    log_odds, gain = table.blocked_by(may)
-    for i, mask in enumerate(may):
-        mine = set(np.flatnonzero(mask.numpy()))
-        assert lowest[i].item() == cheapest(i, mine)
-        for k in range(4):
-            assert single[i, k].item() == cheapest(i, mine | {k})
-        inside = [j for j, own in enumerate(sets) if own <= mine]
-        assert (
-            log_odds[i] == table.log_odds[i, inside].max()
-            and gain[i] == table.gain[i, inside].max()
-        )
-        closed = sorted(set(range(4)) - mine)
-        best = set()
-        if not np.isfinite(cheapest(i, mine)):
-            prices = {
-                more: cheapest(i, mine | set(more))
-                for more in product(*[[k, None] for k in closed])
-                if any(k is not None for k in more)
-            }
-            prices = {
-                tuple(k for k in more if k is not None): price
-                for more, price in prices.items()
-            }
-            finite = {more: price for more, price in prices.items() if np.isfinite(price)}
-            if finite:
-                size = min(map(len, finite))
-                best = set(
-                    min((more for more in finite if len(more) == size), key=finite.get)
-                )
-        assert set(np.flatnonzero(key[i].numpy())) == best
-    assert key.any() and (lowest.isinf()).any()
-
-
-def test_the_way_back_stops_at_the_bound(problem, people):
-    """From an action that overshoots: never costlier, still valid and plausible, and one of the two bounds is met."""
-    x, columns = people[0], problem.population.actionable_index
-    acts = torch.ones(len(x), 4, dtype=torch.bool)
-    judge = continuous.Judge(
-        problem, problem.population.truth, x, acts, torch.ones(len(x), 4, dtype=x.dtype)
-    )
-    found = continuous.Found.nothing(x[:, columns])
-    continuous.descend(judge, x[:, columns], found, n_steps=25, learning_rate=0.3)
-    before, has = found.cost.clone(), found.cost.isfinite()
-    continuous.walk_back(judge, found, n_halvings=30)
-    assert (
-        has.any()
-        and (found.cost <= before).all()
-        and torch.equal(found.cost.isfinite(), has)
-    )
-    cost, log_odds, gain = judge(found.values)
-    assert (log_odds[has] >= continuous.SURE).all() and (gain[has] >= continuous.SURE).all()
-    moved = found.cost < before
-    assert (
-        moved.any()
-        and (torch.minimum(log_odds, gain)[moved] < continuous.SURE + 1e-3).all()
-    )
-
-
-def test_refinement_never_makes_good_advice_worse(problem, people):
-    x, wishes = people
+def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
+    x, preferences = people
     truth = problem.population.truth
     sampler = RankingSampler(problem.population.actionable)
-    stack, _ = icarma.fit(
+    stack, _ = training.fit(
         problem, [sampler], [icarma.Settings(n_epochs=20, batch_size=64, hidden=16)], [1]
     )
-    said = stack.recommend(x, wishes)[0]
+    proposed = stack.recommend(x, preferences)[0]
     before = metrics.per_person(
         problem,
         x,
-        wishes,
-        replace(said, x_cf=truth.counterfactual(x, said.is_acted, said.values)),
+        preferences,
+        replace(proposed, x_cf=truth.counterfactual(x, proposed.is_acted, proposed.values)),
     )
     after = metrics.per_person(
-        problem, x, wishes, continuous.refine(problem, truth, x, wishes, said)
+        problem, x, preferences, continuous.refine(problem, truth, x, preferences, proposed)
     )
     assert (
         after.joint[before.joint].all()
         and (after.cost[before.joint] <= before.cost[before.joint] + 1e-12).all()
     )
     assert after.joint.sum() > before.joint.sum()
-    may = torch.zeros_like(said.is_acted)
-    may[:, problem.population.actionable_index] = wishes.is_actionable
-    assert not (continuous.refine(problem, truth, x, wishes, said).is_acted & ~may).any()
+    may = torch.zeros_like(proposed.is_acted)
+    may[:, problem.population.actionable_index] = preferences.is_actionable
+    assert not (
+        continuous.refine(problem, truth, x, preferences, proposed).is_acted & ~may
+    ).any()
 
 
 def test_threads_change_nothing(problem, people, monkeypatch):
@@ -307,26 +234,6 @@ def test_who_interrupts_does_not_wait_for_all(problem, people, monkeypatch):
     assert len(begun) < len(people[0])
 
 
-def test_judge_agrees_with_the_whole_density(problem, people, world):
-    """It asks only the networks that an action can concern, and some of them once; the sum must be that over all."""
-    x, columns = people[0], problem.population.actionable_index
-    rng = np.random.default_rng(1)
-    acts = torch.from_numpy(rng.random((len(x), 4)) < 0.5)
-    values = torch.from_numpy(rng.normal(size=(len(x), 4)))
-    judge = continuous.Judge(problem, world, x, acts, torch.ones_like(values))
-    cost, log_odds, gain = judge(values)
-    x_cf = judge.advice(values).x_cf
-    assert (
-        torch.allclose(
-            gain, problem.flow.log_prob(x_cf) - problem.flow.log_prob(x), atol=1e-9
-        )
-        and (gain != 0).any()
-    )
-    assert torch.allclose(log_odds, problem.classifier.logit(x_cf)) and torch.allclose(
-        cost, problem.action_cost(x[:, columns], acts, values)
-    )
-
-
 def test_bad_input_is_named(problem, people):
     x, truth = people[0], problem.population.truth
     nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
@@ -343,17 +250,81 @@ def test_bad_input_is_named(problem, people):
         continuous.search(problem, truth, x, torch.ones(3, 4))
     with pytest.raises(ValueError, match="already accepted"):
         continuous.search(problem, truth, problem.population.x["recourse/test"])
-    with pytest.raises(ValueError, match="x holds nobody"):
+    with pytest.raises(ValueError, match=r"and at least one of them"):
         continuous.search(problem, truth, x[:0])
-    other = World(Graph(problem.flow.graph.parents | {"savings": ("income", "gender")}))
-    with pytest.raises(ValueError, match="different graphs .causes of savings"):
-        continuous.search(problem, other, x)
-    with pytest.raises(ValueError, match="different graphs .causes of savings"):
-        grid.search(problem, other, x, people[1])
-    whole = replace(problem, population=replace(problem.population, whole=torch.round))
-    with pytest.raises(ValueError, match="whole numbers: use lib.oracle.search"):
-        continuous.search(whole, truth, x)
-    with pytest.raises(ValueError, match="scores has shape"):
+    with pytest.raises(ValueError, match=r"finite and not below zero"):
+        continuous.search(problem, truth, x, torch.full((len(x), 4), -1.0))
+    with pytest.raises(ValueError, match=r"n_steps must be above zero"):
+        continuous.search(problem, truth, x, n_steps=0)
+    stack = Recommendation(*(part.repeat(2, 1, 1) for part in vars(nothing).values()))
+    with pytest.raises(ValueError, match=r"starts\[0\] is of a stack.* index a member"):
+        continuous.search(problem, truth, x, starts=[stack])
+    with pytest.raises(ValueError, match=r"recommendation is of a stack.* index a member"):
+        continuous.refine(problem, truth, *people, stack)
+    with pytest.raises(ValueError, match=r"recommendation.values has shape \(2, 7\)"):
+        continuous.refine(problem, truth, *people, nothing[:2])
+    with pytest.raises(ValueError, match=r"scores has shape"):
         continuous.refine(
-            problem, truth, x, Preferences(torch.ones(2, 4, dtype=torch.long)), None
+            problem, truth, x, Preferences(torch.ones(2, 4, dtype=torch.long)), nothing
         )
+
+
+def both_searches(problem, world, people):
+    """Return calls that must be refused alike; nothing may be worked out before."""
+    x, preferences = people
+    nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
+    return {
+        "search": lambda: continuous.search(problem, world, x),
+        "refine": lambda: continuous.refine(problem, world, x, preferences, nothing),
+    }
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Make every search fail as soon as it begins."""
+    for name in ("Judge", "scout", "descend"):
+        monkeypatch.setattr(continuous, name, lambda *_: pytest.fail("work had begun"))
+
+
+@pytest.mark.parametrize("which", ["search", "refine"])
+def test_whole_numbers_are_refused(problem, people, which, no_work):
+    """Refining whole numbers lowered joint from 0.46 to 0.24 on a small GMSC problem."""
+    whole = replace(problem, population=replace(problem.population, whole=lambda x: x))
+    with pytest.raises(ValueError, match=r"whole numbers: use lib.solvers.grid.search"):
+        both_searches(whole, problem.population.truth, people)[which]()
+
+
+@pytest.mark.parametrize("which", ["search", "refine"])
+def test_a_classifier_without_gradient_is_refused(problem, people, which, no_work):
+    tree = Classifier(problem.population.features, lambda x: -(x[:, 5] < 9).double())
+    stepwise = replace(problem, classifier=tree)
+    with pytest.raises(ValueError, match=r"needs the gradient .*lib.solvers.grid"):
+        both_searches(stepwise, problem.population.truth, people)[which]()
+
+
+@pytest.mark.parametrize("which", ["search", "refine"])
+def test_a_world_of_another_graph_or_order_is_refused(problem, people, which, no_work):
+    parents = problem.flow.graph.parents
+    other = World(Graph(parents | {"savings": ("income", "gender")}))
+    with pytest.raises(ValueError, match=r"different graphs: the causes of savings"):
+        both_searches(problem, other, people)[which]()
+    backwards = World(Graph(dict(reversed(parents.items()))))
+    with pytest.raises(ValueError, match=r"different graphs: the order of the features"):
+        both_searches(problem, backwards, people)[which]()
+
+
+def test_any_classifier_that_torch_can_differentiate(problem, people):
+    """A function in the network's place: the same logits lead to the same table."""
+    h = problem.classifier
+
+    def logit(x):
+        for i, (weight, bias) in enumerate(zip(h.weights, h.biases, strict=True)):
+            x = (x.relu() if i else x) @ weight.to(x).T + bias.to(x)
+        return x
+
+    other = replace(problem, classifier=Classifier(problem.population.features, logit))
+    one, two = (
+        continuous.search(own, own.population.truth, people[0][:6], n_scouts=32, n_starts=1)
+        for own in (problem, other)
+    )
+    assert torch.allclose(one.cost, two.cost) and one.cost.isfinite().any()

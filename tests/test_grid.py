@@ -1,37 +1,45 @@
 """The oracle against a plain loop over every action, one by one."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
+from lib.causal import flow
+from lib.causal.graph import Graph
+from lib.causal.scm import SCM, additive
+from lib.causal.world import World
 from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences, Profile
+from lib.problem.classifier import Classifier
+from lib.problem.population import Population
+from lib.problem.recourse import Problem
 from lib.solvers import grid
 
 
 def brute_force(problem, world, x, preferences, profile, n_values, must_be_plausible):
-    """Cheapest cost for each person (inf if nothing will do), and how many actions would do."""
+    """Return each person's lowest cost (inf if nothing will do) and how many actions do."""
     population = problem.population
     columns = population.actionable_index
     grids = [
-        [None, *torch.linspace(population.low[j], population.high[j], n_values).tolist()]
-        for j in columns
+        [None, *population.grid(population.features[j], n_values).tolist()] for j in columns
     ]
     actions = list(product(*grids))[1:]
     is_acted = torch.zeros(len(actions), x.shape[-1], dtype=torch.bool)
     values = torch.zeros(len(actions), x.shape[-1], dtype=x.dtype)
-    for row, action in enumerate(actions):
-        for j, value in zip(columns, action, strict=True):
-            if value is not None:
-                is_acted[row, j], values[row, j] = True, value
+    is_acted[:, columns] = torch.tensor([[v is not None for v in own] for own in actions])
+    listed = [[v or 0.0 for v in own] for own in actions]
+    values[:, columns] = torch.tensor(listed, dtype=x.dtype)
     best, n_good = [], []
     weights = profile.weight(preferences).to(x.dtype)
     for person, may, weight in zip(x, preferences.is_actionable, weights, strict=True):
         everyone = person.expand(len(actions), -1)
         x_cf = world.counterfactual(everyone, is_acted, values)
-        good = problem.classifier.accepts(x_cf) & ~(is_acted[:, columns] & ~may).any(-1)
+        x_cf = population.settled(everyone, x_cf)
+        good = problem.accepts(x_cf) & ~(is_acted[:, columns] & ~may).any(-1)
         if must_be_plausible:
             good &= problem.flow.log_prob(x_cf) >= problem.flow.log_prob(person)
         effort = (
@@ -124,18 +132,27 @@ def test_a_very_dear_feature_is_as_good_as_forbidden(problem, people):
 
 def test_blocks_follow_the_graph(problem):
     names = problem.population.features
-    found = grid.blocks(problem, problem.population.truth, 25)
+    world, may = problem.population.truth, torch.ones(7, dtype=torch.bool)
+    tried = grid.grids(problem, 25)
+    found = grid.blocks(world, tried, may)
     assert [[names[j] for j in block.columns] for block in found] == [
         ["loan_amount", "loan_duration"],
         ["income", "savings"],
     ]
     assert [len(block.acts) for block in found] == [676, 676]
     assert not found[0].acts[0].any()
+    may[[3, 6]] = False
+    fewer = grid.blocks(world, tried, may)
+    assert [len(block.acts) for block in fewer] == [26, 26]
+    for block, part in zip(found, fewer, strict=True):
+        allowed = ~(block.acts & ~may).any(-1)
+        assert torch.equal(part.acts, block.acts[allowed])
+        assert torch.equal(part.values, block.values[allowed])
 
 
 @pytest.mark.parametrize("must_be_plausible", [True, False])
 def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plausible):
-    """Made-up tables: what the pruning leaves holds the cheapest, whatever the number of blocks; some people have no answer."""
+    """Made-up tables: what the pruning leaves holds the cheapest, if there is any."""
     person, h = people[0][0], problem.classifier
     at_start = h.weights[0] @ person + h.biases[0]
     n_answers = 0
@@ -153,6 +170,7 @@ def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plaus
             nothing = torch.zeros(size, 7)
             tables.append(
                 grid._Table(
+                    list(range(7)),
                     torch.from_numpy(allowed),
                     nothing,
                     nothing,
@@ -166,14 +184,10 @@ def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plaus
             plausible = (
                 sum(table.gain[row] for table, row in chosen) >= 0 or not must_be_plausible
             )
-            if plausible and all(table.allowed[row] for table, row in chosen):
-                if (
-                    h.logit_from_first_layer(
-                        at_start + sum(table.first_layer[row] for table, row in chosen)
-                    )
-                    >= 0
-                ):
-                    best = min(best, sum(table.cost[row] for table, row in chosen).item())
+            hidden = at_start + sum(table.first_layer[row] for table, row in chosen)
+            valid = h.logit_from_first_layer(hidden) >= 0
+            if plausible and valid and all(table.allowed[row] for table, row in chosen):
+                best = min(best, sum(table.cost[row] for table, row in chosen).item())
         found = grid._cheapest(problem, person, tables, must_be_plausible)
         n_answers += found is not None
         assert (found is None) == np.isinf(best)
@@ -184,15 +198,179 @@ def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plaus
     assert 0 < n_answers < 40 or not must_be_plausible
 
 
+def tree(x):
+    """Return -1 or 1: accepted is who has savings, or little debt and an income."""
+    amount, duration, income, savings = x[:, 3:].unbind(-1)
+    little = (amount + duration < 0.3) & (income > -0.2)
+    return torch.where((savings > 0.8) | little, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("must_be_plausible", [True, False])
+@pytest.mark.parametrize("whole", [None, torch.round])
+def test_a_decision_tree_equals_brute_force(problem, people, must_be_plausible, whole):
+    """A classifier of steps, without gradients; also one that sees whole numbers only."""
+    population = replace(problem.population, whole=whole)
+    h = Classifier(population.features, tree)
+    stepwise = replace(problem, classifier=h, population=population)
+    x, preferences = stepwise.refused("test")[:30], people[1]
+    world = population.truth
+    found = grid.search(
+        stepwise, world, x, preferences, n_values=5, must_be_plausible=must_be_plausible
+    )
+    expected, n_good = brute_force(
+        stepwise, world, x, preferences, Profile(), 5, must_be_plausible
+    )
+    assert not h.has_gradient
+    assert found.has_recourse.tolist() == (n_good > 0).tolist()
+    assert 0 < found.has_recourse.sum() < len(x) or not must_be_plausible
+    cost = cost_of(stepwise, x, found).numpy()
+    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
+    after = world.counterfactual(x, found.is_acted, found.values)
+    assert torch.allclose(found.x_cf, population.settled(x, after), atol=1e-12)
+    assert stepwise.accepts(found.x_cf[found.has_recourse]).all()
+
+
+def test_the_network_as_any_classifier_finds_the_same(problem, people):
+    """The sum over the first layer, and the features put together, lead to one answer."""
+    x, preferences = people
+    other = Classifier(problem.population.features, problem.classifier.logit)
+    one, two = (
+        grid.search(own, own.population.truth, x, preferences, n_values=9)
+        for own in (problem, replace(problem, classifier=other))
+    )
+    assert one.has_recourse.any()
+    assert torch.equal(one.values, two.values) and torch.equal(one.x_cf, two.x_cf)
+
+
+@pytest.fixture(scope="module", params=[1, 2, 8])
+def linear(request) -> Problem:
+    """A linear SCM with K actionable features and two others, in float64.
+
+    Of eight, the first three are a chain, two share an effect, the rest stand alone.
+    """
+    n = request.param
+    names = [f"a{k}" for k in range(n)]
+    causes = {name: ["age"] for name in names} | {"debt": [names[-1]]}
+    if n == 8:
+        causes |= {"a1": ["a0"], "a2": ["a1", "age"], "debt": ["a3", "a4"]}
+    rng = np.random.default_rng(n)
+
+    def mechanism(parents):
+        weights = dict(zip(parents, rng.normal(size=len(parents)), strict=True))
+        return lambda pa: sum(weight * pa[name] for name, weight in weights.items())
+
+    scm = SCM(
+        {"age": additive((), lambda pa: 0.0, stats.norm(0, 1))}
+        | {
+            name: additive(tuple(own), mechanism(own), stats.norm(0, 1))
+            for name, own in causes.items()
+        }
+    )
+    kinds = {"age": "immutable"} | dict.fromkeys(names, "actionable") | {"debt": "mutable"}
+    drawn = Population.from_scm(
+        scm,
+        kinds,
+        label=lambda x: x.sum(-1) > 0,
+        n_classifier=20,
+        n_flow=600,
+        n_recourse=600,
+    )
+    population = replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
+    x = population.x["flow/train"]
+    density, _ = flow.fit(scm.graph, x, x, hidden=(8,), n_epochs=20, batch_size=200)
+    w = torch.from_numpy(rng.normal(size=n + 2)).abs()
+    return Problem(population, Classifier(population.features, lambda x: x @ w), density)
+
+
+def test_any_number_of_features_equals_brute_force(linear):
+    n = len(linear.population.actionable)
+    x = linear.refused("test")[:4]
+    rng = np.random.default_rng(0)
+    may = torch.from_numpy(rng.random((len(x), n)) < 0.8)
+    may[:2] = True
+    may[~may.any(-1), 0] = True
+    preferences = Preferences.from_mask(may)
+    n_values = {1: 9, 2: 9, 8: 3}[n]
+    world = linear.population.truth
+    found = grid.search(linear, world, x, preferences, n_values=n_values)
+    expected, n_good = brute_force(linear, world, x, preferences, Profile(), n_values, True)
+    assert found.has_recourse.tolist() == (n_good > 0).tolist()
+    assert (n_good > 0).any()
+    cost = cost_of(linear, x, found).numpy()
+    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
+    if n == 8:
+        assert len(world.graph.blocks(linear.population.actionable_index)) == 5
+
+
+def test_few_people_at_once_where_blocks_are_large(problem, people, monkeypatch):
+    """One by one in place of sixteen: the same answers."""
+    x, preferences = people
+    world = problem.population.truth
+    together = grid.search(problem, world, x, preferences, n_values=5)
+    one_block = 36 * grid.WIDTH
+    monkeypatch.setattr(grid, "MOST_FLOATS", one_block)
+    assert grid._people_at_once(problem, world, 5, torch.ones(30, 7, dtype=torch.bool)) == 1
+    alone = grid.search(problem, world, x, preferences, n_values=5)
+    assert torch.equal(together.is_acted, alone.is_acted)
+    assert torch.allclose(together.x_cf, alone.x_cf, atol=1e-12)
+    monkeypatch.setattr(grid, "MOST_FLOATS", one_block - 1)
+    easy = Preferences(torch.ones(30, 4, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"up to 1,296 actions, up to 36 of them in one"):
+        grid.search(problem, world, x, easy, n_values=5)
+
+
+@pytest.mark.parametrize(
+    ("n_values", "n_actions"),
+    [(91, "71,639,296"), (10**6, "1,000,004,000,006,000,004,000,001")],
+)
+def test_too_large_a_grid_is_refused_before_any_work(
+    problem, people, monkeypatch, n_values, n_actions
+):
+    for name in ("grids", "blocks", "_tabulate"):
+        monkeypatch.setattr(grid, name, lambda *_: pytest.fail("work had begun"))
+    x, easy = people[0], Preferences(torch.ones(30, 4, dtype=torch.long))
+    with pytest.raises(ValueError, match=rf"up to {n_actions}.*Lower n_values.*continuous"):
+        grid.search(problem, problem.population.truth, x, easy, n_values=n_values)
+
+
+def test_a_person_who_may_do_little_has_a_fine_grid(problem, people):
+    """Actions are counted by what people may do: one feature may have 1,000 values."""
+    x = people[0]
+    only_income = torch.zeros(30, 4, dtype=torch.bool)
+    only_income[:, 2] = True
+    preferences = Preferences.from_mask(only_income)
+    coarse, fine = (
+        grid.search(problem, problem.population.truth, x, preferences, n_values=n)
+        for n in (3, 1_001)
+    )
+    assert fine.has_recourse.sum() > coarse.has_recourse.sum()
+    assert fine.has_recourse[coarse.has_recourse].all()
+
+
 def test_bad_input_is_named(problem, people):
     x, preferences = people
     accepted = problem.population.x["recourse/test"]
     accepted = accepted[problem.classifier.accepts(accepted)][:1]
-    with pytest.raises(ValueError, match="already accepted .the first is row 29."):
+    with pytest.raises(ValueError, match=r"already accepted .the first is row 29."):
         grid.search(
             problem, problem.population.truth, torch.cat([x[:-1], accepted]), preferences
         )
-    with pytest.raises(ValueError, match="preferences.scores has shape"):
+    with pytest.raises(ValueError, match=r"preferences.scores has shape"):
         grid.search(problem, problem.population.truth, x[:5], preferences)
     with pytest.raises(ValueError, match="n_values is 1"):
         grid.search(problem, problem.population.truth, x, preferences, n_values=1)
+    with pytest.raises(ValueError, match=r"n_values is 2.5"):
+        grid.search(problem, problem.population.truth, x, preferences, n_values=2.5)
+    nobody = Preferences(preferences.scores[:0])
+    with pytest.raises(ValueError, match=r"and at least one of them"):
+        grid.search(problem, problem.population.truth, x[:0], nobody)
+
+
+def test_a_world_of_another_graph_or_order_is_refused(problem, people):
+    parents = problem.flow.graph.parents
+    other = World(Graph(parents | {"savings": ("income", "gender")}))
+    with pytest.raises(ValueError, match=r"different graphs: the causes of savings"):
+        grid.search(problem, other, *people)
+    backwards = World(Graph(dict(reversed(parents.items()))))
+    with pytest.raises(ValueError, match=r"different graphs: the order of the features"):
+        grid.search(problem, backwards, *people)

@@ -9,12 +9,10 @@ import torch
 from scipy import stats
 
 from lib.base.files import PARAMS
-from lib.preferences.samplers import Grouped, RankingSampler
 from lib.problem import loan
 from lib.studies import groups
-from lib.studies.groups import Attribute, Scenario
+from lib.studies.groups import Attribute
 
-SCENARIOS = sorted((PARAMS / "scenarios").glob("*.yaml"))
 COMPARED = ("gender", "race")
 
 
@@ -55,7 +53,8 @@ def test_race_does_not_look_at_any_other_feature(problem, attributes, sample):
 
 
 def test_race_is_associated_with_no_feature_and_not_with_the_label(attributes):
-    # p-values of an independent label are uniform: over 300 draws of race, for each feature and for the label
+    # p-values of an independent label are uniform: over 300 draws of race, for each
+    # feature and for the label
     population = loan.population(50, 50, 4_000, seed=1)
     x, y = population.x["recourse/train"], population.y["recourse/train"].float()
     columns = torch.cat(
@@ -168,125 +167,10 @@ def test_groups_are_by_attribute_and_by_cell(attributes):
     }
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_chances_are_those_of_drawing_privilege_and_rankings(path, population, attributes):
-    scenario = groups.read_scenario(path, attributes, population.actionable)
-    kinds = pd.DataFrame(
-        {
-            "gender": ["women", "men"] * 2,
-            "race": ["white", "white", "non-white", "non-white"],
-        }
-    )
-    kinds["income"] = kinds["income_among_applicants"] = [
-        "top quarter",
-        "lower income",
-        "lower income",
-        "top quarter",
-    ]
-    chances = scenario.chances(population.actionable, kinds)
-    assert np.allclose(chances.sum(axis=1), 1)
-    rng, n_people = np.random.default_rng(0), 40_000
-    for i, kind in kinds.iterrows():
-        rate = scenario.rates[kind[scenario.by]] if scenario.by else 0.0
-        alike = [
-            RankingSampler(population.actionable, own, scenario.n_actionable)
-            for own in (scenario.others, scenario.privileged)
-        ]
-        drawn = (
-            Grouped(tuple(alike), torch.from_numpy(rng.random(n_people) < rate).long())
-            .draw(range(n_people), rng)
-            .is_actionable
-        )
-        for name, mask in groups.sets(
-            population.actionable, [scenario.n_actionable]
-        ).items():
-            share = (drawn == mask).all(1).double().mean().item()
-            assert share == pytest.approx(
-                chances.get(name, pd.Series(0.0, range(4)))[i], abs=0.012
-            )  # five standard errors
-
-
-def test_a_drawn_number_of_features_gives_every_size_its_share(population):
-    chances = Scenario("any", None, others="co").chances(
-        population.actionable, pd.DataFrame(index=range(2))
-    )
-    size = pd.Series({name: name.count(",") + 1 for name in chances})
-    assert np.allclose(chances.T.groupby(size).sum(), 0.25)
-
-
-def test_the_privileged_of_the_race_scenario_are_mostly_white(population, attributes):
-    scenario = groups.read_scenario(
-        PARAMS / "scenarios" / "race.yaml", attributes, population.actionable
-    )
-    chances = scenario.chances(
-        population.actionable, pd.DataFrame({"race": ["white", "non-white"]})
-    )
-    # the best pair of the privileged: 2/3 of them can act on it, of the others nobody
-    assert chances["income, savings"].tolist() == pytest.approx([0.9 * 2 / 3, 0.05 * 2 / 3])
-
-
-def test_preferences_are_of_the_named_features_only(population):
-    wishes = groups.preferences(population.actionable, ["income, savings"], 3)
-    assert (
-        wishes["income, savings"].is_actionable.tolist() == [[False, False, True, True]] * 3
-    )
-
-
 def write(folder, text):
     path = folder / "mine.yaml"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("n_actionable: 5", "n_actionable is 5: expected 1 to 4"),
-        ("n_actionable: two", "n_actionable is 'two': expected how many"),
-        (
-            "privileged: {by: race, rates: {white: 1, non-white: 0}}",
-            "Nothing is said of n_actionable",
-        ),
-        (
-            "n_actionable: 2\nprivileged: {by: rase, rates: {}}",
-            "Unknown attribute that privilege follows: 'rase'.*Did you mean 'race'",
-        ),
-        (
-            "n_actionable: 2\nprivileged: {by: race, rates: {white: 0.9}}",
-            "rate within .0, 1. for each label of race, got None for 'non-white'",
-        ),
-        (
-            "n_actionable: 2\nprivileged: {by: race, rates: {white: 90, non-white: 5}}",
-            "rate within .0, 1. .*got 90 for 'white'",
-        ),
-        (
-            "n_actionable: 2\nprivileged: {by: race, rates: {white: .nan, non-white: 0}}",
-            "got nan for 'white'",
-        ),
-        (
-            "n_actionable: 2\nprivileged: {by: race, rates: {white: 0.9, black: 0.1}}",
-            "Unknown label of race 'black'",
-        ),
-        (
-            "n_actionable: 2\nprivileged: {by: race, rate: 0.5}",
-            "Unknown entry of privileged 'rate'",
-        ),
-        (
-            "n_actionable: 2\ndistributions: {others: rich}",
-            "Unknown permutation distribution 'rich'",
-        ),
-        ("n_actionable: 2\ndistribution: co", "Unknown entry of a scenario 'distribution'"),
-        (
-            "n_actionable: 2\ndistributions: {privileged: co}",
-            "Unknown kind of people 'privileged'",
-        ),
-        ("n_actionable: [", "is not YAML"),
-        ("- 2", "should hold lines"),
-    ],
-)
-def test_a_wrong_scenario_is_named(tmp_path, population, attributes, text, message):
-    with pytest.raises(ValueError, match=f"mine.yaml.*{message}"):
-        groups.read_scenario(write(tmp_path, text), attributes, population.actionable)
 
 
 @pytest.mark.parametrize(
@@ -341,27 +225,6 @@ def test_a_wrong_attribute_is_named(tmp_path, population, text, message):
         groups.read_attributes(write(tmp_path, text), population.features)
 
 
-def test_a_scenario_made_by_hand_is_checked_too(population):
-    labels = pd.DataFrame({"race": ["white", "non-white"]})
-    with pytest.raises(
-        ValueError, match="rate within .0, 1. for each label of race, got 1.5 for 'white'"
-    ):
-        Scenario("mine", 2, "race", {"white": 1.5, "non-white": -0.5})
-    with pytest.raises(ValueError, match="got None for 'non-white'"):
-        Scenario("mine", 2, "race", {"white": 0.5}).chances(population.actionable, labels)
-    with pytest.raises(ValueError, match="n_actionable is 7"):
-        Scenario("mine", 7).chances(population.actionable, labels)
-
-
-def test_a_missing_file_says_what_there_is(population, attributes):
-    with pytest.raises(
-        ValueError, match="found none. Those in its folder: baseline, income"
-    ):
-        groups.read_scenario(
-            PARAMS / "scenarios" / "class.yaml", attributes, population.actionable
-        )
-
-
 def test_a_cell_without_people_is_named(problem, attributes):
     x = problem.refused("train")
     with pytest.raises(
@@ -382,3 +245,24 @@ def test_a_group_without_people_and_a_name_for_two_are_refused(attributes):
     }
     with pytest.raises(ValueError, match="'white' is a label of two attributes"):
         groups.members(labels.assign(wine="white"), confused, ("race", "wine"))
+
+
+def test_what_cannot_be_read_off_is_named(problem, attributes):
+    population, x = problem.population, problem.refused("train")
+    for people, message in [
+        (x[:, 1:], "last axis must hold the 7 features"),
+        (x * float("nan"), "NaN or infinite"),
+        (x.numpy(), "must be a floating-point tensor"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            attributes["gender"].read_off(population, people)
+        with pytest.raises(ValueError, match=message):
+            groups.balanced(population, people, attributes, COMPARED, seed=0)
+    with pytest.raises(ValueError, match="'race' is read off no feature"):
+        attributes["race"].read_off(population, x)
+    with pytest.raises(ValueError, match="Unknown feature 'wealth'"):
+        Attribute("rich", ("no", "yes"), "wealth", cuts=(0.0,)).read_off(population, x)
+    with pytest.raises(ValueError, match="needs 1 ascending cuts"):
+        Attribute("age", ("young", "old"), "age", cuts=(float("nan"),))
+    with pytest.raises(ValueError, match="Unknown attribute that people have labels of"):
+        groups.members(pd.DataFrame({"gender": ["women"]}), attributes, COMPARED)

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 import torch
 
+from lib.causal.graph import Graph
+from lib.causal.world import World
 from lib.preferences.scores import Preferences
 from lib.problem.recourse import Recommendation
 from lib.solvers import grid, metrics
@@ -57,7 +59,7 @@ def test_summary_by_hand():
 
 
 def test_per_person_agrees_with_the_oracle(problem, people):
-    """Found by the oracle in the true world: valid and plausible by the metrics too, in the truth as well."""
+    """What the oracle finds in the true world is valid and plausible by the metrics too."""
     x, preferences = people
     world = problem.population.truth
     found = grid.search(problem, world, x, preferences, n_values=7)
@@ -70,7 +72,7 @@ def test_per_person_agrees_with_the_oracle(problem, people):
 
 
 def test_per_person_by_hand(problem):
-    """People found by trying: accepted but implausible, plausible but refused, told nothing; against numpy."""
+    """Against numpy, for people of every kind: implausible, refused, without recourse."""
     x = problem.refused("test")[:40]
     columns = problem.population.actionable_index
     rng = np.random.default_rng(1)
@@ -112,3 +114,52 @@ def test_per_person_by_hand(problem):
     assert table.n_acted.tolist() == acts.sum(1).tolist()
     kinds = set(zip(table.valid, table.plausible, strict=True))
     assert {(True, False), (False, True), (True, True)} <= kinds
+
+
+def given(people, **changes):
+    """Return arguments of `per_person` for people who do nothing, some of them changed."""
+    nothing = Recommendation(torch.zeros_like(people, dtype=torch.bool), people, people)
+    easy = Preferences(torch.ones(len(people), 4, dtype=torch.long))
+    return {"x": people, "preferences": easy, "recommendation": nothing} | changes
+
+
+def test_wrong_input_of_per_person_is_named(problem, people):
+    x = people[0][:3]
+    stack = Recommendation(torch.zeros(5, 3, 7) > 0, x.expand(5, 3, 7), x.expand(5, 3, 7))
+    backwards = World(Graph(dict(reversed(problem.flow.graph.parents.items()))))
+    for changes, message in (
+        ({"recommendation": stack}, r"is of a stack, .*\(5, 3, 7\): index a member first"),
+        ({"recommendation": stack[0][:2]}, r"is_acted has shape \(2, 7\), expected \(3, 7"),
+        (
+            {"preferences": people[1]},
+            r"preferences.scores has shape \(30, 4\), expected \(3",
+        ),
+        ({"x": x[0]}, r"x has shape \(7,\), expected \(N, 7\)"),
+        ({"x": x[:0]}, r"x has shape \(0, 7\), expected \(N, 7\)"),
+        ({"x": x * torch.nan}, r"x holds NaN"),
+        ({"truth": backwards}, r"truth has the features savings, income"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            metrics.per_person(problem, **given(x, **changes))
+    assert len(metrics.per_person(problem, **given(x, recommendation=stack[0]))) == 3
+
+
+def test_wrong_input_of_the_other_two_is_named():
+    easy = Preferences(torch.ones(3, 4, dtype=torch.long))
+    with pytest.raises(
+        ValueError, match=r"shape \(3, 7\).*expected a mask .* \(\*, 3, 4\)"
+    ):
+        metrics.hard_action(easy, torch.ones(3, 7, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"is of torch.float32"):
+        metrics.hard_action(easy, torch.ones(3, 4))
+    stack = torch.ones(2, 3, 4, dtype=torch.bool)
+    assert metrics.hard_action(easy, stack).shape == (2, 3)
+    people = pd.DataFrame({name: [True] for name in ("group", *metrics.AVERAGED)})
+    with pytest.raises(ValueError, match=r"give a list of names, \['group'\]"):
+        metrics.summarise(people, "group")
+    with pytest.raises(ValueError, match=r"Unknown column of people 'groups'.*'group'"):
+        metrics.summarise(people, ["groups"])
+    with pytest.raises(ValueError, match=r"Unknown column of people 'cost'"):
+        metrics.summarise(people.drop(columns="cost"), ["group"])
+    with pytest.raises(ValueError, match=r"nobody to average"):
+        metrics.summarise(people[:0], ["group"])

@@ -18,6 +18,8 @@ def test_any_classifier_decides(problem):
     module = torch.nn.Linear(7, 1, dtype=torch.float64)
     by_module = Classifier(h.features, module)
     assert torch.equal(by_module.logit(x), module(x).squeeze(-1)) and by_module.has_gradient
+    with torch.no_grad():
+        assert Classifier(h.features, h.logit).has_gradient  # its weights are float64
     by_function = Classifier(h.features, h.logit)
     stacked = x[:12].reshape(3, 4, 7)
     assert torch.equal(by_function.logit(stacked), h.logit(x[:12]).reshape(3, 4))

@@ -5,59 +5,18 @@ import pytest
 import torch
 from scipy import stats
 
+from lib.preferences.rankings import permutation_probabilities
 from lib.preferences.samplers import (
     Grouped,
     HybridSampler,
     RankingSampler,
     ScoreSampler,
     TableSampler,
-    permutation_probabilities,
 )
 from lib.preferences.scores import Preferences
+from lib.solvers import icarma, training
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
-
-
-@pytest.mark.parametrize(
-    "distribution", ["uniform", "co", "rco", "privileged", "non_privileged"]
-)
-def test_probabilities_of_permutations(distribution):
-    rankings, probabilities = permutation_probabilities(distribution, LOAN)
-    assert rankings.shape == (24, 4) and len({tuple(r) for r in rankings}) == 24
-    assert probabilities.sum() == pytest.approx(1)
-
-
-def test_causal_order_by_hand():
-    rankings, probabilities = permutation_probabilities("co", LOAN)
-    by_ranking = {
-        tuple(r): p for r, p in zip(rankings.tolist(), probabilities, strict=True)
-    }
-    assert by_ranking[(1, 3, 2, 4)] == pytest.approx(1 / 6)  # amount, income, ...
-    assert by_ranking[(2, 4, 1, 3)] == pytest.approx(1 / 6)  # income, amount, ...
-    assert by_ranking[(3, 2, 1, 4)] == pytest.approx(1 / 24)  # income, duration, ...
-    assert by_ranking[(2, 1, 3, 4)] == 0  # duration first
-    assert sorted(np.unique(probabilities.round(9))) == pytest.approx([0, 1 / 24, 1 / 6])
-    assert [(probabilities == 0).sum(), np.isclose(probabilities, 1 / 24).sum()] == [12, 8]
-
-
-@pytest.mark.parametrize(
-    ("distribution", "favourites"),
-    [
-        ("co", ("income", "loan_amount")),
-        ("rco", ("loan_duration", "savings")),
-        ("privileged", ("income", "savings")),
-        ("non_privileged", ("loan_amount", "loan_duration")),
-    ],
-)
-def test_favourites_come_first(distribution, favourites):
-    rankings, probabilities = permutation_probabilities(distribution, LOAN)
-    columns = [LOAN.index(name) for name in favourites]
-    on_top = np.sort(rankings[:, columns], 1).tolist()
-    both = np.array([ranks == [1, 2] for ranks in on_top])
-    first = np.array([ranks[0] == 1 for ranks in on_top])
-    assert both.sum() == 4 and probabilities[both] == pytest.approx(1 / 6)
-    assert probabilities[first & ~both] == pytest.approx(1 / 24)
-    assert (probabilities[~first] == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -96,14 +55,19 @@ def test_random_threshold_is_uniform():
 
 
 def test_bad_rankings_are_named():
-    with pytest.raises(ValueError, match="Did you mean 'rco'"):
+    with pytest.raises(ValueError, match=r"Did you mean 'rco'"):
         RankingSampler(LOAN, "rcoo")
     with pytest.raises(ValueError, match="Unknown favourite"):
         RankingSampler(("age", "wealth"), "co")
     with pytest.raises(ValueError, match="expected at least three, got 2"):
         RankingSampler(("income", "loan_amount"), "co")
-    with pytest.raises(ValueError, match="n_actionable is 0"):
-        RankingSampler(LOAN, n_actionable=0)
+    for wrong in (0, 5, 2.5, "2", True):
+        with pytest.raises(ValueError, match=f"n_actionable is {wrong}: expected 1 to 4"):
+            RankingSampler(LOAN, n_actionable=wrong)
+    nine = [f"feature {i}" for i in range(9)]
+    with pytest.raises(ValueError, match="9 features have 362,880 rankings"):
+        RankingSampler(nine)
+    assert RankingSampler(list(LOAN), n_actionable=np.int64(2)).n_actionable == 2
 
 
 def counts(scores: torch.Tensor, n_scores: int) -> np.ndarray:
@@ -164,16 +128,42 @@ def test_groups_draw_from_their_own_distribution():
     group = torch.tensor([0, 1, 1, 0, 1])
     one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
     sampler = Grouped((one, two), group)
-    assert sampler.draw(range(5), np.random.default_rng(0)).scores[:, 0].tolist() == [
-        1,
-        2,
-        2,
-        1,
-        2,
-    ]
-    assert sampler.draw(np.array([4, 0, 0, 2]), np.random.default_rng(0)).scores[
-        :, 0
-    ].tolist() == [2, 1, 1, 2]
+    for people, expected in [
+        (range(5), [1, 2, 2, 1, 2]),
+        (np.array([4, 3, 2, 1, 0]), [2, 1, 2, 2, 1]),
+        (torch.tensor([0, 3, 1, 2, 4]), [1, 1, 2, 2, 2]),
+    ]:
+        drawn = sampler.draw(people, np.random.default_rng(0)).scores
+        assert drawn[:, 0].tolist() == expected, people
+
+
+@pytest.mark.parametrize(
+    ("people", "message"),
+    [
+        (range(3), "groups are of 2 people, but preferences of 3 are to be drawn"),
+        (range(1), "groups are of 2 people, but preferences of 1 are to be drawn"),
+        ([0, 2], "no group for person 2: the groups are of 2 people"),
+        ([-1, 0], "no group for person -1"),
+    ],
+)
+def test_groups_of_other_people_are_refused(people, message):
+    one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
+    sampler = Grouped((one, two), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match=message):
+        sampler.draw(people, np.random.default_rng(0))
+
+
+def test_groups_of_all_applicants_do_not_pass_for_those_of_the_refused(problem):
+    """In training `training.fit` hands over the rows of the refused people."""
+    applicants, refused = problem.population.x["recourse/train"], problem.refused("train")
+    one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
+    settings = [icarma.Settings(n_epochs=1)]
+    of_applicants = Grouped((one, two), (applicants[:, 0] > 0).long())
+    with pytest.raises(ValueError, match="Make one sampler for each split"):
+        training.fit(problem, [of_applicants], settings, [0])
+    of_refused = Grouped((one, two), (refused[:, 0] > 0).long())
+    stack, _ = training.fit(problem, [of_refused], settings, [0])
+    assert stack.n_members == 1
 
 
 def test_groups_of_named_distributions():
@@ -186,17 +176,46 @@ def test_groups_of_named_distributions():
     assert ((favourite >= 2) == (group == 0)).all()  # income or savings, amount or duration
 
 
-def test_bad_samplers_are_named():
-    for wrong in ((0.5, 0.4), (1.5, -0.5), (1.0,)):
-        with pytest.raises(ValueError, match="one probability for each"):
-            ScoreSampler(wrong)
-    with pytest.raises(ValueError, match='"can\'t" for everyone'):
-        ScoreSampler((0.0, 0.0, 1.0))
-    with pytest.raises(ValueError, match="a share for each of the 1 samplers"):
-        HybridSampler((RankingSampler(LOAN),), (0.5, 0.5))
-    with pytest.raises(ValueError, match=r"from 0 to 0, .* values .0, 1."):
-        Grouped((RankingSampler(LOAN),), torch.tensor([0, 1]))
-    with pytest.raises(ValueError, match="no group for person 2"):
-        Grouped((RankingSampler(LOAN),), torch.tensor([0, 0])).draw(
-            range(3), np.random.default_rng(0)
-        )
+LIKELY = RankingSampler(LOAN)
+EMPTY = torch.ones(0, 4, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ScoreSampler((0.5, 0.4)), "one probability for each"),
+        (lambda: ScoreSampler((1.5, -0.5)), "one probability for each"),
+        (lambda: ScoreSampler((1.0,)), "one probability for each"),
+        (lambda: ScoreSampler((float("nan"), 1.0)), "one probability for each"),
+        (lambda: ScoreSampler((0.0, 0.0, 1.0)), '"can\'t" for everyone'),
+        (lambda: ScoreSampler.uniform(0, True), "n_features must be above zero"),
+        (
+            lambda: HybridSampler((LIKELY,), (0.5, 0.5)),
+            "a share for each of the 1 samplers",
+        ),
+        (lambda: HybridSampler((LIKELY, LIKELY), (0.5, 0.6)), "summing to 1"),
+        (lambda: HybridSampler((), ()), "a share for each of the 0 samplers"),
+        (
+            lambda: Grouped((LIKELY,), torch.tensor([0, 1])),
+            r"from 0 to 0, .* values .0, 1.",
+        ),
+        (lambda: Grouped((LIKELY,), torch.tensor([0.0])), r"got torch.float32"),
+        (lambda: Grouped((LIKELY,), torch.tensor([[0]])), r"with shape \(1, 1\)"),
+        (lambda: Grouped((), torch.tensor([0])), "a sampler for each group, got none"),
+        (lambda: TableSampler(Preferences(EMPTY)), r"of one person or more, .* \(0, 4\)"),
+        (
+            lambda: TableSampler(Preferences(torch.ones(2, 3, 4, dtype=torch.long))),
+            r"got shape \(2, 3, 4\)",
+        ),
+    ],
+)
+def test_a_bad_sampler_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_samplers_of_different_features_do_not_mix():
+    two = TableSampler(Preferences(torch.tensor([[1, 2]])))
+    hybrid = HybridSampler((LIKELY, two), (0.5, 0.5))
+    with pytest.raises(ValueError, match=r"same people and features, got .*\(3, 2\)"):
+        hybrid.draw(range(3), np.random.default_rng(0))

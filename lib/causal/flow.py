@@ -1,6 +1,6 @@
 """The causal normalizing flow: a world learned from data and a graph, that also gives densities."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -153,7 +153,7 @@ class CausalFlow(World):
         columns: Sequence[int],
         known: Mapping[int, Affine | Spline] = MappingProxyType({}),
     ) -> tuple[Tensor, Tensor]:
-        """z and log dz/dx of these features, each with shape (*, len(columns))."""
+        """Z and log dz/dx of these features, each with shape (*, len(columns))."""
         values = x.unbind(-1)
         both = [
             (known.get(j) or self.map_of(j, self.of_parents(j, values))).forward(values[j])
@@ -348,7 +348,7 @@ def fit(
     batch_size: int = 1000,
     learning_rate: float = 5e-3,
     seed: int = 0,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> tuple[CausalFlow, dict[str, np.ndarray]]:
     """A flow fitted by maximum likelihood with Adam and a cosine-decayed learning rate.
 

@@ -62,7 +62,7 @@ class Affine:
         self.log_scale = raw_scale / (1 + abs(raw_scale / LOG_LEAST))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """z and log dz/dx, both with shape (*,)."""
+        """Z and log dz/dx, both with shape (*,)."""
         return x * self.log_scale.exp() + self.shift, self.log_scale
 
     def inverse(self, z: Tensor) -> Tensor:

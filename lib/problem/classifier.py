@@ -1,6 +1,6 @@
 """The classifier h that decides; it is fixed once fitted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from lib.base.arithmetic import Adam
 from lib.problem.population import Population
 
 Logit = Callable[[Tensor], Tensor]
+DTYPES = (torch.float32, torch.float64)
 
 
 class Classifier:
@@ -66,14 +67,15 @@ class Classifier:
             >>> Classifier(("income",), lambda x: (x[:, 0] > 1).float()).has_gradient
             False
         """
-        weights = (
-            self._logit.parameters() if isinstance(self._logit, torch.nn.Module) else ()
-        )
-        dtype = next((weight.dtype for weight in weights), torch.get_default_dtype())
-        probe = torch.zeros(2, len(self.features), dtype=dtype, requires_grad=True)
+        probes = (torch.zeros(2, len(self.features), dtype=dtype) for dtype in DTYPES)
+        return any(self._is_differentiable(probe.requires_grad_()) for probe in probes)
+
+    def _is_differentiable(self, probe: Tensor) -> bool:
+        """Return whether the log-odds of a probe have a gradient."""
         try:
-            return bool(torch.as_tensor(self._logit(probe)).requires_grad)
-        except RuntimeError:  # numpy() of a tensor that requires a gradient
+            with torch.enable_grad():
+                return bool(torch.as_tensor(self._logit(probe)).requires_grad)
+        except RuntimeError:  # numpy() of a tensor with a gradient, or other numbers
             return False
 
     def probability(self, x: Tensor) -> Tensor:
@@ -197,7 +199,7 @@ def fit(
     learning_rate: float = 1e-3,
     weight_of_refusable: float = 1.0,
     seed: int = 0,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> tuple[NetworkClassifier, np.ndarray]:
     """Fit a classifier by cross-entropy with Adam; return it and its mean loss by epoch.
 

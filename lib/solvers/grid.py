@@ -1,19 +1,29 @@
-"""The oracle: for each person the cheapest valid and plausible action on a grid, by exact search.
+"""The oracle: for each person the cheapest valid and plausible action on a grid.
 
-Every actionable feature takes "no action" or one of n values, which makes 26^4 - 1 = 456,975 actions for four
-features and 25 values. The search is exact and does not visit them one by one:
+Every actionable feature takes "no action" or one of n values, which makes 26^4 - 1 =
+456,975 actions for four features and 25 values. The search returns the grid's optimum
+without visiting the actions one by one:
 
-* Features that no causal path connects (amount and duration on one side, income and savings on the other) form
-  separate blocks. A person's cost, their log-density and the classifier's first layer are sums over blocks, so
-  the world and the flow are evaluated for 676 + 676 actions and not for 676 x 676.
-* An action of one block that would be implausible beside the best of every other block is left out at once.
-* Of the plausible actions only the cheapest few thousand are shown to the classifier; if one of them is valid,
-  the cheapest valid one of them is the answer, since everything unseen costs no less. Else the next few are shown.
+* Features that no causal path connects (amount and duration on one side, income and savings
+on
+  the other) form separate blocks. A person's cost and their log-density are sums over
+  blocks, so the world and the flow are evaluated for 676 + 676 actions and not for 676 x
+  676. The first layer of a network classifier is such a sum, too.
+* An action of one block that would be implausible beside the best of every other block is
+left
+  out at once.
+* Of the plausible actions only the cheapest few thousand are shown to the classifier. If
+one of
+  them is valid, the cheapest valid one of them is the answer, since everything unseen costs
+  no less. Else the next few are shown.
+
+The classifier may be any: it is asked for decisions only, and never for gradients.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from itertools import product
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -21,52 +31,82 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.causal.world import World
-from lib.preferences.scores import Preferences, Profile
+from lib.preferences.scores import CONSTANT, Preferences, Profile
+from lib.problem.classifier import NetworkClassifier
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
 SHOWN_FIRST, SHOWN_NEXT = 2_048, 32_768  # candidates shown to the classifier at a time
 PEOPLE_TABULATED = 16  # people for whom a block's actions are worked out in one go
+MOST_COMBINED = (
+    2**26
+)  # actions of one person, over all blocks: 256 MB for each of their sums
+MOST_FLOATS = 2**27  # of one block's actions that are worked out in one go: 512 MB
+WIDTH = 64  # floats an action needs at least: the hidden units of the flow
 
 
 @dataclass(frozen=True)
 class Block:
-    """Actions on one causally connected set of features.
+    """Hold the actions on one causally connected set of features.
 
     Arguments:
         columns: All features that the actions of this block can move.
-        acts, values: The block's actions, over all D features, each with shape (C, D). The first is "no action".
+        acts, values: The block's actions, over all D features, each with shape (C, D). The
+            first is "no action".
+    Example:
+        >>> acts = torch.tensor([[False, False], [True, False]])
+        >>> Block([0, 1], acts, torch.tensor([[0.0, 0.0], [1.5, 0.0]])).acts.sum(-1)
+        tensor([0, 1])
     """
 
     columns: list[int]
     acts: Tensor
     values: Tensor
 
-    def only(self, may: Tensor) -> "Block":
-        """The actions on features that may be acted on, a mask with shape (D,)."""
-        kept = ~(self.acts & ~may).any(-1)
-        return Block(self.columns, self.acts[kept], self.values[kept])
 
+def grids(problem: Problem, n_values: int) -> dict[int, Tensor]:
+    """Return the values that are tried for each actionable feature, by its column.
 
-def blocks(problem: Problem, world: World, n_values: int) -> list[Block]:
-    """The blocks of a population's graph, each with the grid of its actions."""
+    Example:
+        >>> from lib.problem import loan
+        >>> {j: len(values) for j, values in grids(loan.problem(), 25).items()}
+        {3: 25, 4: 25, 5: 25, 6: 25}
+    """
     population = problem.population
+    return {
+        j: population.grid(population.features[j], n_values)
+        for j in population.actionable_index
+    }
+
+
+def blocks(world: World, grids: Mapping[int, Tensor], may: Tensor) -> list[Block]:
+    """Return the blocks of the world's graph, each with the grid of its actions.
+
+    Arguments:
+        grids: The values of each actionable feature, by its column.
+        may: The features that may be acted on, a mask with shape (D,). An actionable
+            feature that may not be acted on stays in its block, without values.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> world, may = problem.population.truth, torch.ones(7, dtype=torch.bool)
+        >>> [(b.columns, len(b.acts)) for b in blocks(world, grids(problem, 25), may)]
+        [([3, 4], 676), ([5, 6], 676)]
+    """
     found = []
-    for columns in world.graph.blocks(population.actionable_index):
-        at = [j for j in population.actionable_index if j in columns]
-        grids = [
-            [None, *population.grid(population.features[j], n_values).tolist()] for j in at
+    for columns in world.graph.blocks(list(grids)):
+        at = [j for j in columns if j in grids]
+        lists = [
+            torch.cat([own.new_zeros(1), own if may[j] else own[:0]])  # first: no action
+            for j, own in ((j, grids[j]) for j in at)
         ]
-        actions = list(product(*grids))
-        acts = torch.tensor([[value is not None for value in action] for action in actions])
-        values = torch.tensor([[value or 0.0 for value in action] for action in actions])
-        n_features = len(population.features)
-        found.append(
-            Block(
-                columns,
-                in_columns(acts.float(), at, n_features) > 0,
-                in_columns(values, at, n_features),
-            )
+        places = torch.cartesian_prod(*(torch.arange(len(own)) for own in lists))
+        places = places.view(-1, len(at))
+        values = torch.stack(
+            [own[place] for own, place in zip(lists, places.unbind(-1), strict=True)], -1
         )
+        n_features = len(world.features)
+        acts = in_columns((places > 0).float(), at, n_features) > 0
+        found.append(Block(columns, acts, in_columns(values, at, n_features)))
     return found
 
 
@@ -75,84 +115,123 @@ def search(
     world: World,
     x: Tensor,
     preferences: Preferences,
-    profile: Profile = Profile(),
+    profile: Profile = CONSTANT,
     n_values: int = 25,
     must_be_plausible: bool = True,
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> Recommendation:
-    """The cheapest action on the grid for each person, or none where no action will do.
+    """Return each person's cheapest action on the grid, or none where no action will do.
 
     Arguments:
         world: Where actions take effect; the true SCM in the paper.
-        x: Rejected people, with shape (N, D).
+        x: Refused people, with shape (N, D).
         profile: Gives the weights of the cost; the default is the unweighted cost.
-        n_values: Values per feature, evenly spread over its range in the recourse training split.
+        n_values: Values per feature, evenly spread over its range in the recourse training
+            split.
         must_be_plausible: Whether log p(x_cf) >= log p(x) is demanded too.
         progress: Wraps the range of people, for instance `tqdm`.
-    Returns: For a person without recourse nothing is acted on and x_cf is x. Where a population has whole numbers, the
-        counterfactual is judged, and returned, as the person can have it (`Population.settled`).
-    Raises: ValueError: as `Problem.check` and `Problem.check_world`; or n_values is below 2.
+    Returns: For a person without recourse nothing is acted on and x_cf is x. Where a
+        population has whole numbers, the counterfactual is judged, and returned, as the
+        person can have it (`Population.settled`).
+    Raises: ValueError: as `Problem.check` and `Problem.check_world`; n_values is below 2;
+        or somebody has more actions than memory holds.
     Source: section 5.2 of arXiv:2604.08030; without plausibility: table 6.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:3]
+        >>> only_income_and_savings = Preferences(torch.tensor([[5, 5, 1, 2]] * 3))
+        >>> found = search(problem, problem.population.truth, x, only_income_and_savings)
+        >>> found.has_recourse
+        tensor([False,  True,  True])
     """
     problem.check(x, preferences)
     problem.check_world(world)
-    if n_values < 2:
-        raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
-    parts = blocks(problem, world, n_values)
+    if not isinstance(n_values, Integral) or n_values < 2:
+        raise ValueError(
+            f"n_values is {n_values!r}, expected a whole number of 2 or more: a grid needs "
+            "at least its two ends."
+        )
+    columns, n_features = problem.population.actionable_index, x.shape[-1]
+    may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
+    # who can do the same, side by side
+    order = torch.unique(may, dim=0, return_inverse=True)[1].argsort(stable=True)
+    n_people = _people_at_once(problem, world, n_values, may[order])
+    tried = grids(problem, n_values)
     weights = profile.weight(preferences).to(x.dtype)
     best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
-    may = (
-        in_columns(
-            preferences.is_actionable.float(),
-            problem.population.actionable_index,
-            x.shape[-1],
-        )
-        > 0
-    )
-    order = torch.unique(may, dim=0, return_inverse=True)[1].argsort(
-        stable=True
-    )  # who can do the same, side by side
     for i in progress(range(len(x))):
-        if i % PEOPLE_TABULATED == 0:
-            some = order[i : i + PEOPLE_TABULATED]
+        if i % n_people == 0:
+            some = order[i : i + n_people]
             tables = [
-                _tabulate(
-                    problem,
-                    world,
-                    block.only(may[some].any(0)),
-                    x[some],
-                    may[some],
-                    weights[some],
-                )
-                for block in parts
+                _tabulate(problem, world, block, x[some], may[some], weights[some])
+                for block in blocks(world, tried, may[some].any(0))
             ]
         person = order[i]
-        own = [table.of_person(i % PEOPLE_TABULATED) for table in tables]
+        own = [table.of_person(i % n_people) for table in tables]
         choice = _cheapest(problem, x[person], own, must_be_plausible)
-        if choice is None:
-            continue
-        for block, table, row in zip(parts, own, choice, strict=True):
-            best.is_acted[person, block.columns] = table.acts[row, block.columns]
-            best.x_cf[person, block.columns] = table.x_cf[row, block.columns]
-            best.values[person] = torch.where(
-                table.acts[row], table.values[row], best.values[person]
-            )
+        for table, row in zip(own, choice, strict=True) if choice else ():
+            acts, at = table.acts[row], table.columns
+            best.is_acted[person, at] = acts[at]
+            best.x_cf[person, at] = table.x_cf[row, at]
+            best.values[person] = torch.where(acts, table.values[row], best.values[person])
     return best
+
+
+def _people_at_once(problem: Problem, world: World, n_values: int, may: Tensor) -> int:
+    """Return how many people's actions are worked out in one go, as memory allows.
+
+    Arguments:
+        may: The features that each person may act on, with shape (N, D), in the order in
+            which they are searched.
+    Raises: ValueError: one person alone has too many actions.
+    """
+    population = problem.population
+    columns = population.actionable_index
+    n_choices = torch.ones(may.shape[-1], dtype=torch.float64)  # counts overflow int64
+    if population.whole is None:
+        n_choices[columns] += n_values
+    else:  # some values may be the same
+        for j, values in grids(problem, n_values).items():
+            n_choices[j] += len(values)
+    parts = world.graph.blocks(columns)
+    width = max(len(population.features), WIDTH)
+    for n_people in (PEOPLE_TABULATED, 1):
+        together = torch.stack([some.any(0) for some in may.split(n_people)])
+        choices = torch.where(together, n_choices, 1.0)
+        sizes = torch.stack([choices[:, part].prod(-1) for part in parts], -1)
+        n_rows = min(n_people, len(may)) * sizes.amax().item()
+        n_actions = sizes.prod(-1).amax().item()
+        if n_actions <= MOST_COMBINED and n_rows * width <= MOST_FLOATS:
+            return n_people
+    exactly = math.prod(map(int, sizes[sizes.prod(-1).argmax()].tolist()))
+    raise ValueError(
+        f"The grid is too large: with {n_values} values a feature one person has up to "
+        f"{exactly:,} actions, up to {sizes.amax().item():,.0f} of them in one "
+        f"causally connected block. Memory holds {MOST_COMBINED:,}, and "
+        f"{MOST_FLOATS // width:,} in a block. Lower n_values, or let people act on fewer "
+        "features; else use lib.solvers.continuous.search, or fit lib.solvers.icarma."
+    )
 
 
 @dataclass(frozen=True)
 class _Table:
-    """What the C actions of one block lead to, for P people or (without the first axis) for one.
+    """Hold what the C actions of one block lead to, for P people.
+
+    For one person all shapes come without their first axis.
 
     Arguments:
+        columns: All features that the actions of this block can move.
         allowed: Whether the person may do it, with shape (P, C).
         acts, values: As in the block, with shape (P, C, D).
         x_cf: Features after the action, with shape (P, C, D).
         cost: Weighted cost, with shape (P, C).
         gain: Change of the block's terms of the log-density, with shape (P, C).
-        first_layer: Change of the classifier's first-layer sums, with shape (P, C, 32).
+        first_layer: Change of the classifier's first-layer sums, with shape (P, C, 32);
+            zero wide if the classifier is no network.
     """
 
+    columns: list[int]
     allowed: Tensor
     acts: Tensor
     values: Tensor
@@ -162,52 +241,62 @@ class _Table:
     first_layer: Tensor
 
     def of_person(self, i: int) -> "_Table":
-        """What the actions lead to for the i-th person."""
-        return _Table(*(getattr(self, field.name)[i] for field in fields(self)))
+        """Return what the actions lead to for the i-th person."""
+        parts = (getattr(self, field.name)[i] for field in fields(self)[1:])
+        return _Table(self.columns, *parts)
 
 
 def _tabulate(
     problem: Problem, world: World, block: Block, x: Tensor, may: Tensor, weights: Tensor
 ) -> _Table:
-    """For people x (P, D) who may act on features (P, D) at these weights (P, K)."""
-    columns, possible = problem.population.actionable_index, problem.population.possible
+    """Return the table of people (P, D) with masks (P, D) and weights (P, K)."""
+    columns = problem.population.actionable_index
     acts = block.acts.expand(len(x), -1, -1)
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
     noise = world.abduct(x)[:, None].expand_as(values)
     x_cf = problem.population.settled(
-        before, world.counterfactual(before, acts, values, noise)
+        before, world.counterfactual(before, acts, values, noise=noise)
     )
-    at_rest = problem.flow.graph.at_rest(block.columns)
-    raw = {
-        j: problem.flow.raw_parameters(j, x[:, None, problem.flow.graph.parent_index[j]])
-        for j in at_rest
-    }
-    known = {
-        j: problem.flow.univariate(own.expand(*x_cf.shape[:-1], -1))
-        for j, own in raw.items()
-    }  # asked once a person
-    terms = problem.flow.log_prob_terms(x_cf, block.columns, known).sum(-1)
+    gain = _gain(problem, block, x, x_cf)
+    x_k, m_k, a_k = (part[..., columns] for part in (before, acts, values))
     return _Table(
+        columns=block.columns,
         allowed=~(acts & ~may[:, None]).any(-1),
         acts=acts,
         values=values,
         x_cf=x_cf,
-        cost=problem.action_cost(
-            *(part[..., columns] for part in (before, acts, values)), weights[:, None]
-        ),
-        gain=(terms - terms[:, :1]).nan_to_num(
-            nan=-torch.inf
-        ),  # the first is "no action", whose gain is zero
-        first_layer=F.linear(
-            (possible(x_cf) - possible(before))[..., block.columns],
-            problem.classifier.weights[0][:, block.columns],
-        ),
+        cost=problem.action_cost(x_k, m_k, a_k, weights[:, None]),
+        gain=gain,
+        first_layer=_first_layer(problem, block, before, x_cf),
+    )
+
+
+def _gain(problem: Problem, block: Block, x: Tensor, x_cf: Tensor) -> Tensor:
+    """Return the gain in the block's log-density, (P, C), of x_cf (P, C, D) on x (P, D)."""
+    flow, n_rows = problem.flow, x_cf.shape[:-1]
+    known = {}
+    for j in flow.graph.at_rest(block.columns):  # asked once a person
+        raw = flow.raw_parameters(j, x[:, None, flow.graph.parent_index[j]])
+        known[j] = flow.univariate(raw.expand(*n_rows, -1))
+    terms = flow.log_prob_terms(x_cf, block.columns, known).sum(-1)
+    # the first is "no action", whose gain is zero
+    return (terms - terms[:, :1]).nan_to_num(nan=-torch.inf)
+
+
+def _first_layer(problem: Problem, block: Block, before: Tensor, x_cf: Tensor) -> Tensor:
+    """Return how actions move a network classifier's first-layer sums, (P, C, 32)."""
+    classifier, possible = problem.classifier, problem.population.possible
+    if not isinstance(classifier, NetworkClassifier):
+        return x_cf.new_zeros(*x_cf.shape[:-1], 0)
+    return F.linear(
+        (possible(x_cf) - possible(before))[..., block.columns],
+        classifier.weights[0][:, block.columns],
     )
 
 
 def _outer_sum(parts: list[Tensor]) -> Tensor:
-    """Sums over every choice of one entry from each part, flattened: (C_1 * C_2 * ...,)."""
+    """Return the sums over every choice of one entry from each part: (C_1 * C_2 * ...,)."""
     total = parts[0]
     for part in parts[1:]:
         total = (total[:, None] + part[None, :]).flatten()
@@ -215,10 +304,10 @@ def _outer_sum(parts: list[Tensor]) -> Tensor:
 
 
 def _plausible_beside_others(gains: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
-    """Those rows of each block that are plausible beside the best row of every other block; "no action", row 0, always is.
+    """Return those rows of each block that are plausible beside the best row of all others.
 
-    Sums over blocks are added in the same order here and where candidates are chosen, and rounding is monotone: nothing that
-    would be a candidate is left out.
+    "No action", row 0, always is. Sums over blocks are added in the same order here and
+    where candidates are chosen, and rounding is monotone: no candidate is left out.
     """
     best = [gain[own].max()[None] for gain, own in zip(gains, rows, strict=True)]
     return [
@@ -230,43 +319,49 @@ def _plausible_beside_others(gains: list[Tensor], rows: list[Tensor]) -> list[Te
 def _cheapest(
     problem: Problem, x: Tensor, tables: list[_Table], must_be_plausible: bool
 ) -> list[int] | None:
-    """Rows, one of each table, of the cheapest action that will do; None if there is none."""
+    """Return the rows, one of each table, of the cheapest action that will do, or None."""
     kept = [table.allowed.nonzero().squeeze(-1) for table in tables]
     if must_be_plausible:
         kept = _plausible_beside_others([table.gain for table in tables], kept)
     sizes = [len(rows) for rows in kept]
-    cost = _outer_sum([table.cost[rows] for table, rows in zip(tables, kept, strict=True)])
+    both = list(zip(tables, kept, strict=True))
+    cost = _outer_sum([table.cost[rows] for table, rows in both])
     cost[0] = torch.inf  # no action at all
     if must_be_plausible:
-        gain = _outer_sum(
-            [table.gain[rows] for table, rows in zip(tables, kept, strict=True)]
-        )
+        gain = _outer_sum([table.gain[rows] for table, rows in both])
         candidates = (gain >= 0).nonzero().squeeze(-1)
         cost = cost[candidates]
     else:
         candidates = torch.arange(len(cost))
-    at_start = F.linear(
-        problem.population.possible(x),
-        problem.classifier.weights[0],
-        problem.classifier.biases[0],
-    )
-    # the cheapest few are found without sorting the rest; only if none of them is valid are all sorted
+    # the cheapest few are found without sorting the rest; all are sorted if none of them is
+    # valid
     for order in (
         lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices,
         cost.argsort,
     ):
         for chunk in order().split(SHOWN_NEXT):
             shown = candidates[chunk]
+            places = np.unravel_index(shown[shown > 0].numpy(), sizes)
             rows = [
-                own[torch.from_numpy(row)]
-                for own, row in zip(
-                    kept, np.unravel_index(shown[shown > 0].numpy(), sizes), strict=True
-                )
+                own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)
             ]
-            hidden = at_start + sum(
-                table.first_layer[row] for table, row in zip(tables, rows, strict=True)
-            )
-            valid = (problem.classifier.logit_from_first_layer(hidden) >= 0).nonzero()
+            valid = (_logits(problem, x, tables, rows) >= 0).nonzero()
             if len(valid):
                 return [int(row[valid[0, 0]]) for row in rows]
     return None
+
+
+def _logits(
+    problem: Problem, x: Tensor, tables: list[_Table], rows: list[Tensor]
+) -> Tensor:
+    """Return the log-odds (n,) of a person (D,) after actions: rows (n,) of each table."""
+    classifier, possible = problem.classifier, problem.population.possible
+    chosen = list(zip(tables, rows, strict=True))
+    if isinstance(classifier, NetworkClassifier):
+        hidden = F.linear(possible(x), classifier.weights[0], classifier.biases[0])
+        hidden = hidden + sum(table.first_layer[row] for table, row in chosen)
+        return classifier.logit_from_first_layer(hidden)
+    x_cf = x.repeat(len(rows[0]), 1)
+    for table, row in chosen:  # no two blocks move the same feature
+        x_cf[:, table.columns] = table.x_cf[row][:, table.columns]
+    return classifier.logit(possible(x_cf))

@@ -17,11 +17,11 @@ from torch.nn import functional as F
 
 from lib.base import checks, files
 from lib.base.arithmetic import stacked_network
-from lib.preferences.scores import Preferences, Profile
+from lib.preferences.scores import CONSTANT, Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
 TERMS = ("cost", "mask", "hinge", "plausibility", "feasibility")
-CONSTANT = Profile()
+
 # people who are answered in one go; more of them do not fit a processor's caches
 PEOPLE_AT_ONCE = 16_384
 

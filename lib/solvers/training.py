@@ -1,6 +1,6 @@
 """Training of a stack of iCARMA's networks: side by side, each with own random draws."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +23,7 @@ def fit(
     samplers: Sampler | Sequence[Sampler],
     settings: Settings | Sequence[Settings] | None = None,
     seeds: Sequence[int] = (0,),
-    progress: Callable[[range], range] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
     after_epoch: Callable[[int, ICarma], None] | None = None,
 ) -> tuple[ICarma, History]:
     """Train members side by side on the refused people of the training split; return them.

@@ -1,40 +1,45 @@
-"""Who is compared with whom, and what each may act on: attributes and scenarios of the fairness study, read from files.
+"""Who is compared with whom: attributes of people and the groups that they make.
 
-`params/groups.yaml` says how people are told apart, a file in `params/scenarios/` who is privileged and what privileged
-and other people can act on. A new assumption is a new file.
+`params/groups.yaml` says how people are told apart. A new attribute is a new entry there.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-import yaml
 from torch import Tensor
 
 from lib.base import checks
-from lib.preferences.samplers import RankingSampler, permutation_probabilities
-from lib.preferences.scores import Preferences
 from lib.problem.population import Population
+from lib.studies import yaml_files
 
 OF = ("refused", "applicants")
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """How people are told apart: by where a feature of theirs lies, or (without a feature) by a label drawn at random.
+    """How people are told apart: by where a feature lies, or by a label drawn at random.
 
     Arguments:
+        name: Of the attribute.
         labels: From low to high; at least two.
-        feature: Which feature tells; None: labels are drawn, independent of everything and each alike.
-        cuts: Where the next label begins, in the units of the data; one less than there are labels.
+        feature: Which feature tells; None: labels are drawn, independent of everything and
+            each alike.
+        cuts: Where the next label begins, in the units of the data; one less than there are
+            labels.
         quantiles: The same as shares of people, in place of `cuts`.
-        of: Whose quantiles: "refused" (the people handed over) or "applicants" (the recourse training split).
-    Raises: ValueError: too few labels or one twice; cuts that do not fit or do not ascend; quantiles outside of [0, 1].
+        of: Whose quantiles: "refused" (the people handed over) or "applicants" (the
+            recourse training split).
+    Raises: ValueError: too few labels or one twice; cuts that do not fit or do not ascend;
+        quantiles outside of [0, 1].
+
+    Example:
+        >>> Attribute("age", ("young", "old"), feature="age", cuts=(40.0,)).labels
+        ('young', 'old')
     """
 
     name: str
@@ -50,229 +55,89 @@ class Attribute:
         )
         if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
             raise ValueError(
-                f"The attribute {self.name!r} has the labels {list(self.labels)}: expected two or more, each once."
+                f"The attribute {self.name!r} has the labels {list(self.labels)}: expected "
+                "two or more, each once."
             )
         cuts = self.cuts or self.quantiles
         if self.feature is None:
             if cuts:
                 raise ValueError(
-                    f"The attribute {self.name!r} has cuts but no feature. Name the feature, or leave the cuts out to draw labels."
+                    f"The attribute {self.name!r} has cuts but no feature. Name the "
+                    "feature, or leave the cuts out to draw labels."
                 )
         elif (
             bool(self.cuts) == bool(self.quantiles)
             or len(cuts) != len(self.labels) - 1
             or list(cuts) != sorted(set(cuts))
+            or not np.isfinite(cuts).all()
         ):
             raise ValueError(
-                f"The attribute {self.name!r} has {len(self.labels)} labels, so it needs {len(self.labels) - 1} ascending cuts "
-                f"or quantiles (not both), got cuts {list(self.cuts)} and quantiles {list(self.quantiles)}."
+                f"The attribute {self.name!r} has {len(self.labels)} labels, so it needs "
+                f"{len(self.labels) - 1} ascending cuts or quantiles (not both), got cuts "
+                f"{list(self.cuts)} and quantiles {list(self.quantiles)}."
             )
         if any(not 0 <= share <= 1 for share in self.quantiles):
             raise ValueError(
-                f"The attribute {self.name!r} has quantiles {list(self.quantiles)}: expected shares within [0, 1]."
+                f"The attribute {self.name!r} has quantiles {list(self.quantiles)}: "
+                "expected shares within [0, 1]."
             )
 
     def read_off(self, population: Population, x: Tensor) -> np.ndarray:
-        """Label of each person, from their standardised features x with shape (N, D), as strings with shape (N,)."""
-        column = population.graph.index(self.feature)
-        value = population.in_units(x)[:, column].double().numpy()
-        cuts = self.cuts
-        if self.quantiles:
-            people = (
-                population.in_units(population.x["recourse/train"])[:, column]
-                .double()
-                .numpy()
-                if self.of == "applicants"
-                else value
+        """Return the label of each person, as strings with shape (N,).
+
+        Arguments:
+            population: Whose units the cuts are in.
+            x: Standardised features of N people, with shape (N, D).
+        Raises: ValueError: labels of this attribute are drawn; the population has no such
+            feature; x is not of people of this population.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> population = loan.population(200, 200, 200)
+            >>> gender = Attribute("gender", ("women", "men"), "gender", cuts=(0.5,))
+            >>> labels = gender.read_off(population, population.x["recourse/test"])
+            >>> sorted(set(labels.tolist())), len(labels)
+            (['men', 'women'], 50)
+        """
+        if self.feature is None:
+            raise ValueError(
+                f"The attribute {self.name!r} is read off no feature, its labels are "
+                "drawn: `balanced` draws them."
             )
+        checks.people("x", x, population.features)
+        column = population.graph.index(self.feature)
+        value = _in_units(population, x, column)
+        cuts: Sequence[float] | np.ndarray = self.cuts
+        if self.quantiles:
+            people = value
+            if self.of == "applicants":
+                people = _in_units(population, population.x["recourse/train"], column)
             cuts = np.quantile(people, self.quantiles)
         return np.array(self.labels)[np.digitize(value, cuts)]
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """What people can act on: everyone the same number of features, drawn as for privileged and for other people.
+def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]:
+    """Return attributes by name, from a file such as `params/groups.yaml`.
 
     Arguments:
-        n_actionable: How many features each person can act on; None draws the number.
-        by: Attribute that says who is privileged; None: nobody is.
-        rates: Share of each of its labels that is privileged.
-        privileged, others: Permutation distribution of either (`samplers.FAVOURITES`).
-    Raises: ValueError: n_actionable is no number of features; a rate is outside of [0, 1].
-    Source: section 5.5 and appendix B of arXiv:2604.08030. The paper draws once for each person; `chances` are of all draws.
-    """
+        features: Names of the features that an attribute may be read off.
+    Raises: ValueError: no such file; an unknown key or feature; what `Attribute` refuses.
+        The message names the file.
 
-    name: str
-    n_actionable: int | None
-    by: str | None = None
-    rates: Mapping[str, float] | None = None
-    privileged: str = "privileged"
-    others: str = "non_privileged"
-
-    def __post_init__(self) -> None:
-        if type(self.n_actionable) not in (int, type(None)):
-            raise ValueError(
-                f"n_actionable is {self.n_actionable!r}: expected how many features each person can act on, or null to draw the number."
-            )
-        for label, rate in (self.rates or {}).items():
-            if (
-                isinstance(rate, bool)
-                or not isinstance(rate, (int, float))
-                or not 0 <= rate <= 1
-            ):
-                raise ValueError(
-                    f"Expected a rate within [0, 1] for each label of {self.by}, got {rate!r} for {label!r}."
-                )
-
-    def rate(self, labels: pd.DataFrame) -> np.ndarray:
-        """How likely each person is to be privileged, with shape (N,).
-
-        Raises: ValueError: a person has a label that has no rate.
-        """
-        if self.by is None:
-            return np.zeros(len(labels))
-        if missing := sorted(set(labels[self.by]) - set(self.rates)):
-            raise ValueError(
-                f"Expected a rate within [0, 1] for each label of {self.by}, got None for {missing[0]!r}."
-            )
-        return labels[self.by].map(self.rates).to_numpy(dtype=float)
-
-    def chances(self, features: Sequence[str], labels: pd.DataFrame) -> pd.DataFrame:
-        """How likely each person is to be able to act on just these features, over all draws of privilege and of rankings.
-
-        Returns: A row a person, a column for each set that anyone may have (see `sets`); rows sum to 1.
-        Raises: ValueError: n_actionable or a distribution does not suit the features; as `rate`.
-        """
-        for distribution in {self.others, self.privileged} if self.by else {self.others}:
-            RankingSampler(features, distribution, self.n_actionable)
-        rate = self.rate(labels)
-        sizes = (
-            range(1, len(features) + 1)
-            if self.n_actionable is None
-            else [self.n_actionable]
-        )
-        total = pd.DataFrame(
-            0.0, index=range(len(labels)), columns=list(sets(features, sizes))
-        )
-        for distribution, share in ((self.others, 1 - rate), (self.privileged, rate)):
-            if share.any():
-                for ranking, probability in zip(
-                    *permutation_probabilities(distribution, tuple(features)), strict=True
-                ):
-                    for size in sizes:
-                        total[_name(features, ranking <= size)] += (
-                            share * probability / len(sizes)
-                        )
-        return total.loc[:, (total > 0).any()]
-
-
-def sets(features: Sequence[str], sizes: Sequence[int]) -> dict[str, Tensor]:
-    """All sets of so many features, as masks with shape (K,), by their names ("income, savings")."""
-    masks = [
-        [name in chosen for name in features]
-        for size in sizes
-        for chosen in combinations(features, size)
-    ]
-    return {_name(features, mask): torch.tensor(mask) for mask in masks}
-
-
-def preferences(
-    features: Sequence[str], names: Sequence[str], n_people: int
-) -> dict[str, Preferences]:
-    """For each of these sets, the preferences of n_people who can all act on just its features."""
-    masks = sets(features, range(1, len(features) + 1))
-    return {name: Preferences.from_mask(masks[name].expand(n_people, -1)) for name in names}
-
-
-def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]:
-    """Attributes by name, from a file such as `params/groups.yaml`.
-
-    Raises: ValueError: no such file; an unknown key or feature; what `Attribute` refuses. The message names the file.
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "groups.yaml"
+        >>> _ = path.write_text("race: {labels: [white, non-white]}")
+        >>> read_attributes(path, ["age", "income"])["race"].labels
+        ('white', 'non-white')
     """
     found = {}
-    for name, given in _read(path).items():
+    for name, given in yaml_files.read(path).items():
         try:
-            _only(
-                given,
-                [field.name for field in fields(Attribute) if field.name != "name"],
-                f"entry of the attribute {name!r}",
-            )
-            for key, kind in (
-                ("labels", str),
-                ("cuts", (int, float)),
-                ("quantiles", (int, float)),
-            ):
-                value = given.get(key, [])
-                if not isinstance(value, list) or not all(
-                    isinstance(item, kind) and item is not True and item == item
-                    for item in value
-                ):
-                    raise ValueError(
-                        f"The attribute {name!r} has {key} {value!r}: expected a list of {'texts' if kind is str else 'numbers'}."
-                    )
-            lists = {
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in given.items()
-            }
-            found[name] = Attribute(name, **({"labels": ()} | lists))
-            checks.known(
-                f"feature that the attribute {name!r} is read off:",
-                [found[name].feature] * (found[name].feature is not None),
-                features,
-            )
+            found[name] = _attribute(name, given, features)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
     return found
-
-
-def read_scenario(
-    path: Path, attributes: Mapping[str, Attribute], features: Sequence[str]
-) -> Scenario:
-    """A scenario, called as its file.
-
-    Arguments:
-        attributes: That privilege may follow.
-        features: Names of the K actionable features.
-    Raises: ValueError: no such file; an unknown key, attribute, label or distribution; a label without a rate; a rate outside
-        of [0, 1]; a number of features that nobody can have. The message names the file.
-    """
-    given = _read(path)
-    try:
-        _only(given, ["n_actionable", "privileged", "distributions"], "entry of a scenario")
-        if "n_actionable" not in given:
-            raise ValueError(
-                f"Nothing is said of n_actionable, how many features each person can act on: 1 to {len(features)}, or null to draw the number."
-            )
-        privilege, draws = given.get("privileged"), given.get("distributions", {})
-        _only(
-            draws, ["privileged", "others"] if privilege else ["others"], "kind of people"
-        )
-        if privilege is None:
-            scenario = Scenario(
-                path.stem, given["n_actionable"], **({"others": "uniform"} | draws)
-            )
-        else:
-            _only(privilege, ["by", "rates"], "entry of privileged")
-            checks.known(
-                "attribute that privilege follows:",
-                [privilege.get("by")],
-                tuple(attributes),
-            )
-            labels, rates = attributes[privilege["by"]].labels, privilege.get("rates", {})
-            _only(rates, labels, f"label of {privilege['by']}")
-            scenario = Scenario(
-                path.stem,
-                given["n_actionable"],
-                privilege["by"],
-                {label: rates.get(label) for label in labels},
-                **draws,
-            )
-        scenario.chances(
-            features, pd.DataFrame({scenario.by: labels} if scenario.by else {})
-        )
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {error}") from error
-    return scenario
 
 
 def balanced(
@@ -282,18 +147,36 @@ def balanced(
     compared: Sequence[str],
     seed: int,
 ) -> tuple[np.ndarray, pd.DataFrame]:
-    """Rows of x of as many people as make all cells (combinations of compared labels) equally large, and their labels.
+    """Return rows of x that make all cells equally large, and these people's labels.
 
-    Chance decides who is left out and which label is drawn; of a person's features, only those that `compared` are read
-    off have a say.
+    A cell is a combination of compared labels. Chance decides who is left out and which
+    label is drawn; of a person's features, only those that `compared` are read off have a
+    say.
 
     Arguments:
         x: Standardised features of N people, with shape (N, D).
+        attributes: All attributes that people get a label of, by name.
         compared: Names of the attributes that make the cells.
-    Returns: Row numbers with shape (n,), ascending, and a table with a row a person and a column an attribute.
-    Raises: ValueError: a cell has no one in it, or fewer people than the drawn labels need.
+        seed: Of who is left out and of the labels drawn.
+    Returns: Row numbers with shape (n,), ascending, and a table with a row for each person
+        and a column for each attribute.
+    Raises: ValueError: an attribute is unknown; a cell has no one in it, or fewer people
+        than the drawn labels need.
+
+    Example:
+        >>> from lib.problem import loan
+        >>> population = loan.population(200, 200, 200)
+        >>> attributes = {
+        ...     "gender": Attribute("gender", ("women", "men"), "gender", cuts=(0.5,)),
+        ...     "race": Attribute("race", ("white", "non-white")),
+        ... }
+        >>> x = population.x["recourse/test"]
+        >>> rows, labels = balanced(population, x, attributes, ["gender", "race"], seed=0)
+        >>> labels.value_counts(sort=False).nunique(), len(rows) == len(labels) <= len(x)
+        (1, True)
     """
     _to_compare(attributes, compared)
+    checks.people("x", x, population.features)
     rng = np.random.default_rng(seed)
     told = pd.DataFrame(
         {
@@ -304,27 +187,8 @@ def balanced(
         index=range(len(x)),
     )
     drawn = [name for name in compared if name not in told]
-    dealt_in_turn = list(product(*(attributes[name].labels for name in drawn)))
-    cells = {
-        key: np.flatnonzero((told == list(key)).all(axis=1))
-        for key in product(*(attributes[name].labels for name in told))
-    }
-    smallest = min(cells, key=lambda key: len(cells[key]))
-    size = len(cells[smallest]) // len(dealt_in_turn)
-    if size == 0:
-        raise ValueError(
-            f"Of {len(x):,} people {len(cells[smallest])} are {' and '.join(smallest) or 'there'}, but one is needed for each of {len(dealt_in_turn)} "
-            "cells. Draw more people, or cut the attribute elsewhere."
-        )
-    dealt = {}
-    for rows in cells.values():
-        dealt |= dict(
-            zip(
-                rng.permutation(rows)[: size * len(dealt_in_turn)],
-                dealt_in_turn * size,
-                strict=True,
-            )
-        )
+    cells = _cells(attributes, drawn)
+    dealt = _deal(_people_by_cell(attributes, told), cells, len(x), rng)
     rows = np.array(sorted(dealt))
     labels = told.loc[rows].reset_index(drop=True)
     labels[drawn] = [dealt[row] for row in rows]
@@ -339,11 +203,28 @@ def balanced(
 def members(
     labels: pd.DataFrame, attributes: Mapping[str, Attribute], compared: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Row numbers of the people in each group: by attribute, then by cell ("non-white women", the last attribute first).
+    """Return the row numbers of the people in each group: by attribute, then by cell.
 
-    Raises: ValueError: no one is in a group, or two groups have one name.
+    A cell's name begins with the label of the last attribute ("non-white women").
+
+    Arguments:
+        labels: A row for each person, a column for each attribute.
+        attributes: By name.
+        compared: Names of the attributes that make the groups.
+    Raises: ValueError: an attribute is unknown, no one is in a group, or two groups have
+        one name.
+
+    Example:
+        >>> attributes = {
+        ...     "gender": Attribute("gender", ("women", "men")),
+        ...     "race": Attribute("race", ("white", "non-white")),
+        ... }
+        >>> labels = pd.DataFrame({"gender": ["women", "men", "women"]})
+        >>> members(labels, attributes, ["gender"])
+        {'women': array([0, 2]), 'men': array([1])}
     """
     _to_compare(attributes, compared)
+    checks.known("attribute that people have labels of:", compared, list(labels))
     every = [label for name in compared for label in attributes[name].labels]
     if twice := [label for label in every if every.count(label) > 1]:
         raise ValueError(
@@ -355,46 +236,94 @@ def members(
         for label in attributes[name].labels
     }
     if len(compared) > 1:
-        for cell in product(*(attributes[name].labels for name in compared)):
-            groups[" ".join(reversed(cell))] = np.flatnonzero(
-                (labels[list(compared)] == list(cell)).all(axis=1)
-            )
+        for cell, rows in _people_by_cell(attributes, labels[list(compared)]).items():
+            groups[" ".join(reversed(cell))] = rows
     if empty := [group for group, rows in groups.items() if len(rows) == 0]:
         raise ValueError(
-            f"There is no one in the group {empty[0]!r}, so nothing can be said of it. Draw more people, or cut the attribute elsewhere."
+            f"There is no one in the group {empty[0]!r}, so nothing can be said of it. "
+            "Draw more people, or cut the attribute elsewhere."
         )
     return groups
 
 
-def _name(features: Sequence[str], mask: Sequence[bool]) -> str:
-    return ", ".join(name for name, is_in in zip(features, mask, strict=True) if is_in)
+def _in_units(population: Population, x: Tensor, column: int) -> np.ndarray:
+    """Return a feature of standardised people in the units of the data, with shape (N,)."""
+    return population.in_units(x)[:, column].double().numpy()
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        there = (
-            ", ".join(sorted(other.stem for other in path.parent.glob("*.yaml"))) or "none"
-        )
+def _attribute(name: str, given: Any, features: Sequence[str]) -> Attribute:
+    """Return the attribute that an entry of a file describes."""
+    keys = [field.name for field in fields(Attribute) if field.name != "name"]
+    yaml_files.only(given, keys, f"entry of the attribute {name!r}")
+    numbers = (int, float)
+    for key, kind in (("labels", str), ("cuts", numbers), ("quantiles", numbers)):
+        value = given.get(key, [])
+        if not isinstance(value, list) or not all(
+            isinstance(item, kind) and item is not True and item == item for item in value
+        ):
+            raise ValueError(
+                f"The attribute {name!r} has {key} {value!r}: expected a list of "
+                f"{'texts' if kind is str else 'numbers'}."
+            )
+    lists = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in given.items()
+    }
+    attribute = Attribute(name, **({"labels": ()} | lists))
+    if attribute.feature is not None:
+        what = f"feature that the attribute {name!r} is read off:"
+        checks.known(what, [attribute.feature], features)
+    return attribute
+
+
+def _cells(
+    attributes: Mapping[str, Attribute], names: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Return all combinations of the labels of these attributes."""
+    return list(product(*(attributes[name].labels for name in names)))
+
+
+def _people_by_cell(
+    attributes: Mapping[str, Attribute], labels: pd.DataFrame
+) -> dict[tuple[str, ...], np.ndarray]:
+    """Return the row numbers of the people in each combination of labels."""
+    return {
+        cell: np.flatnonzero((labels == list(cell)).all(axis=1))
+        for cell in _cells(attributes, list(labels))
+    }
+
+
+def _deal(
+    people: Mapping[tuple[str, ...], np.ndarray],
+    cells: Sequence[tuple[str, ...]],
+    n_people: int,
+    rng: np.random.Generator,
+) -> dict[int, tuple[str, ...]]:
+    """Return the labels drawn for the people who stay, by row number.
+
+    Arguments:
+        people: Row numbers of the people in each combination of labels read off.
+        cells: Combinations of labels to be drawn: as many people get each.
+        n_people: How many people there are, for the message.
+    Raises: ValueError: there are too few people for one in each cell.
+    """
+    smallest = min(people, key=lambda key: len(people[key]))
+    size = len(people[smallest]) // len(cells)
+    if size == 0:
         raise ValueError(
-            f"Expected a file {path}, found none. Those in its folder: {there}."
+            f"Of {n_people:,} people {len(people[smallest])} are "
+            f"{' and '.join(smallest) or 'there'}, but one is needed for each of "
+            f"{len(cells)} cells. Draw more people, or cut the attribute elsewhere."
         )
-    try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {error}") from error
-    if not isinstance(given, dict):
-        raise ValueError(f"{path} should hold lines `name: value`, it holds {given!r}.")
-    return given
-
-
-def _only(given: Any, allowed: Sequence[str], what: str) -> None:
-    """Raise ValueError unless given is a mapping with no other keys than the allowed ones."""
-    if not isinstance(given, dict):
-        raise ValueError(f"Expected {', '.join(allowed)} with a value each, got {given!r}.")
-    checks.known(what, given, allowed)
+    dealt: dict[int, tuple[str, ...]] = {}
+    for rows in people.values():
+        stay = rng.permutation(rows)[: size * len(cells)]
+        dealt |= dict(zip(stay, list(cells) * size, strict=True))
+    return dealt
 
 
 def _to_compare(attributes: Mapping[str, Attribute], compared: Sequence[str]) -> None:
+    """Raise ValueError unless known attributes are compared, one or more, each once."""
     checks.known("attribute to compare:", compared, tuple(attributes))
     if not compared or len(set(compared)) < len(compared):
         raise ValueError(

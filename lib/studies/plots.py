@@ -404,7 +404,7 @@ def frontier(
     paper: pd.DataFrame,
     lowest_validity: float,
 ) -> Axes:
-    """hap against plausibility, each the mean of the two settings; a line for each profile.
+    """Hap against plausibility, each the mean of the two settings; a line for each profile.
 
     Arguments:
         trials: Of the search, as `tuning.trials_table` gives them, with columns plausibility_mean and hap_mean.

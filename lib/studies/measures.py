@@ -1,0 +1,185 @@
+"""What an audit averages: measures of recommendations, and their means over people.
+
+Answers are rows of `metrics.per_person` as `tables.recommend` and `tables.search` give
+them: one for each method, network, person (0 to N - 1) and set of features that the person
+may be able to act on (the column setting). Chances say how likely each set is for each
+person (`scenarios.Scenario.chances`). A mean is the expected sum over all draws of sets,
+divided by the expected number of people counted.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is averaged, and over whom.
+
+    Arguments:
+        column: Of the answers.
+        over: Column that is true for those who are counted; None: everyone.
+        worse: 1 if more of it is worse for a person, -1 if less is.
+        has_zero: Whether it has a natural zero, so that ratios mean something.
+
+    Example:
+        >>> Measure("cost", over="valid", worse=1, has_zero=True) == MEASURES["cost"]
+        True
+    """
+
+    column: str
+    over: str | None
+    worse: int
+    has_zero: bool
+
+
+MEASURES = {
+    "cost": Measure("cost", "valid", 1, True),
+    "log-density": Measure("log_p_cf", "valid", -1, False),
+    "change of log-density": Measure("log_p_change", "valid", -1, False),
+    "validity": Measure("valid", None, -1, True),
+    "joint": Measure("joint", None, -1, True),
+}
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Mean of a measure over some people.
+
+    Arguments:
+        total, counted: What each person adds above and below the line, with shape (N,).
+
+    Example:
+        >>> mean = Mean(np.array([0.2, 0.0, 0.4]), np.array([1.0, 0.0, 1.0]))
+        >>> round(float(mean(np.array([0, 1, 2]))), 3)  # the second person isn't counted
+        0.3
+    """
+
+    total: np.ndarray
+    counted: np.ndarray
+
+    @classmethod
+    def of(cls, answers: pd.DataFrame, measure: Measure, chances: pd.DataFrame) -> "Mean":
+        """Return the mean over people and over the sets of features that they may have.
+
+        Arguments:
+            answers: Of one method and one network.
+            chances: A row for each person, a column for each set.
+        Raises: ValueError: a column is missing; a person has no answer for one of the sets,
+            or several; a value that counts is not finite.
+
+        Example:
+            >>> answers = pd.DataFrame(
+            ...     {"setting": ["income", "savings"], "joint": [True, False], "person": 0}
+            ... )
+            >>> chances = pd.DataFrame({"income": [0.7], "savings": [0.3]})
+            >>> mean = Mean.of(answers, MEASURES["joint"], chances)
+            >>> float(mean(np.array([0])))
+            0.7
+        """
+        value = wide(answers, measure.column, chances)
+        weight = chances.to_numpy() * (
+            1.0 if measure.over is None else wide(answers, measure.over, chances)
+        )
+        if not np.isfinite(value[weight > 0]).all():
+            person = np.argwhere((weight > 0) & ~np.isfinite(value))[0, 0]
+            raise ValueError(
+                f"{measure.column} of person {person} is NaN or infinite. Leave such "
+                "people out, or find out why."
+            )
+        return cls(np.where(weight > 0, weight * value, 0.0).sum(1), weight.sum(1))
+
+    def __call__(self, who: np.ndarray) -> np.ndarray:
+        """Return the mean over people with these row numbers: (*, n) -> (*,)."""
+        return self.total[who].sum(-1) / self.counted[who].sum(-1)
+
+    def n_counted(self, who: np.ndarray) -> int:
+        """Return how many of them the mean is over; an expected number, rounded.
+
+        Example:
+            >>> Mean(np.array([0.2, 0.0]), np.array([1.0, 0.0])).n_counted(np.array([0, 1]))
+            1
+        """
+        return round(self.counted[who].sum())
+
+    def n_successes(self, who: np.ndarray) -> int:
+        """Return for how many of them a share is true; an expected number, rounded.
+
+        Example:
+            >>> mean = Mean(np.array([0.9, 0.9]), np.array([1.0, 1.0]))
+            >>> mean.n_successes(np.array([0, 1]))
+            2
+        """
+        return round(self.total[who].sum())
+
+    def n_in_ratio(self, who: np.ndarray, measure: Measure) -> int:
+        """Return how many of them a ratio rests on; an expected number, rounded.
+
+        For a share, these are the people who succeed. Otherwise they are all who are
+        counted, or nobody if the measure is zero for all of them.
+
+        Example:
+            >>> mean = Mean(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+            >>> who = np.array([0, 1])
+            >>> [mean.n_in_ratio(who, MEASURES[name]) for name in ("joint", "cost")]
+            [1, 2]
+        """
+        if measure.over is None:
+            return self.n_successes(who)
+        return self.n_counted(who) * bool(self.total[who].sum() != 0)
+
+
+def wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarray:
+    """Return a column of the answers for each person and each set that has a chance.
+
+    Arguments:
+        answers: Of one method and one network.
+        chances: A row for each of N people, a column for each of S sets.
+    Returns: Values with shape (N, S).
+    Raises: ValueError: a column is missing; a chance is NaN or below zero; a person has no
+        answer for one of the sets, or several.
+
+    Example:
+        >>> answers = pd.DataFrame(
+        ...     {"person": [0, 0], "setting": ["income", "savings"], "cost": [0.1, 0.4]}
+        ... )
+        >>> wide(answers, "cost", pd.DataFrame({"savings": [0.3], "income": [0.7]}))
+        array([[0.4, 0.1]])
+    """
+    needs(answers, ["person", "setting", column])
+    if not (np.isfinite(chances).all(axis=None) and (chances >= 0).all(axis=None)):
+        raise ValueError("chances must be finite and not below zero, one for each set.")
+    own = answers[answers.setting.isin(chances.columns)]
+    person, column_of = own.person.to_numpy(), chances.columns.get_indexer(own.setting)
+    times = np.zeros(chances.shape, dtype=int)
+    known = (person >= 0) & (person < len(chances))
+    np.add.at(times, (person[known], column_of[known]), 1)
+    if not known.all() or (times != 1).any():
+        raise ValueError(
+            f"Expected one answer for each of {chances.shape[0]} people and "
+            f"{chances.shape[1]} sets ({'; '.join(chances)}), got {len(own)}. Are there "
+            "answers of several seeds or methods, or of other people?"
+        )
+    values = np.empty(chances.shape)
+    values[person, column_of] = own[column]
+    return values
+
+
+def needs(answers: pd.DataFrame, columns: Iterable[str]) -> None:
+    """Raise ValueError unless there are answers, with these columns.
+
+    Example:
+        >>> needs(pd.DataFrame({"person": [0]}), ["person", "setting"])
+        Traceback (most recent call last):
+        ...
+        ValueError: The answers have no column setting; found person.
+    """
+    if missing := [name for name in columns if name not in answers]:
+        raise ValueError(
+            f"The answers have no column {', '.join(missing)}; "
+            f"found {', '.join(map(str, answers.columns)) or 'nothing'}."
+        )
+    if len(answers) == 0:
+        raise ValueError("There are no answers, so there is nothing to average.")
