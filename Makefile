@@ -1,6 +1,7 @@
 # make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
+# make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
 # make tune        the search for settings of notebook 05, about an hour; its result is committed, nothing needs it again
 # For maintainers: make notebooks (execute in place), make models (keep a paper-size run's), make lock, make clean
@@ -10,8 +11,11 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
+# Hundreds of modules are imported by each of a dozen processes, in a quarter of the time
+# where Python may keep what it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce quick smoke test lab tune notebooks models lock clean
+.PHONY: help setup reproduce quick smoke test check lab tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -24,7 +28,12 @@ quick smoke: setup
 
 # A notebook's cells share a kernel, so one worker takes a whole file.
 test: setup
-	$(BIN)/python -m pytest tests lib notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests lib workflow notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
 
 lab: setup
 	$(BIN)/jupyter lab notebooks
@@ -57,8 +66,9 @@ models:
 	@test -d runs/paper/models || { echo "There is no runs/paper/models: make reproduce first."; exit 1; }
 	mkdir -p models
 	cp runs/paper/models/loan_*.safetensors models/
-	@if $(BIN)/python -c "import lib; from lib import artefacts, paths; \
-	  raise SystemExit(artefacts.load(paths.inside('runs/paper/models'), 'gmsc_scaler')[1]['people'] != 'real')"; then \
+	@if $(BIN)/python -c "from lib.base import files; \
+	  fitted_to = files.load(files.inside('runs/paper/models'), 'gmsc_scaler')[1]['people']; \
+	  raise SystemExit(fitted_to != 'real')"; then \
 	  cp runs/paper/models/gmsc_*.safetensors models/; \
 	else echo "gmsc_* were fitted to the stand-in, so the committed ones stay."; fi
 

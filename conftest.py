@@ -1,14 +1,20 @@
-"""Makes nbval strict where it passes in silence: notebooks that were not executed, images, and digits that matter.
+"""Make nbval strict where it passes in silence: notebooks not run, images, digits.
 
-nbval runs each code cell again and compares its outputs with the committed ones. By itself it compares text to the last
-digit, never compares images, and passes a notebook that holds no outputs. Here instead, under `pytest --nbval`:
+nbval runs each code cell again and compares its outputs with the committed ones. By itself
+it compares text to the last digit, never compares images, and passes a notebook that holds
+no outputs. Here instead, under `pytest --nbval`:
 
-- a notebook must be committed as executed from top to bottom (In [1], In [2], ...), without an error and without stderr;
-- numbers may differ by `RELATIVE` (of the committed one), all other text may not; the width of gaps between words is free;
-- images may differ by `GREY_LEVELS`, of 255, in the mean over their pixels, and must have the same size;
+- a notebook must be committed as executed from top to bottom (In [1], In [2], ...), without
+  an error and without stderr;
+- numbers may differ by `RELATIVE` (of the committed one), all other text may not; the width
+  of gaps between words is free;
+- images may differ by `GREY_LEVELS`, of 255, in the mean over their pixels, and must have
+  the same size;
 - a cell tagged `nbval-ignore-output` still has to run, and its outputs are not compared;
-- a notebook whose committed outputs come from data that is not here (`NEEDS_DATA`) is checked as committed, and not run;
-- cells run with a history, as in Jupyter: without one, a closing `;` does not hide a cell's last value.
+- a notebook whose committed outputs come from data that is not here (`NEEDS_DATA`) is
+  checked as committed, and not run;
+- cells run with a history, as in Jupyter: without one, a closing `;` does not hide a cell's
+  last value.
 """
 
 import lib.pinned
@@ -19,6 +25,8 @@ import io
 import itertools
 import math
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import nbval.kernel
 import pytest
@@ -26,12 +34,14 @@ from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 from PIL import Image, ImageChops, ImageStat
 
-from lib.problem import gmsc
-
 RELATIVE = 1e-3
 ABSOLUTE = 1e-9  # for rounding errors around zero
-# Moving every point of a figure by 0.1 % changes 0.06 to 0.19 grey levels, by 1 % 0.2 to 0.6; another curve, 2.
+# Moving every point of a figure by 0.1 % changes 0.06 to 0.19 grey levels, by 1 % 0.2 to
+# 0.6; another curve, 2.
 GREY_LEVELS = 0.2
+IMAGES = ("image/png", "image/jpeg")
+# A widget's identity is drawn at random.
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 # On a stand-in for its data such a notebook says something else than what was committed.
 NEEDS_DATA = {"07_gmsc_transfer.ipynb"}
@@ -42,10 +52,15 @@ NUMBER = re.compile(
 )
 
 
+class OutputsDiffer(Exception):
+    """What is committed is not what the notebook should hold; the message says where."""
+
+
 class CommittedOutputs(pytest.Item):
     """The check of a notebook as it was committed; stands before its cells."""
 
-    def runtest(self):
+    def runtest(self) -> None:
+        """Raise OutputsDiffer unless the notebook was executed from top to bottom."""
         cells = [
             cell
             for cell in self.parent.nb.cells
@@ -54,51 +69,49 @@ class CommittedOutputs(pytest.Item):
         for number, cell in enumerate(cells, start=1):
             if cell.execution_count != number:
                 raise OutputsDiffer(
-                    f"code cell {number} is committed as In [{cell.execution_count}], expected In [{number}]: "
-                    "execute the notebook from top to bottom (make notebooks)."
+                    f"code cell {number} is committed as In [{cell.execution_count}], "
+                    f"expected In [{number}]: execute the notebook from top to bottom "
+                    "(make notebooks)."
                 )
             for output in cell.outputs:
                 if output.output_type == "error" or output.get("name") == "stderr":
                     text = output.get("evalue") or output.get("text")
                     raise OutputsDiffer(
-                        f"In [{number}] is committed with an error or a warning: {text.strip()}"
+                        f"In [{number}] is committed with an error or a warning: "
+                        f"{text.strip()}"
                     )
 
-    def repr_failure(self, excinfo):
+    def repr_failure(self, excinfo: Any, style: Any = None) -> str:
+        """Return the failure in one line, with the notebook's name."""
         return f"{self.path.name}: {excinfo.value}"
 
-    def reportinfo(self):
+    def reportinfo(self) -> tuple[Any, int, str]:
+        """Return where the item stands, as pytest prints it."""
         return self.path, 0, self.nodeid
 
 
-class OutputsDiffer(Exception):
-    """What is committed is not what the notebook should hold; the message says where."""
-
-
-def collect(notebook: IPyNbFile):
-    """nbval's items of a notebook, one a code cell, after the check of what was committed."""
+def collect(notebook: IPyNbFile) -> list[pytest.Item]:
+    """Return the check of what was committed, and nbval's items: one for each code cell."""
     cells = list(nbval_collect(notebook))
-    if notebook.path.name in NEEDS_DATA and gmsc.find(download=False) is None:
-        for cell in cells:
-            cell.add_marker(
-                pytest.mark.skip(reason=f"its data is not here: {gmsc.VARIABLE} names it")
-            )
+    if notebook.path.name in NEEDS_DATA:
+        from lib.problem import gmsc  # here: most runs of pytest collect no such notebook
+
+        if gmsc.find(download=False) is None:
+            why = f"its data is not here: {gmsc.VARIABLE} names it"
+            for cell in cells:
+                cell.add_marker(pytest.mark.skip(reason=why))
     return [CommittedOutputs.from_parent(notebook, name="committed outputs"), *cells]
 
 
-def compare_outputs(cell: IPyNbCell, fresh: list, committed: list) -> bool:
-    """Whether a cell's fresh outputs agree with the committed ones; if not, nbval prints `comparison_traceback`."""
+def compare_outputs(
+    cell: IPyNbCell, fresh: Sequence[Any], committed: Sequence[Any]
+) -> bool:
+    """Return whether a cell's fresh outputs agree with the committed ones.
+
+    If not, `comparison_traceback` of the cell says where, and nbval prints it.
+    """
     try:
-        fresh, committed = by_kind(fresh), by_kind(committed)
-        for kind in sorted(fresh.keys() | committed.keys()):
-            then, now = committed.get(kind, []), fresh.get(kind, [])
-            if len(then) != len(now):
-                raise OutputsDiffer(f"{kind}: {len(then)} committed, {len(now)} now")
-            for number, pair in enumerate(zip(then, now), start=1):
-                compare = (
-                    compare_images if kind in ("image/png", "image/jpeg") else compare_text
-                )
-                compare(f"{kind} {number}", *pair)
+        compare_kinds(by_kind(fresh), by_kind(committed))
     except OutputsDiffer as difference:
         cell.comparison_traceback = [
             f"{cell.path.name}, In [{cell.cell.execution_count}], {difference}"
@@ -107,73 +120,95 @@ def compare_outputs(cell: IPyNbCell, fresh: list, committed: list) -> bool:
     return True
 
 
-def by_kind(outputs: list) -> dict:
-    """Contents of a cell's outputs in their order, under stdout, stderr, text/plain, image/png, ..."""
-    contents = {}
+def compare_kinds(now: dict[str, list[str]], then: dict[str, list[str]]) -> None:
+    """Raise OutputsDiffer unless each kind has as many contents, and they agree."""
+    for kind in sorted(now.keys() | then.keys()):
+        contents_then, contents_now = then.get(kind, []), now.get(kind, [])
+        if len(contents_then) != len(contents_now):
+            raise OutputsDiffer(
+                f"{kind}: {len(contents_then)} committed, {len(contents_now)} now"
+            )
+        compare = compare_images if kind in IMAGES else compare_text
+        pairs = zip(contents_then, contents_now, strict=True)
+        for number, pair in enumerate(pairs, start=1):
+            compare(f"{kind} {number}", *pair)
+
+
+def by_kind(outputs: Sequence[Any]) -> dict[str, list[str]]:
+    """Return contents of outputs in order, under stdout, text/plain, image/png, ..."""
+    contents: dict[str, list[str]] = {}
     for output in outputs:
         if output.output_type == "stream":
             contents.setdefault(output.name, []).append(output.text)
         else:
             for kind, content in output.get("data", {}).items():
-                if (
-                    kind != "application/vnd.jupyter.widget-view+json"
-                ):  # a widget's identity is drawn at random
+                if kind != WIDGET:
                     contents.setdefault(kind, []).append(content)
     return contents
 
 
 def compare_text(place: str, then: str, now: str) -> None:
-    """Nothing; line by line, numbers within the tolerance and all other text exactly."""
+    """Raise OutputsDiffer unless two texts agree, line by line.
+
+    Numbers may differ within the tolerance, and all other text not at all.
+    """
     pairs = itertools.zip_longest(
         str(then).splitlines(), str(now).splitlines(), fillvalue="(no line)"
     )
     for number, (line_then, line_now) in enumerate(pairs, start=1):
-        parts_then, parts_now = NUMBER.split(line_then), NUMBER.split(line_now)
-        # re.split puts the numbers at odd places, between the texts.
-        words_agree = [" ".join(t.split()) for t in parts_then[::2]] == [
-            " ".join(t.split()) for t in parts_now[::2]
-        ]
-        numbers = list(zip(parts_then[1::2], parts_now[1::2]))
-        off = [
-            f"{a} became {b}"
-            for a, b in numbers
-            if not math.isclose(float(a), float(b), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-        ]
-        if off or not words_agree:
-            what = off[0] if off else "text differs"
+        what = difference_of_lines(line_then, line_now)
+        if what:
             raise OutputsDiffer(
-                f"{place}, line {number}: {what}\n  committed: {line_then}\n  now:       {line_now}"
+                f"{place}, line {number}: {what}\n  committed: {line_then}\n"
+                f"  now:       {line_now}"
             )
 
 
+def difference_of_lines(then: str, now: str) -> str:
+    """Return in what two lines differ, or an empty text."""
+    parts_then, parts_now = NUMBER.split(then), NUMBER.split(now)
+    # re.split puts the numbers at odd places, between the texts.
+    for a, b in zip(parts_then[1::2], parts_now[1::2], strict=False):
+        if not math.isclose(float(a), float(b), rel_tol=RELATIVE, abs_tol=ABSOLUTE):
+            return f"{a} became {b}"
+    words_then, words_now = (
+        [" ".join(text.split()) for text in parts[::2]] for parts in (parts_then, parts_now)
+    )
+    return "" if words_then == words_now else "text differs"
+
+
 def compare_images(place: str, then: str, now: str) -> None:
-    """Nothing; pixel by pixel, the mean absolute difference within the tolerance."""
-    then, now = (
+    """Raise OutputsDiffer unless two images have one size and nearly the same pixels."""
+    image_then, image_now = (
         Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
         for data in (then, now)
     )
-    if then.size != now.size:
+    if image_then.size != image_now.size:
         raise OutputsDiffer(
-            f"{place}: {then.width} x {then.height} pixels became {now.width} x {now.height}"
+            f"{place}: {image_then.width} x {image_then.height} pixels became "
+            f"{image_now.width} x {image_now.height}"
         )
-    difference = sum(ImageStat.Stat(ImageChops.difference(then, now)).mean) / 3
+    difference = sum(ImageStat.Stat(ImageChops.difference(image_then, image_now)).mean) / 3
     if difference > GREY_LEVELS:
         raise OutputsDiffer(
-            f"{place}: differs by {difference:.2f} of 255 grey levels in the mean, {GREY_LEVELS} allowed"
+            f"{place}: differs by {difference:.2f} of 255 grey levels in the mean, "
+            f"{GREY_LEVELS} allowed"
         )
 
 
 def execute_cell_input(kernel: RunningKernel, source: str, allow_stdin: bool) -> str:
-    """Identity of the request that runs a cell's source."""
+    """Run a cell's source with a history, and return the identity of the request."""
     return kernel.kc.execute(
         source, store_history=True, allow_stdin=allow_stdin, stop_on_error=False
     )
 
 
-# The one place where nbval is changed. The history stays in memory: kernels side by side would share a file.
+# The one place where nbval is changed. The history stays in memory: kernels side by side
+# would share a file.
 nbval_collect = IPyNbFile.collect
 nbval.kernel.start_new_kernel = functools.partial(
-    nbval.kernel.start_new_kernel, extra_arguments=["--HistoryManager.hist_file=:memory:"]
+    nbval.kernel.start_new_kernel,
+    extra_arguments=["--HistoryManager.hist_file=:memory:"],
 )
 RunningKernel.execute_cell_input = execute_cell_input
 IPyNbFile.collect = collect

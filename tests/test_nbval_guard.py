@@ -1,4 +1,7 @@
-"""conftest.py's guard: each way a notebook may differ from what was committed, in one pytest run over tiny notebooks."""
+"""conftest.py's guard: each way a notebook may differ from what was committed.
+
+One pytest run over tiny notebooks tries them all.
+"""
 
 import shutil
 import subprocess
@@ -49,7 +52,8 @@ def html(text):
     )
 
 
-# what differs: source of a cell, its committed output, and a part of the failure's message (None: the cell should pass)
+# what differs: source of a cell, its committed output, and a part of the failure's message
+# (None: the cell should pass)
 CELLS = {
     "nothing": ("print('joint 0.5')", stdout("joint 0.5\n"), None),
     "number within tolerance": ("print('joint   0.5004')", stdout("joint 0.5\n"), None),
@@ -83,7 +87,8 @@ CELLS = {
     "text, ignored": ("# NBVAL_IGNORE_OUTPUT\nprint('now')", stdout("then\n"), None),
 }
 
-# a notebook, as cells (source, execution count, output, tag), and a part of the failure's message
+# a notebook, as cells (source, execution count, output, tag), and a part of the failure's
+# message
 NOTEBOOKS = {
     "executed": (
         [("a = 1", 1, None), (" ", None, None), ("print(2)", 2, stdout("2\n"))],
@@ -119,7 +124,7 @@ def cell(source, count, output, tags=()):
 
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory):
-    """Message of each item that fails in a run of pytest over the notebooks above, by (notebook, item)."""
+    """Messages of the items that fail in a run over all notebooks, by (notebook, item)."""
     folder = tmp_path_factory.mktemp("guard")
     shutil.copy(ROOT / "conftest.py", folder)
     one = [
@@ -162,7 +167,7 @@ def failures(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("number, name", list(enumerate(CELLS)))
+@pytest.mark.parametrize(("number", "name"), list(enumerate(CELLS)))
 def test_cell(failures, number, name):
     message = CELLS[name][2]
     failure = failures.get(("cells", f"Cell {number}"))

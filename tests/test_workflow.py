@@ -1,19 +1,23 @@
-"""The batch: parameter files, the report, the lock, what stays after a failure or a kill, and the pinned environment."""
+"""The batch: parameter files, the report, the lock, failures, kills, the environment."""
 
 import ast
 import fcntl
+import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import lifeline
 import nbformat
 import pandas as pd
 import parameters
 import pytest
 import report
+import rooms
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -55,17 +59,18 @@ DEFAULTS = {
     ],
 )
 def test_parameter_that_fits(line):
-    parameters.check_parameters(yaml.safe_load(line), DEFAULTS, Path("p.yaml"))
+    parameters.check_parameters(yaml.safe_load(line), DEFAULTS, "p.yaml")
 
 
 @pytest.mark.parametrize(
-    "line, message",
+    ("line", "message"),
     [
         ("sed: 7", "p.yaml: the notebook has no parameter 'sed'; did you mean seed"),
-        ("zzz: 7", "it has seed, rate"),
+        ("zzz: 7", "known are seed, rate"),
         (
             "rate: 1e-3",
-            "rate is '1e-3' (str), expected float like the notebook's 0.001. YAML reads 1e-3 as text: write 0.001",
+            "rate is '1e-3' (str), expected float like the notebook's 0.001. "
+            "YAML reads 1e-3 as text: write 0.001",
         ),
         ("seed: '7'", "no quotes around a number"),
         ("seed: 1.5", "seed is 1.5 (float), expected int"),
@@ -87,7 +92,7 @@ def test_parameter_that_fits(line):
 )
 def test_parameter_that_does_not_fit(line, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        parameters.check_parameters(yaml.safe_load(line), DEFAULTS, Path("p.yaml"))
+        parameters.check_parameters(yaml.safe_load(line), DEFAULTS, "p.yaml")
 
 
 def write_notebook(path: Path, *sources: str, tag: str = "parameters") -> Path:
@@ -129,13 +134,13 @@ def test_defaults_are_read(tmp_path):
 def test_parameters_cell_holds_literals_only(tmp_path, source):
     with pytest.raises(
         ValueError,
-        match="a.ipynb: the parameters cell may hold only lines `name = literal`",
+        match=r"a.ipynb: the parameters cell may hold only lines `name = literal`",
     ):
         parameters.notebook_defaults(write_notebook(tmp_path / "a.ipynb", source))
 
 
 def test_parameters_cell_must_be_tagged(tmp_path):
-    with pytest.raises(ValueError, match="a.ipynb has 0 code cells tagged `parameters`"):
+    with pytest.raises(ValueError, match=r"a.ipynb has 0 code cells tagged `parameters`"):
         parameters.notebook_defaults(
             write_notebook(tmp_path / "a.ipynb", "n = 1", tag="other")
         )
@@ -165,7 +170,21 @@ def test_each_parameter_file_has_a_notebook(size):
     assert sorted(path.stem for path in (ROOT / "params" / size).iterdir()) == [
         *NOTEBOOKS,
         "networks",
+        "run",
     ]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+@pytest.mark.parametrize("size", SIZES)
+def test_what_is_shared_reaches_each_notebook(size, notebook):
+    """Whoever reads the same name gets the same value, and the networks do as well."""
+    defaults = parameters.notebook_defaults(ROOT / "notebooks" / f"{notebook}.ipynb")
+    shared = parameters.read_shared(size)
+    values = parameters.read_parameters(size, notebook)
+    networks = parameters.read_network_parameters(size)
+    assert shared.keys() & defaults.keys() >= {"seed", "outputs", "figures"}
+    for name in shared.keys() & defaults.keys():
+        assert values[name] == shared[name] == networks[name], name
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -174,82 +193,132 @@ def test_networks_are_described(size):
     assert values["models"] == f"runs/{size}/models"
     fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_icarma", "gmsc_other_flows"}
     assert sorted(values["n_epochs"]) == sorted(set(stacks.STACKS) | fitted_with)
-    transfer = ROOT / "notebooks" / "07_gmsc_transfer.ipynb"
-    people = parameters.notebook_defaults(transfer) | parameters.read_parameters(
-        size, transfer.stem
-    )
-    assert (
-        people["n_applicants"] == values["n_applicants"]
-        and people["seed"] == values["seed"]
-    )
-    notebook = ROOT / "notebooks" / "05_soft_constraints.ipynb"
-    read_by = parameters.notebook_defaults(notebook) | parameters.read_parameters(
-        size, notebook.stem
-    )
-    assert all(
-        values[name] == read_by[name]
-        for name in ("seed", "n_classifier", "n_flow", "n_recourse")
-    )
 
 
-def test_networks_that_are_not_described(tmp_path):
-    with pytest.raises(ValueError, match="params/tiny/networks.yaml is missing"):
-        parameters.read_network_parameters("tiny", tmp_path)
-    (tmp_path / "params" / "tiny").mkdir(parents=True)
-    (tmp_path / "params" / "tiny" / "networks.yaml").write_text("seed: 0\nn_seeds: 2\n")
-    with pytest.raises(
-        ValueError,
-        match="says nothing about n_classifier, n_flow, n_recourse, n_applicants, models, n_epochs",
-    ):
-        parameters.read_network_parameters("tiny", tmp_path)
+NOTEBOOK = "n_people = 10\nn_values = 25\nseed = 0"
+
+
+@pytest.fixture
+def sizes(tmp_path):
+    """A repository with one notebook and the sizes paper and tiny."""
+    write_notebook(tmp_path / "notebooks" / "one.ipynb", NOTEBOOK)
+    for size in ("paper", "tiny"):
+        folder = tmp_path / "params" / size
+        folder.mkdir(parents=True)
+        (folder / "run.yaml").write_text("n_people: 5\nseed: 1\n")
+        (folder / "one.yaml").write_text("n_values: 3\n")
+        (folder / "networks.yaml").write_text("n_seeds: 2\nn_epochs:\n  a: 1\n  b: 1\n")
+    return tmp_path
+
+
+def test_shared_values_are_merged(sizes):
+    (sizes / "params" / "tiny" / "run.yaml").write_text("n_people: 7\nseed: 1\n")
+    assert parameters.read_parameters("tiny", "one", sizes) == {
+        "n_people": 7,
+        "seed": 1,
+        "n_values": 3,
+    }
+    assert parameters.read_network_parameters("tiny", sizes) == {
+        "n_people": 7,
+        "seed": 1,
+        "n_seeds": 2,
+        "n_epochs": {"a": 1, "b": 1},
+    }
 
 
 @pytest.mark.parametrize(
-    "old, new, message",
+    ("file", "content", "message"),
     [
-        (
-            "n_seeds: 1",
-            "n_sedes: 1",
-            "a description of networks has no parameter 'n_sedes'; did you mean n_seeds",
-        ),
-        (
-            "loan_carma: 2",
-            "loan_crma: 2",
-            "n_epochs: a description of networks has no parameter 'loan_crma'; did you mean loan_carma",
-        ),
-        ("  loan_carma: 2\n", "", "n_epochs says nothing about loan_carma"),
-        ("loan_carma: 2", "loan_carma: many", "loan_carma is 'many' (str), expected int"),
+        ("run", None, "params/tiny/run.yaml is missing"),
+        ("one", None, "params/tiny/one.yaml is missing"),
+        ("run", "n_people: 5", "params/tiny/run.yaml says nothing about seed"),
+        ("run", "n_people: 5\nseed: a", "seed is 'a' (str), expected int"),
+        ("run", "n_poeple: 5\nseed: 1", "no parameter 'n_poeple'; did you mean n_people"),
+        ("run", "", "should hold lines `name: value`"),
+        ("one", "n_people: 9", "run.yaml says n_people for all notebooks of this size"),
+        ("one", "n_vlaues: 9", "no parameter 'n_vlaues'; did you mean n_values?"),
     ],
 )
-def test_networks_that_are_described_wrongly(tmp_path, old, new, message):
-    right = (ROOT / "params" / "smoke" / "networks.yaml").read_text()
-    assert old in right
-    (tmp_path / "params" / "tiny").mkdir(parents=True)
-    (tmp_path / "params" / "tiny" / "networks.yaml").write_text(right.replace(old, new))
+def test_shared_values_that_do_not_fit(sizes, file, content, message):
+    path = sizes / "params" / "tiny" / f"{file}.yaml"
+    path.unlink() if content is None else path.write_text(content)
     with pytest.raises(ValueError, match=re.escape(message)):
-        parameters.read_network_parameters("tiny", tmp_path)
+        parameters.read_parameters("tiny", "one", sizes)
+
+
+def test_a_shared_name_is_one_of_some_notebook(sizes):
+    """Else a slip in the paper's own file would leave a notebook its default, unseen."""
+    for size in ("paper", "tiny"):
+        (sizes / "params" / size / "run.yaml").write_text("n_poeple: 5\nseed: 1\n")
+    with pytest.raises(ValueError, match=r"no notebook has .*'n_poeple'; did you"):
+        parameters.read_parameters("paper", "one", sizes)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "params/tiny/networks.yaml is missing"),
+        ("n_seeds: 2", "params/tiny/networks.yaml says nothing about n_epochs"),
+        (
+            "n_sedes: 2\nn_epochs: {a: 1, b: 1}",
+            "params/paper has no parameter 'n_sedes'; did you mean n_seeds",
+        ),
+        ("n_seeds: 2\nn_epochs: {a: 1}", "networks.yaml, n_epochs says nothing about b"),
+        (
+            "n_seeds: 2\nn_epochs: {a: 1, c: 1}",
+            "params/paper has no parameter 'c'",
+        ),
+        ("n_seeds: 2\nn_epochs: {a: 1, b: x}", "b is 'x' (str), expected int"),
+        ("n_seeds: 2\nn_epochs: 3", "n_epochs is 3 (int), expected dict"),
+    ],
+)
+def test_networks_that_are_described_wrongly(sizes, content, message):
+    path = sizes / "params" / "tiny" / "networks.yaml"
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parameters.read_network_parameters("tiny", sizes)
+
+
+def said_in_snakefile(name: str) -> dict | set:
+    """A table of the Snakefile that holds nothing but literals."""
+    text = (ROOT / "workflow" / "Snakefile").read_text()
+    table = re.search(rf"^{name} = (\{{.*?^\}})", text, flags=re.DOTALL | re.MULTILINE)
+    return ast.literal_eval(table.group(1))
 
 
 def test_edits_that_train_no_network_again():
-    """The rooms that the Snakefile leaves out are not imported by what trains a stack, but for the bars."""
-    rooms = ast.literal_eval(
-        re.search(
-            r"NOT_TRAINED_WITH = (\{.*?\})", (ROOT / "workflow" / "Snakefile").read_text()
-        ).group(1)
+    trained_with = set(rooms.imported_by("workflow/train.py"))
+    assert {
+        "lib/pinned.py",
+        "lib/solvers/icarma.py",
+        "lib/base/arithmetic.py",
+    } < trained_with
+    assert {"lib/__init__.py", "lib/solvers/__init__.py"} < trained_with
+    looking = {"solvers/metrics", "solvers/grid", "studies/audit", "studies/tables"}
+    assert all((ROOT / "lib" / f"{room}.py").is_file() for room in looking)
+    assert not {f"lib/{room}.py" for room in looking} & trained_with
+
+
+def test_rooms_are_found_through_others(tmp_path):
+    files = {
+        "train.py": "import numpy, lib.pinned\nfrom lib.a import one",
+        "lib/__init__.py": "",
+        "lib/pinned.py": "",
+        "lib/a/__init__.py": "",
+        "lib/a/one.py": "def f():\n    from lib.b.two import name",
+        "lib/b/two.py": "from lib.a import one",  # a circle
+        "lib/b/three.py": "import lib.pinned",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert rooms.imported_by("train.py", tmp_path) == sorted(
+        files.keys() - {"train.py", "lib/b/three.py"}
     )
-    assert all((ROOT / "lib" / f"{room}.py").is_file() for room in rooms)
-    code = "import lib.pinned, sys; from lib.causal import flow; from lib.problem import classifier, gmsc, loan; from lib.solvers import icarma; from lib.studies import stacks; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not {"lib." + room.replace("/", ".") for room in rooms} & set(loaded)
 
 
 def test_the_batch_runs_each_notebook():
-    needs = (ROOT / "workflow" / "Snakefile").read_text().split("NEEDS = ")[1].split("\n}")[
-        0
-    ] + "}"
-    needs = ast.literal_eval(needs)
+    needs = said_in_snakefile("NEEDS")
     assert sorted(needs) == NOTEBOOKS
     assert {name for needed in needs.values() for name in needed} - set(needs) == set(
         stacks.STACKS
@@ -334,7 +403,7 @@ def test_report_joins_the_tables(tmp_path):
 
 def test_report_refuses_other_columns(tmp_path):
     write_table(tmp_path / "tables", "04_hard", note="x")
-    with pytest.raises(ValueError, match="04_hard_paper_vs_ours.csv has the columns"):
+    with pytest.raises(ValueError, match=r"04_hard_paper_vs_ours.csv has the columns"):
         report.collect(tmp_path)
 
 
@@ -346,47 +415,49 @@ def test_report_needs_a_table(tmp_path):
 # --- a batch of two tiny notebooks
 
 FIRST = "seconds = 0\nmodels = 'models'\noutputs = 'out'\nfigures = 'figures'"
-WRITE = (
-    "import pathlib, sys, time\ntime.sleep(seconds)\npathlib.Path(outputs, 'tables').mkdir(parents=True, exist_ok=True)\n"
-    "pathlib.Path(outputs, 'python').write_text(sys.executable)\n"
-    "pathlib.Path(outputs, 'tables', '1_paper_vs_ours.csv').write_text('"
-    + ",".join(report.COLUMNS)
-    + "\\nT1,k = 4,iCARMA,validity,,0.5,,0.4,0.6,\\n')"
-)
+TABLE = ",".join(report.COLUMNS) + "\\nT1,k = 4,iCARMA,validity,,0.5,,0.4,0.6,\\n"
+WRITE = f"""
+import pathlib, sys, time
+folder = pathlib.Path(outputs)
+(folder / "tables").mkdir(parents=True, exist_ok=True)
+(folder / "python").write_text(sys.executable)
+(folder / "seconds").write_text(str(seconds))
+time.sleep(seconds)
+(folder / "tables" / "1_paper_vs_ours.csv").write_text("{TABLE}")
+"""
 
 
 @pytest.fixture
 def batch(tmp_path):
-    """A repository with this workflow and two notebooks, the second of which needs the first."""
+    """A repository with this workflow and two notebooks; the second needs the first."""
     shutil.copytree(
         ROOT / "workflow",
         tmp_path / "workflow",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     snakefile = tmp_path / "workflow" / "Snakefile"
-    needs = 'NEEDS = {"one": [], "two": ["one"]}\n'
-    snakefile.write_text(
-        re.sub(
-            r"^NEEDS = \{.*?^\}\n",
-            needs,
-            snakefile.read_text(),
-            flags=re.DOTALL | re.MULTILINE,
-        )
+    text, n_tables = re.subn(
+        r"^NEEDS = \{.*?^\}\n",
+        'NEEDS = {"one": [], "two": ["one"]}\n',
+        snakefile.read_text(),
+        flags=re.DOTALL | re.MULTILINE,
     )
-    (tmp_path / "params" / "tiny").mkdir(parents=True)
-    shutil.copy(ROOT / "params" / "smoke" / "networks.yaml", tmp_path / "params" / "tiny")
+    assert n_tables == 1
+    snakefile.write_text(text)
+    shared = {"outputs": "runs/tiny", "models": "runs/tiny/models"}
+    for size in ("paper", "tiny"):
+        (tmp_path / "params" / size).mkdir(parents=True)
+        (tmp_path / "params" / size / "run.yaml").write_text(yaml.safe_dump(shared))
+        shutil.copy(ROOT / "params/smoke/networks.yaml", tmp_path / "params" / size)
     for name in ("one", "two"):
         write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", FIRST, WRITE)
         set_parameters(tmp_path, name)
     return tmp_path
 
 
-def set_parameters(batch: Path, notebook: str, **changes) -> None:
+def set_parameters(batch: Path, notebook: str, **values) -> None:
     path = batch / "params" / "tiny" / f"{notebook}.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        yaml.safe_dump({"outputs": "runs/tiny", "models": "runs/tiny/models"} | changes)
-    )
+    path.write_text(yaml.safe_dump({"seconds": 0} | values))
 
 
 def start(batch: Path) -> subprocess.Popen:
@@ -402,20 +473,28 @@ def start(batch: Path) -> subprocess.Popen:
 def reproduce(batch: Path) -> tuple[int, str]:
     """Exit code and output of a whole batch."""
     run = start(batch)
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=300)
     return run.returncode, output
 
 
+def killed_when(run: subprocess.Popen, is_so: Callable[[], bool]) -> None:
+    """Kill a batch as soon as something is so, and wait until its processes are gone."""
+    end = time.monotonic() + 300
+    try:
+        while not is_so():
+            assert run.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
+    finally:
+        run.kill()
+    run.communicate(timeout=60)  # returns once no process is left to write
+
+
 def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
-    # Killed in the middle of the second notebook: its kernel ends too, and the next call begins there.
-    set_parameters(batch, "two", seconds=60)
-    run = start(batch)
-    for line in run.stdout:
-        if line == "two: started\n":
-            break
-    time.sleep(3)
-    run.kill()
-    run.communicate(timeout=20)  # returns once no process of the batch is left to write
+    # Killed in the middle of the second notebook: its kernel ends too, and the next call
+    # begins there.
+    set_parameters(batch, "two", seconds=600)
+    said = batch / "runs/tiny/seconds"
+    killed_when(start(batch), lambda: said.is_file() and said.read_text() == "600")
     assert [path.name for path in (batch / "runs/tiny/done").iterdir()] == ["one"]
     set_parameters(batch, "two")
     status, output = reproduce(batch)
@@ -424,8 +503,11 @@ def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
     assert "T1\n" in output and (batch / "runs/tiny/paper_vs_ours.csv").is_file()
     assert (batch / "runs/tiny/python").read_text() == sys.executable
 
-    # An edit of the first one's parameters runs both again; that of the second one's above did not touch the first.
-    set_parameters(batch, "one", figures="elsewhere")
+    # An edit of what is shared runs both again; that of the second one's file above did not
+    # touch the first.
+    for size in ("paper", "tiny"):
+        with open(batch / "params" / size / "run.yaml", "a") as shared:
+            print("figures: elsewhere", file=shared)
     assert re.findall(r"^(\w+): started", reproduce(batch)[1], flags=re.MULTILINE) == [
         "one",
         "two",
@@ -444,18 +526,14 @@ def test_failed_notebook_is_kept_and_named(batch):
     assert status == 1
     # In [1] is the parameters cell, In [2] the values that papermill puts after it.
     assert (
-        "one failed in cell In [4]: assert a == 2, 'no luck'\n  AssertionError: no luck\n  kept: runs/tiny/one.ipynb"
-        in output
-    )
+        "one failed in cell In [4]: assert a == 2, 'no luck'\n"
+        "  AssertionError: no luck\n"
+        "  kept: runs/tiny/one.ipynb"
+    ) in output
     assert "two" not in output
     kept = nbformat.read(batch / "runs/tiny/one.ipynb", as_version=4)
-    assert [c.execution_count for c in kept.cells if c.cell_type == "code"] == [
-        1,
-        2,
-        3,
-        4,
-        None,
-    ]
+    counts = [c.execution_count for c in kept.cells if c.cell_type == "code"]
+    assert counts == [1, 2, 3, 4, None]
     assert not (batch / "runs/tiny/done/one").exists()
 
 
@@ -467,12 +545,10 @@ def test_kernel_that_dies_is_a_failure(batch):
         "b = 1",
     )
     (batch / "runs" / "tiny").mkdir(parents=True)
-    run = subprocess.Popen(
-        [sys.executable, "workflow/run_notebook.py", "tiny", "one"],
-        cwd=batch,
-        stdin=subprocess.PIPE,
+    run = subprocess.run(
+        [sys.executable, "workflow/run_notebook.py", "tiny", "one"], cwd=batch, timeout=60
     )
-    assert run.wait(timeout=60) == 1
+    assert run.returncode == 1
     note = (batch / "runs/tiny/failed/one.txt").read_text()
     assert note.startswith(
         "one failed in cell In [3]: import os, signal\n  DeadKernelError: Kernel died"
@@ -484,9 +560,9 @@ def test_wrong_parameter_is_refused_before_any_kernel_starts(batch):
     status, output = reproduce(batch)
     assert status == 1
     assert (
-        "params/tiny/two.yaml: the notebook has no parameter 'secnods'; did you mean seconds?"
-        in output
-    )
+        "params/tiny/two.yaml: the notebook has no parameter 'secnods'; did you mean "
+        "seconds?"
+    ) in output
     assert not (batch / "runs").exists()
 
 
@@ -498,6 +574,45 @@ def test_second_batch_at_once_is_refused(batch):
         status, output = reproduce(batch)
     assert status == 1
     assert "A batch of this size is running already (process 1234, in runs/tiny)" in output
+
+
+# --- the line from a job to its batch
+
+JOB = """
+import os, subprocess, sys, time
+from lifeline import VARIABLE, end_with_batch
+end_with_batch()
+print(os.environ.get(VARIABLE, "not passed on"), flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def start_job(seconds: float, **environment) -> subprocess.Popen:
+    """A job with a pipe as standard input."""
+    return subprocess.Popen(
+        [sys.executable, "-c", JOB, str(seconds)],
+        env={k: v for k, v in os.environ.items() if k != lifeline.VARIABLE} | environment,
+        cwd=ROOT / "workflow",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_job_of_a_batch_ends_with_it_and_says_so():
+    job = start_job(60, **{lifeline.VARIABLE: "stdin"})
+    assert job.stdout.readline() == "not passed on\n"
+    with pytest.raises(subprocess.TimeoutExpired):  # the batch lives, and the job too
+        job.wait(timeout=0.5)
+    _, why = job.communicate(timeout=20)  # closes its standard input
+    assert job.returncode == 1 and why == "The batch has ended, and so does this job.\n"
+
+
+def test_job_started_by_hand_outlives_its_pipe():
+    job = start_job(0.5)
+    assert job.communicate(timeout=20) == ("not passed on\n", "")
+    assert job.returncode == 0
 
 
 # --- what notebooks read of the benchmarks

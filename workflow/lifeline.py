@@ -1,21 +1,31 @@
-"""The line from a job back to reproduce.py: standard input, which closes when the batch is gone."""
+"""The line from a job back to reproduce.py: standard input, which closes with the batch."""
 
+import contextlib
 import os
-import stat
 import threading
+
+# Set by reproduce.py: it says that standard input is a pipe which the batch holds open.
+VARIABLE = "ICARMA_LIFELINE"
 
 
 def end_with_batch() -> None:
-    """Nothing; from now on this process ends when its standard input closes (the batch was killed, say).
+    """End this process, from now on, as soon as the batch that started it is gone.
 
-    Or else two jobs would write to the same files after a restart. Only the batch gives its jobs a pipe; a job started by
-    hand is left alone.
+    Otherwise a job of a killed batch goes on, and after a restart two jobs write to the
+    same files. A job that was started by hand has no batch and is left alone, whatever its
+    standard input is. Processes that this one starts are not tied to the batch by it.
+
+    Example:
+        >>> end_with_batch()  # started by hand: nothing happens
     """
-    if stat.S_ISFIFO(os.fstat(0).st_mode):
+    if os.environ.pop(VARIABLE, ""):
         threading.Thread(target=_wait, daemon=True).start()
 
 
 def _wait() -> None:
+    """Read standard input until it closes, then end the process."""
     while os.read(0, 1024):
         pass
+    with contextlib.suppress(OSError):  # nobody may be left to read it
+        os.write(2, b"The batch has ended, and so does this job.\n")
     os._exit(1)

@@ -1,85 +1,104 @@
 """Parameter files, checked against a notebook's parameters cell before any kernel starts.
 
-papermill only warns about a name that the notebook does not have, and takes a value of any type.
+A size is a folder of params. Its run.yaml says what notebooks and networks share; each
+notebook has a file of its own for the rest, and networks.yaml is for what is fitted outside
+of notebooks. A value stands in one file only.
+
+papermill only warns about a name that the notebook does not have, and takes a value of any
+type. So both are checked here.
 """
 
 import ast
 import difflib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+MODEL_SIZE = "paper"  # the size whose run.yaml and networks.yaml say what has to be there
 
 
-def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict:
-    """Values of params/<size>/<notebook>.yaml, checked against notebooks/<notebook>.ipynb.
+def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, Any]:
+    """Return what papermill hands to a notebook: shared values, then the notebook's own.
 
-    Raises: ValueError: no such file; a name that the parameters cell does not have; a value of another type.
+    Arguments:
+        size: A folder of params.
+        notebook: Its name, without the ending.
+        root: The repository.
+    Raises: ValueError: a file is missing; a name that the notebook does not have; a value
+        of another type; a value that run.yaml has already.
+
+    Example:
+        >>> values = read_parameters("smoke", "01_data_and_scm")
+        >>> values["n_flow"], values["n_epochs"], values["outputs"]
+        (800, 3, 'runs/smoke')
+        >>> "models" in values  # notebook 01 has no such parameter
+        False
     """
-    path = root / "params" / size / f"{notebook}.yaml"
-    if not path.is_file():
-        raise ValueError(
-            f"{path.relative_to(root)} is missing: each size has one parameter file for each notebook."
-        )
     defaults = notebook_defaults(root / "notebooks" / f"{notebook}.ipynb")
-    parameters = yaml.safe_load(path.read_text(encoding="utf-8"))
-    check_parameters(parameters, defaults, path.relative_to(root))
-    return parameters
+    shared = read_shared(size, root)
+    taken = {name: value for name, value in shared.items() if name in defaults}
+    check_parameters(taken, defaults, f"params/{size}/run.yaml", notebook)
+    own = _read(root, size, notebook)
+    check_parameters(own, defaults, f"params/{size}/{notebook}.yaml")
+    _check_said_once(own, shared, f"params/{size}/{notebook}.yaml")
+    return taken | own
 
 
-NETWORKS = {
-    "n_classifier": 20_000,
-    "n_flow": 25_000,
-    "n_recourse": 20_000,
-    "n_applicants": 120_269,
-    "seed": 0,
-    "n_seeds": 10,
-    "models": "runs/paper/models",
-    "n_epochs": {
-        "loan_icarma_ranking": 450,
-        "loan_icarma_score": 900,
-        "loan_icarma_rco": 450,
-        "loan_carma": 450,
-        "gmsc_classifier": 30,
-        "gmsc_flow": 30,
-        "gmsc_icarma": 100,
-        "gmsc_other_flows": 15,
-    },
-}
+def read_network_parameters(size: str, root: Path = ROOT) -> dict[str, Any]:
+    """Return how networks are trained outside of notebooks, beside all shared values.
 
+    Raises: ValueError: a file is missing; a name is missing or unknown; a value of another
+        type than in params/paper; a value that run.yaml has already.
 
-def read_network_parameters(size: str, root: Path = ROOT) -> dict:
-    """Values of params/<size>/networks.yaml, for the stacks of networks that are trained outside of notebooks.
-
-    Raises: ValueError: no such file; a name is missing or unknown; a value is of another type.
+    Example:
+        >>> values = read_network_parameters("smoke")
+        >>> values["n_seeds"], values["n_epochs"]["loan_carma"], values["seed"]
+        (1, 2, 0)
     """
-    path = root / "params" / size / "networks.yaml"
-    if not path.is_file():
-        raise ValueError(
-            f"{path.relative_to(root)} is missing: each size says how its networks are trained."
-        )
-    parameters = yaml.safe_load(path.read_text(encoding="utf-8"))
-    _check_all(parameters, NETWORKS, f"{path.relative_to(root)}")
-    _check_all(
-        parameters["n_epochs"], NETWORKS["n_epochs"], f"{path.relative_to(root)}, n_epochs"
-    )
-    return parameters
+    shared, own = read_shared(size, root), _read(root, size, "networks")
+    model = _read(root, MODEL_SIZE, "networks")
+    where = f"params/{size}/networks.yaml"
+    _check_like_the_papers(own, model, where)
+    _check_like_the_papers(own["n_epochs"], model["n_epochs"], f"{where}, n_epochs")
+    _check_said_once(own, shared, where)
+    return shared | own
 
 
-def _check_all(parameters: dict, expected: dict, where: str) -> None:
-    """`check_parameters`, and that none is missing."""
-    check_parameters(parameters, expected, where, "a description of networks")
-    missing = [name for name in expected if name not in parameters]
-    if missing:
-        raise ValueError(f"{where} says nothing about {', '.join(missing)}.")
+def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
+    """Return the values of run.yaml, which notebooks and networks of a size share.
+
+    Raises: ValueError: no such file; a name that no notebook has; a name is missing, or a
+        value has another type than in params/paper.
+
+    Example:
+        >>> read_shared("quick")["n_recourse"]
+        4000
+    """
+    shared, where = _read(root, size, "run"), f"params/{size}/run.yaml"
+    _check_like_the_papers(shared, _read(root, MODEL_SIZE, "run"), where)
+    notebooks = sorted((root / "notebooks").glob("*.ipynb"))
+    in_some_notebook = {n for path in notebooks for n in notebook_defaults(path)}
+    for name in shared:
+        if name not in in_some_notebook:
+            hint = _near(name, sorted(in_some_notebook))
+            raise ValueError(f"{where}: no notebook has a parameter {name!r}; {hint}")
+    return shared
 
 
-def notebook_defaults(path: Path) -> dict:
-    """Names and default values in the one cell tagged `parameters` of a notebook.
+def notebook_defaults(path: Path) -> dict[str, Any]:
+    """Return names and default values of the cell tagged `parameters` of a notebook.
 
-    Raises: ValueError: not exactly one such cell, or something in it that is not `name = literal`.
+    Raises: ValueError: not exactly one such cell, or something in it that is not
+        `name = literal`.
+
+    Example:
+        >>> path = ROOT / "notebooks" / "08_exact_and_unlocked.ipynb"
+        >>> notebook_defaults(path)["n_people"]
+        256
     """
     cells = [
         cell
@@ -89,60 +108,110 @@ def notebook_defaults(path: Path) -> dict:
     if len(cells) != 1:
         raise ValueError(
             f"{path.name} has {len(cells)} code cells tagged `parameters`, expected one: "
-            "tag the cell that holds the defaults (in JupyterLab: property inspector, Cell Tags)."
+            "tag the cell that holds the defaults (in JupyterLab: property inspector, Cell "
+            "Tags)."
         )
     try:
-        return {
-            _name(line): ast.literal_eval(line.value)
-            for line in ast.parse("".join(cells[0]["source"])).body
-        }
+        return dict(map(_assigned, ast.parse("".join(cells[0]["source"])).body))
     except (SyntaxError, ValueError) as error:
         raise ValueError(
-            f"{path.name}: the parameters cell may hold only lines `name = literal` ({error}). "
-            "Derive other values in a later cell: papermill's values land after this one."
+            f"{path.name}: the parameters cell may hold only lines `name = literal` "
+            f"({error}). Derive other values in a later cell: papermill's values land "
+            "after this one."
         ) from error
 
 
 def check_parameters(
-    parameters: dict, defaults: dict, path: Path | str, owner: str = "the notebook"
+    parameters: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    where: str,
+    owner: str = "the notebook",
 ) -> None:
-    """Nothing; complains about a parameter whose name or type does not fit its owner's defaults.
+    """Raise ValueError unless each parameter has a name and a type of its owner's defaults.
 
-    Raises: ValueError: says the file, the name, what was expected and the likely cause.
+    Arguments:
+        parameters: Names and values, as a file says them.
+        defaults: Names and values of the owner.
+        where: The file, for the message.
+        owner: Whose defaults they are, for the message.
+
+    Example:
+        >>> check_parameters({"n_seeds": 3}, {"n_seeds": 10}, "a.yaml")
+        >>> check_parameters({"n_sedes": 3}, {"n_seeds": 10}, "a.yaml")
+        Traceback (most recent call last):
+        ValueError: a.yaml: the notebook has no parameter 'n_sedes'; did you mean n_seeds?
     """
-    if not isinstance(parameters, dict):
+    if not isinstance(parameters, Mapping):
         raise ValueError(
-            f"{path} should hold lines `name: value`, it holds {parameters!r}."
+            f"{where} should hold lines `name: value`, it holds {parameters!r}."
         )
     for name, value in parameters.items():
         if name not in defaults:
-            close = difflib.get_close_matches(str(name), defaults, n=3)
-            hint = (
-                f"did you mean {' or '.join(close)}?"
-                if close
-                else f"it has {', '.join(defaults)}."
-            )
-            raise ValueError(f"{path}: {owner} has no parameter {name!r}; {hint}")
+            hint = _near(name, list(defaults))
+            raise ValueError(f"{where}: {owner} has no parameter {name!r}; {hint}")
         if not _fits(value, defaults[name]):
             raise ValueError(
-                f"{path}: {name} is {value!r} ({type(value).__name__}), expected "
-                f"{_expected(defaults[name])} like {owner}'s {defaults[name]!r}.{_likely_cause(value)}"
+                f"{where}: {name} is {value!r} ({type(value).__name__}), expected "
+                f"{_expected(defaults[name])} like {owner}'s {defaults[name]!r}."
+                f"{_likely_cause(value)}"
             )
 
 
-def _name(line: ast.stmt) -> str:
-    """The name that an assignment `name = value` sets."""
-    if not (
+def _read(root: Path, size: str, name: str) -> Any:
+    """Return what a parameter file of a size holds."""
+    path = root / "params" / size / f"{name}.yaml"
+    if not path.is_file():
+        raise ValueError(
+            f"{path.relative_to(root)} is missing: each size has run.yaml, networks.yaml "
+            "and one file for each notebook."
+        )
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def _check_like_the_papers(
+    parameters: Mapping[str, Any], model: Mapping[str, Any], where: str
+) -> None:
+    """Raise ValueError unless a file has all names of the paper's, with their types."""
+    check_parameters(parameters, model, where, f"params/{MODEL_SIZE}")
+    missing = [name for name in model if name not in parameters]
+    if missing:
+        raise ValueError(f"{where} says nothing about {', '.join(missing)}.")
+
+
+def _check_said_once(own: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError if a file says what run.yaml says already."""
+    twice = [name for name in own if name in shared]
+    if twice:
+        raise ValueError(
+            f"{where}: run.yaml says {', '.join(twice)} for all notebooks of this size. "
+            "Change it there, and take it out here."
+        )
+
+
+def _near(name: str, names: list[str]) -> str:
+    """Return the names that may have been meant, or all there are, as a half-sentence."""
+    close = difflib.get_close_matches(str(name), names, n=3)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"known are {', '.join(names)}."
+
+
+def _assigned(line: ast.stmt) -> tuple[str, Any]:
+    """Return name and value of an assignment `name = literal`."""
+    if (
         isinstance(line, ast.Assign)
         and len(line.targets) == 1
         and isinstance(line.targets[0], ast.Name)
     ):
-        raise ValueError(f"found `{ast.unparse(line)}`")
-    return line.targets[0].id
+        return line.targets[0].id, ast.literal_eval(line.value)
+    raise ValueError(f"found `{ast.unparse(line)}`")
 
 
-def _fits(value, default) -> bool:
-    """Whether a value may replace a default: the same type, or an int for a float; None takes anything."""
+def _fits(value: Any, default: Any) -> bool:
+    """Return whether a value may replace a default: the same type, or an int for a float.
+
+    A default of None may be replaced by anything.
+    """
     if default is None:
         return True
     if isinstance(default, list):
@@ -154,22 +223,26 @@ def _fits(value, default) -> bool:
     return type(value) is type(default)
 
 
-def _expected(default) -> str:
-    """The type of a default, in words."""
+def _expected(default: Any) -> str:
+    """Return the type of a default, in words."""
     if isinstance(default, list) and default:
         return f"list of {' or '.join(sorted({type(item).__name__ for item in default}))}"
     return type(default).__name__
 
 
-def _likely_cause(value) -> str:
-    """The trap of YAML that turns what was meant into this value, as a sentence, or nothing."""
+def _likely_cause(value: Any) -> str:
+    """Return the trap of YAML that made this value of what was meant, or an empty text."""
     if isinstance(value, list):
         return next((cause for cause in map(_likely_cause, value) if cause), "")
     if isinstance(value, bool):
         return " YAML reads no, off, yes and on as true or false: put quotes around a text."
     if isinstance(value, str):
         try:
-            return f" YAML reads {value} as text: write {float(value)!r}, or 1.0e-3 for 1e-3; and no quotes around a number."
+            number = float(value)
         except ValueError:
             return ""
+        return (
+            f" YAML reads {value} as text: write {number!r}, or 1.0e-3 for 1e-3; and no "
+            "quotes around a number."
+        )
     return ""

@@ -20,21 +20,35 @@ COLUMNS = [
 
 
 def collect(run: Path) -> pd.DataFrame:
-    """Rows of all tables/*_paper_vs_ours.csv of a batch, in the notebooks' order; also left in paper_vs_ours.csv.
+    """Return the rows of all tables/*_paper_vs_ours.csv of a batch, notebook by notebook.
+
+    They are also saved as paper_vs_ours.csv in the folder of the batch.
 
     Raises: ValueError: there is no such table, or one has other columns.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     (Path(folder) / "tables").mkdir()
+        ...     table = pd.DataFrame([["Table 1"] + [0.5] * 10], columns=COLUMNS)
+        ...     path = Path(folder) / "tables" / "04_paper_vs_ours.csv"
+        ...     table.to_csv(path, index=False)
+        ...     collect(Path(folder)).table.tolist()
+        ['Table 1']
     """
     paths = sorted((run / "tables").glob("*_paper_vs_ours.csv"))
     if not paths:
         raise ValueError(
-            f"No table *_paper_vs_ours.csv in {run / 'tables'}: did the notebooks write to another folder?"
+            f"No table *_paper_vs_ours.csv in {run / 'tables'}: did the notebooks write to "
+            "another folder?"
         )
     tables = []
     for path in paths:
         table = pd.read_csv(path)
         if list(table.columns) != COLUMNS:
             raise ValueError(
-                f"{path} has the columns {', '.join(table.columns)}; expected {', '.join(COLUMNS)}."
+                f"{path} has the columns {', '.join(table.columns)}; expected "
+                f"{', '.join(COLUMNS)}."
             )
         tables.append(table)
     rows = pd.concat(tables, ignore_index=True)
@@ -43,7 +57,15 @@ def collect(run: Path) -> pd.DataFrame:
 
 
 def as_text(rows: pd.DataFrame) -> str:
-    """The rows as rounded text, one block a table; a number that the paper does not give stays empty."""
+    """Return the rows as rounded text, one block a table.
+
+    A number that the paper does not give stays empty.
+
+    Example:
+        >>> rows = pd.DataFrame({"table": "Table 1", "paper": [0.9991, None], "ours": 1})
+        >>> as_text(rows).splitlines()
+        ['Table 1', ' paper  ours', ' 0.999     1', '           1']
+    """
     blocks = []
     for name, block in rows.groupby("table", sort=False):
         text = block.drop(columns="table").to_string(

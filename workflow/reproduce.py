@@ -1,7 +1,8 @@
 """The batch: every notebook at one size, then one table of the paper's numbers beside ours.
 
-`python workflow/reproduce.py paper` (or quick, or smoke) starts from nothing in runs/paper, goes on where an interrupted
-batch stopped, and runs again only what an edit since then touches.
+`python workflow/reproduce.py paper` (or quick, or smoke) starts from nothing in runs/paper,
+goes on where an interrupted batch stopped, and runs again only what an edit since then
+touches.
 """
 
 import argparse
@@ -11,13 +12,18 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import report
+import lifeline
 from parameters import ROOT, read_network_parameters, read_parameters
+
+SNAKEMAKE = ["snakemake", "--snakefile", "workflow/Snakefile"]
+PROFILE = ["--profile", "workflow/profile"]
 
 
 def main() -> None:
+    """Run the batch of the size that the command line names, and print its table."""
     sizes = sorted(file.parent.name for file in (ROOT / "params").glob("*/networks.yaml"))
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("size", choices=sizes)
@@ -29,9 +35,7 @@ def main() -> None:
         read_network_parameters(size)
         with only_batch(run):
             run_notebooks(size, run)
-            print(
-                f"\nThe paper's numbers and ours (runs/{size}/paper_vs_ours.csv):\n\n{report.as_text(report.collect(run))}"
-            )
+            print_table(run)
     except ValueError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -39,10 +43,18 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def only_batch(run: Path):
-    """Holds runs/<size>/.lock; the system lets go of it when this process ends, however it ends.
+def only_batch(run: Path) -> Iterator[None]:
+    """Hold runs/<size>/.lock; the system lets go of it when this process ends, however.
 
     Raises: ValueError: another batch holds it.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     with only_batch(Path(folder)), only_batch(Path(folder)):
+        ...         print("never printed")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: A batch of this size is running already (process ...
     """
     run.mkdir(parents=True, exist_ok=True)
     with open(run / ".lock", "a+", encoding="utf-8") as lock:
@@ -51,8 +63,9 @@ def only_batch(run: Path):
         except BlockingIOError:
             lock.seek(0)
             raise ValueError(
-                f"A batch of this size is running already (process {lock.read()}, in runs/{run.name}): "
-                "wait for it, or stop it and start again, which goes on where it stopped."
+                f"A batch of this size is running already (process {lock.read()}, in "
+                f"runs/{run.name}): wait for it, or stop it and start again, which goes on "
+                "where it stopped."
             ) from None
         lock.truncate(0)
         print(os.getpid(), end="", file=lock, flush=True)
@@ -60,28 +73,19 @@ def only_batch(run: Path):
 
 
 def run_notebooks(size: str, run: Path) -> None:
-    """Nothing; all notebooks of the batch have run when it returns.
+    """Run all notebooks of the batch that have to run, and wait for them.
 
-    Raises: ValueError: a notebook failed; says which, in which cell, why, and where it is kept.
+    Raises: ValueError: a notebook failed; says which, in which cell, why, and where it is
+        kept.
     """
     shutil.rmtree(run / "failed", ignore_errors=True)
     log = run / "snakemake.log"
     with open(log, "w", encoding="utf-8") as stderr:
-        # The pipe stays open as long as this process lives: run_notebook.py watches it.
+        # The pipe stays open as long as this process lives, and the jobs watch it.
         batch = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "snakemake",
-                "--snakefile",
-                "workflow/Snakefile",
-                "--profile",
-                "workflow/profile",
-                "--config",
-                f"size={size}",
-            ],
+            [sys.executable, "-m", *SNAKEMAKE, *PROFILE, "--config", f"size={size}"],
             cwd=ROOT,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            env=os.environ | {"OMP_NUM_THREADS": "1", lifeline.VARIABLE: "stdin"},
             stdin=subprocess.PIPE,
             stderr=stderr,
         )
@@ -92,16 +96,20 @@ def run_notebooks(size: str, run: Path) -> None:
             for note in sorted((run / "failed").glob("*.txt"))
         ]
         why = notes or log.read_text(encoding="utf-8").splitlines()[-15:]
-        raise ValueError(
-            "\n".join(
-                [
-                    "",
-                    *why,
-                    f"Not everything ran ({log.relative_to(ROOT)} says more). "
-                    "The same command runs what is missing.",
-                ]
-            )
+        way_out = (
+            f"Not everything ran ({log.relative_to(ROOT)} says more). "
+            "The same command runs what is missing."
         )
+        raise ValueError("\n".join(["", *why, way_out]))
+
+
+def print_table(run: Path) -> None:
+    """Print the paper's numbers beside ours, and save them."""
+    import report  # here, since pandas is not needed before
+
+    table = report.as_text(report.collect(run))
+    where = f"runs/{run.name}/paper_vs_ours.csv"
+    print(f"\nThe paper's numbers and ours ({where}):\n\n{table}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,20 @@
-"""Fits what the batch fits outside of notebooks: `python workflow/train.py SIZE JOB`, called by the Snakefile.
+"""Fit what the batch fits outside of notebooks; called by the Snakefile.
 
-JOB is a stack of networks of the study of soft preferences (notebook 05), gmsc_icarma (the scaler, classifier, flow and
-networks of notebook 07) or gmsc_other_flows (flows under other graphs). params/SIZE/networks.yaml says how many people, seeds
-and epochs, and where fitted models lie. What a job fits is left there; the file of its own name is written last.
+`python workflow/train.py SIZE JOB`
+
+JOB is a stack of networks of the study of soft preferences (notebook 05), or gmsc_icarma
+(the scaler, the classifier, the flow and the networks of notebook 07), or gmsc_other_flows
+(flows under other graphs). params/SIZE/run.yaml and networks.yaml say how many people,
+seeds and epochs, and in which folder models lie. A job saves what it fits there, and the
+file of its own name last.
 """
 
 import lib.pinned
 
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import torch
@@ -23,77 +29,99 @@ from lib.causal.graph import Graph
 from lib.problem import classifier, gmsc, loan
 from lib.problem.population import Population
 from lib.problem.recourse import Problem
-from lib.solvers import icarma
+from lib.solvers import training
 from lib.studies import stacks
 
 
-def loan_networks(given: dict, name: str) -> None:
-    """Nothing; leaves a stack of networks for the Loan population, whose classifier and flow are fitted already."""
+def loan_networks(given: Mapping[str, Any], name: str) -> None:
+    """Save a stack of networks for the Loan population.
+
+    Its classifier and its flow are fitted by notebooks 01 and 02, and are loaded here.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the stack, one of `stacks.STACKS`.
+    """
     drawn = {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
     problem = loan.problem(inside(given["models"]), **drawn)
-    _networks(problem, stacks.STACKS[name], given, name, drawn)
+    _save_networks(problem, stacks.STACKS[name], given, name, drawn)
 
 
-def gmsc_networks(given: dict, name: str) -> None:
-    """Nothing; leaves the scaler, the classifier, the flow and the networks for Give Me Some Credit."""
+def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
+    """Save the scaler, the classifier, the flow and the networks for Give Me Some Credit.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the stack of networks.
+    """
     people, made_with = _applicants(given)
     population = gmsc.population(people, given["seed"])
-    models, epochs = inside(given["models"]), given["n_epochs"]
-    weight = torch.tensor(stacks.GMSC_CLASSIFIER["weight_of_refusable"])
-    scaler = {"mean": population.mean, "std": population.std, "weight": weight}
-    fingerprint = population.fingerprint
-    settings = {"people": made_with["people"]}
+    models, epochs, seed = inside(given["models"]), given["n_epochs"], given["seed"]
+    scaler = {
+        "mean": population.mean,
+        "std": population.std,
+        "weight": torch.tensor(stacks.GMSC_CLASSIFIER["weight_of_refusable"]),
+    }
+    settings, fingerprint = {"people": made_with["people"]}, population.fingerprint
     files.save(models, "gmsc_scaler", scaler, settings, made_with, fingerprint)
     h, _ = classifier.fit(
         population,
         n_epochs=epochs["gmsc_classifier"],
-        seed=given["seed"],
+        seed=seed,
         progress=progress.bar("gmsc_classifier"),
         **stacks.GMSC_CLASSIFIER,
     )
     h.save(models, "gmsc_classifier", made_with, fingerprint)
-    density = _flow(
-        population.graph, population, epochs["gmsc_flow"], given["seed"], "gmsc_flow"
-    )
+    density = _flow(population, population.graph, epochs["gmsc_flow"], seed, "gmsc_flow")
     density.save(models, "gmsc_flow", made_with, fingerprint)
-    _networks(Problem(population, h, density), stacks.transfer, given, name, made_with)
+    problem = Problem(population, h, density)
+    _save_networks(problem, stacks.transfer, given, name, made_with)
 
 
-def gmsc_other_flows(given: dict, name: str) -> None:
-    """Nothing; leaves a flow for each graph of params/gmsc_graphs.yaml."""
+def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
+    """Save a flow for each graph of params/gmsc_graphs.yaml, all in one file.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the file.
+    """
     people, made_with = _applicants(given)
     population = gmsc.population(people, given["seed"])
     graphs = yaml.safe_load((PARAMS / "gmsc_graphs.yaml").read_text(encoding="utf-8"))
-    flows = {}
-    for i, (key, change) in enumerate(graphs.items(), start=1):
+    for key, change in graphs.items():
         checks.known(f"change of the graph {key}", change, ("remove", "reverse"))
-        flows[key] = _flow(
-            gmsc.graph(**change),
+    flows = {
+        key: _flow(
             population,
+            gmsc.graph(**change),
             given["n_epochs"][name],
             given["seed"] + i,
             f"{name}, {key}",
         )
+        for i, (key, change) in enumerate(graphs.items(), start=1)
+    }
     flow.save_all(flows, inside(given["models"]), name, made_with, population.fingerprint)
 
 
-def _applicants(given: dict) -> tuple[pd.DataFrame, dict]:
+def _applicants(given: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the applicants of Give Me Some Credit, and what models are made with."""
     people, steps = gmsc.applicants("", given["n_applicants"], given["seed"])
-    return people, {
+    made_with = {
         "people": "real" if steps else "synthetic",
         "n_people": len(people),
         "seed": given["seed"],
     }
+    return people, made_with
 
 
 def _flow(
-    graph: Graph, population: Population, n_epochs: int, seed: int, name: str
+    population: Population, graph: Graph, n_epochs: int, seed: int, name: str
 ) -> flow.CausalFlow:
-    x = population.x
+    """Return a flow that is fitted to a population under a graph; print how well."""
     fitted, history = flow.fit(
         graph,
-        x["flow/train"],
-        x["flow/validation"],
+        population.x["flow/train"],
+        population.x["flow/validation"],
         n_epochs=n_epochs,
         seed=seed,
         progress=progress.bar(name),
@@ -103,13 +131,18 @@ def _flow(
     return fitted
 
 
-def _networks(
-    problem: Problem, stack: stacks.Stack, given: dict, name: str, made_with: dict
+def _save_networks(
+    problem: Problem,
+    stack: stacks.Stack,
+    given: Mapping[str, Any],
+    name: str,
+    made_with: Mapping[str, Any],
 ) -> None:
+    """Save the networks of a stack, fitted with the seeds 1000, 2000, ..."""
     seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
     members = stack(problem.population.actionable, seeds, given["n_epochs"][name])
     print(f"{name}: {len(members[2])} networks", flush=True)
-    fitted, _ = icarma.fit(problem, *members, progress=progress.bar(name))
+    fitted, _ = training.fit(problem, *members, progress=progress.bar(name))
     fitted.save(inside(given["models"]), name, made_with)
 
 
@@ -119,19 +152,26 @@ JOBS = dict.fromkeys(stacks.STACKS, loan_networks) | {
 }
 
 
-if __name__ == "__main__":
-    end_with_batch()
+def main() -> None:
+    """Run the job that the command line names; leave a note if it fails.
+
+    The note is in runs/<size>/failed, and the batch prints it at its end.
+    """
     if len(sys.argv) != 3 or sys.argv[2] not in JOBS:
         sys.exit(f"usage: train.py SIZE JOB, where JOB is one of {', '.join(JOBS)}")
     size, name = sys.argv[1:]
     start = time.monotonic()
     try:
         JOBS[name](read_network_parameters(size), name)
-    except Exception as error:  # said at the end of the batch, as of a failed notebook
+    except Exception as error:  # printed at the end of the batch, like a failed notebook's
         note = ROOT / "runs" / size / "failed" / f"{name}.txt"
         note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(
-            f"{name} failed\n  {type(error).__name__}: {error}\n", encoding="utf-8"
-        )
+        why = f"{name} failed\n  {type(error).__name__}: {error}\n"
+        note.write_text(why, encoding="utf-8")
         sys.exit(f"{name}: failed")
     print(f"{name}: finished after {(time.monotonic() - start) / 60:.1f} min", flush=True)
+
+
+if __name__ == "__main__":
+    end_with_batch()
+    main()

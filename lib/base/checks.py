@@ -1,82 +1,178 @@
 """Checks at the door of public functions: what was expected, what came, the way out."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from difflib import get_close_matches
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
 
 
 def known(what: str, names: Iterable[str | int], allowed: Sequence[str | int]) -> None:
-    """Raise ValueError if one of the names is not among the allowed ones."""
+    """Raise ValueError if one of the names is not among the allowed ones.
+
+    Arguments:
+        what: What the names are of, for the message.
+        names: Those that a caller gave.
+        allowed: Those that there are.
+
+    Example:
+        >>> known("split", ["train"], ("train", "test"))
+        >>> known("split", ["tets"], ("train", "test"))
+        Traceback (most recent call last):
+        ValueError: Unknown split 'tets': expected one of train, test. Did you mean 'test'?
+    """
     for name in names:
         if name not in allowed:
             near = get_close_matches(str(name), map(str, allowed), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"Unknown {what} {name!r}: expected one of {', '.join(map(str, allowed))}.{hint}"
+                f"Unknown {what} {name!r}: expected one of "
+                f"{', '.join(map(str, allowed))}.{hint}"
             )
 
 
-def people(name: str, x: Tensor, features: Sequence[str]) -> None:
-    """Raise ValueError unless x is a finite floating-point tensor with shape (*, D)."""
+def people(
+    name: str, x: Tensor, features: Sequence[str], dtype: torch.dtype | None = None
+) -> None:
+    """Raise ValueError unless x holds people: a finite floating-point tensor (*, D).
+
+    Arguments:
+        name: What the caller calls x, for the message.
+        x: What should have the shape (*, D); no people at all are allowed.
+        features: The names of the D features.
+        dtype: That of the model which is asked; left out: any floating-point one.
+
+    Example:
+        >>> people("x", torch.zeros(3, 2), ("income", "savings"))
+        >>> x = torch.zeros(3, 2, dtype=torch.float64)
+        >>> people("x", x, ("income", "savings"), dtype=torch.float32)
+        Traceback (most recent call last):
+        ValueError: x holds torch.float64, the model works in torch.float32: use x.float().
+    """
     if not isinstance(x, Tensor) or not x.is_floating_point():
         kind = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(
-            f"{name} must be a floating-point tensor with shape (*, {len(features)}), got {kind}."
+            f"{name} must be a floating-point tensor with shape (*, {len(features)}), "
+            f"got {kind}."
         )
     if x.ndim < 1 or x.shape[-1] != len(features):
         raise ValueError(
-            f"{name} has shape {tuple(x.shape)}, but its last axis must hold the {len(features)} features "
-            f"({', '.join(features)}). Was the label column dropped, or one kept too many?"
+            f"{name} has shape {tuple(x.shape)}, but its last axis must hold the "
+            f"{len(features)} features ({', '.join(features)}). Was the label column "
+            "dropped, or one kept too many?"
+        )
+    if dtype is not None and x.dtype != dtype:
+        way_out = {torch.float32: "float()", torch.float64: "double()"}.get(
+            dtype, f"to({dtype})"
+        )
+        raise ValueError(
+            f"{name} holds {x.dtype}, the model works in {dtype}: use {name}.{way_out}."
         )
     if (x - x).any():  # nothing but zeros where all are finite
-        bad = (
-            (~torch.isfinite(x)).flatten(0, -2).any(0) if x.ndim > 1 else ~torch.isfinite(x)
-        )
+        bad = (~torch.isfinite(x)).reshape(-1, len(features)).any(0)
         where = ", ".join(f for f, b in zip(features, bad.tolist(), strict=True) if b)
         raise ValueError(
-            f"{name} holds NaN or infinite values (in {where}). Drop or repair those rows first."
+            f"{name} holds NaN or infinite values (in {where}). Drop or repair those rows "
+            "first."
         )
 
 
 def shape(name: str, x: Tensor, expected: Sequence[int]) -> None:
-    """Raise ValueError unless x has exactly the expected shape."""
+    """Raise ValueError unless x has exactly the expected shape.
+
+    Example:
+        >>> shape("weights", torch.ones(3, 4), (3, 4))
+        >>> shape("weights", torch.ones(3, 5), (3, 4))
+        Traceback (most recent call last):
+        ValueError: weights has shape (3, 5), expected (3, 4).
+    """
     if tuple(x.shape) != tuple(expected):
         raise ValueError(f"{name} has shape {tuple(x.shape)}, expected {tuple(expected)}.")
 
 
 def refused(is_accepted: Tensor) -> None:
-    """Raise ValueError if somebody is accepted already: they need no recourse."""
+    """Raise ValueError if somebody is accepted already: they need no recourse.
+
+    Arguments:
+        is_accepted: Whether the classifier accepts each person, with shape (*, N).
+
+    Example:
+        >>> refused(torch.tensor([False, False]))
+        >>> refused(torch.tensor([False, True]))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: 1 of 2 people are already accepted (the first is row 1): ...
+    """
     if is_accepted.any():
-        first = int(is_accepted.nonzero()[0, 0])
+        first = int(is_accepted.reshape(-1).nonzero()[0])
         raise ValueError(
-            f"{int(is_accepted.sum())} of {len(is_accepted)} people are already accepted (the first is row {first}): "
-            "recourse is for refused people. Keep x[~problem.accepts(x)]."
+            f"{int(is_accepted.sum())} of {is_accepted.numel()} people are already "
+            f"accepted (the first is row {first}): recourse is for refused people. Keep "
+            "x[~problem.accepts(x)]."
         )
 
 
 def positive(**values: float) -> None:
-    """Raise ValueError unless every value is a number above zero."""
+    """Raise ValueError unless every value is a finite number above zero.
+
+    Example:
+        >>> positive(learning_rate=0.1, gamma=2)
+        >>> positive(gamma=0)
+        Traceback (most recent call last):
+        ValueError: gamma must be above zero, got 0.
+    """
     for name, value in values.items():
-        if isinstance(value, bool) or not value > 0:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not 0 < value < math.inf:
             raise ValueError(f"{name} must be above zero, got {value!r}.")
+
+
+def counts(**values: int) -> None:
+    """Raise ValueError unless every value is a whole number above zero.
+
+    Example:
+        >>> counts(n_people=100)
+        >>> counts(n_people=2.5)
+        Traceback (most recent call last):
+        ValueError: n_people must be a whole number above zero, got 2.5.
+    """
+    for name, value in values.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a whole number above zero, got {value!r}.")
+
+
+def not_empty(name: str, values: Sized) -> None:
+    """Raise ValueError if there is nothing in it: no people, no members, no names.
+
+    Example:
+        >>> not_empty("x", torch.zeros(3, 2))
+        >>> not_empty("x", torch.zeros(0, 2))
+        Traceback (most recent call last):
+        ValueError: x is empty: expected at least one.
+    """
+    if len(values) == 0:
+        raise ValueError(f"{name} is empty: expected at least one.")
 
 
 def converging(what: str, epoch: int, terms: Mapping[str, float]) -> None:
     """Raise ValueError if a term of a fit's loss is NaN or infinite after an epoch.
 
+    Arguments:
+        what: What is fitted, for the message.
+        epoch: Which epoch has ended, from 0.
+        terms: Name and value of each term.
+
     Example:
-        >>> converging("flow", 3, {"log-likelihood": float("nan")})  # doctest: +ELLIPSIS
+        >>> converging("flow", 0, {"log-likelihood": -3.2})
+        >>> converging("flow", 3, {"log-likelihood": math.nan})  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ...
-        ValueError: The fit of the flow diverged: its log-likelihood is nan after epoch 4. Try ...
+        ValueError: The fit of the flow diverged: its log-likelihood is nan after epoch 4...
     """
     for name, value in terms.items():
         if not math.isfinite(value):
             raise ValueError(
-                f"The fit of the {what} diverged: its {name} is {value} after epoch {epoch + 1}. "
-                "Try a smaller learning_rate, a tenth of it say; and see that no feature has "
-                "values thousands of standard deviations from the mean."
+                f"The fit of the {what} diverged: its {name} is {value} after epoch "
+                f"{epoch + 1}. Try a smaller learning_rate, a tenth of it say; and see "
+                "that no feature has values thousands of standard deviations from the mean."
             )

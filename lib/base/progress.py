@@ -8,9 +8,17 @@ from tqdm.auto import tqdm
 
 
 def bar(label: str) -> Callable[[range], range]:
-    """A wrapper for a range of steps that shows a bar in JupyterLab and in a terminal, and nothing headless.
+    """Return a function that wraps a range of steps in a progress bar.
 
-    A Jupyter server names the session of each kernel it starts; papermill, nbval and nbconvert do not.
+    The bar is shown in JupyterLab and in a terminal, and nowhere else. A Jupyter server
+    names the session of each kernel that it starts; papermill, nbval and nbconvert do not.
+
+    Arguments:
+        label: What stands in front of the bar.
+
+    Example:
+        >>> [step for step in bar("fit")(range(3))]
+        [0, 1, 2]
     """
     watched = "JPY_SESSION_NAME" in os.environ or sys.stderr.isatty()
     return lambda steps: tqdm(steps, desc=label, leave=False, disable=not watched)
