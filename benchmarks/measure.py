@@ -26,6 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -38,7 +39,7 @@ from lib.preferences.scores import Preferences
 from lib.problem import classifier, gmsc, loan
 from lib.problem.recourse import Problem
 from lib.solvers import continuous, grid, icarma, training
-from lib.studies import stacks, tables
+from lib.studies import designs, stacks, tables
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated
@@ -110,7 +111,8 @@ def fit_gmsc(n_epochs: int) -> Task:
     """Prepare the fit of ten networks for Give Me Some Credit."""
     problem = gmsc_problem()
     members = stacks.transfer(problem.population.actionable, SEEDS, n_epochs)
-    return partial(training.fit, problem, *(part[: len(SEEDS)] for part in members))
+    samplers, settings, seeds = (part[: len(SEEDS)] for part in members)
+    return partial(training.fit, problem, samplers, settings, seeds)
 
 
 def on_test_people(
@@ -135,7 +137,7 @@ def table_rows() -> Task:
 
     def search() -> None:
         tables.soft_search(problem, x, seed=0)
-        tables.search(problem, x, tables.biased_preferences(problem, len(x), seed=1))
+        tables.search(problem, x, designs.biased_preferences(problem, len(x), seed=1))
         tables.ablation(problem, x, seed=0)
 
     return search
@@ -144,14 +146,13 @@ def table_rows() -> Task:
 def search_grid(n_actionable: int, n_people: int | None = None) -> Task:
     """Prepare the exact search on a grid; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_actionable, n_people)
-    return partial(grid.search, problem, problem.population.truth, x, preferences)
+    return partial(grid.search, problem, problem.world, x, preferences)
 
 
 def search_values(n_threads: int, n_people: int | None = None) -> Task:
     """Prepare the search over all values; arguments as for `on_test_people`."""
     problem, x, _ = on_test_people(n_people=n_people)
-    truth = problem.population.truth
-    return partial(continuous.search, problem, truth, x, n_threads=n_threads)
+    return partial(continuous.search, problem, problem.world, x, n_threads=n_threads)
 
 
 def one_network(problem: Problem) -> icarma.ICarma:
@@ -163,8 +164,8 @@ def refine(n_actionable: int, n_people: int | None = None) -> Task:
     """Prepare the refinement of a network's answers; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_actionable, n_people)
     start = one_network(problem).recommend(x, preferences)[0]
-    truth = problem.population.truth
-    return partial(continuous.refine, problem, truth, x, preferences, start)
+    world = problem.world
+    return partial(continuous.refine, problem, world, x, preferences, start)
 
 
 def answer(n_people: int | None = None) -> Task:
@@ -351,7 +352,7 @@ def in_a_process(script: str, *arguments: object) -> dict[str, str | int]:
 
 def main(names: list[str]) -> None:
     """Measure these pieces of work and save the results, each as soon as it is known."""
-    known: dict[str, dict] = {}
+    known: dict[str, dict[str, Any]] = {}
     if RESULTS.exists():
         with open(RESULTS, newline="", encoding="utf-8") as file:
             known = {row["work"]: row for row in csv.DictReader(file)}
@@ -361,13 +362,14 @@ def main(names: list[str]) -> None:
     for name in names:
         measured = in_a_process(__file__, name)
         to_reach = {"to reach (s)": WORK[name].to_reach or ""}
-        row = {"work": WORK[name].title} | measured | to_reach
+        title = WORK[name].title
+        row: dict[str, Any] = {"work": title} | measured | to_reach
         print(
             f"{row['work']}: {row['seconds']} s ({row['fastest']} to {row['slowest']}, "
             f"{row['repeats']} repeats), {row['peak memory (MB)']} MB",
             flush=True,
         )
-        known[row["work"]] = row
+        known[title] = row
         in_order = [known[work.title] for work in WORK.values() if work.title in known]
         with open(RESULTS, "w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, row)

@@ -28,6 +28,7 @@ import torch
 from matplotlib.axes import Axes
 from measure import in_a_process, peak_memory, repeated
 from scipy import stats
+from torch import Tensor
 
 from lib.base.files import inside
 from lib.causal import flow, scm
@@ -82,10 +83,13 @@ def random_model(n_features: int, rng: np.random.Generator) -> scm.SCM:
         n_causes = min(j, int(rng.integers(1, 4)))
         causes = tuple(f"x{i}" for i in sorted(rng.choice(j, n_causes, replace=False)))
         weights = dict(zip(causes, rng.uniform(-0.8, 0.8, len(causes)), strict=True))
-        equations[f"x{j}"] = scm.additive(
-            causes, lambda pa, w=weights: sum(w[i] * pa[i] for i in w), stats.norm(0, 1)
-        )
+        equations[f"x{j}"] = scm.additive(causes, weighted_sum(weights), stats.norm(0, 1))
     return scm.SCM(equations)
+
+
+def weighted_sum(weights: dict[str, float]) -> Callable[[scm.Parents], Tensor | float]:
+    """Return a mechanism: the sum of a feature's causes with these weights."""
+    return lambda causes: sum(weight * causes[name] for name, weight in weights.items())
 
 
 def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Problem:
@@ -144,7 +148,7 @@ def task_of(
     x = problem.refused("test")
     x = x[np.arange(n) % len(x)]
     preferences = sampler.draw(range(n), np.random.default_rng(0))
-    world = problem.population.truth
+    world = problem.world
     per = n if study == "features" else 1
     if work == "answer":
         return lambda: one.recommend(x, preferences), per
@@ -217,12 +221,8 @@ def _draw_features(ax: Axes, in_training: Axes, features: pd.DataFrame) -> None:
         in_training.plot(*at, marker="o", color=shade, label=label)
     names = {"answer": "iCARMA", "grid": f"grid, {GRID} values"}
     for work in ("grid", "continuous", "answer"):
-        look = {
-            "marker": LOOKS[work][1],
-            "color": "#555555",
-            "label": names.get(work, work),
-        }
-        ax.plot([], [], STYLES[work], **look)
+        marker, label = LOOKS[work][1], names.get(work, work)
+        ax.plot([], [], STYLES[work], marker=marker, color="#555555", label=label)
     for axes, title in (
         (ax, "Milliseconds a person (shades as on the right)"),
         (in_training, "Milliseconds a training step, ten networks"),

@@ -118,8 +118,14 @@ def from_equations() -> pd.DataFrame:
         }
     )
     kinds = dict.fromkeys(model.features, "actionable")
-    sizes = {"n_classifier": 2_000, "n_flow": 2_000, "n_recourse": 400}
-    population = Population.from_scm(model, kinds, lambda x: x.sum(-1) > 9, **sizes)
+    population = Population.from_scm(
+        model,
+        kinds,
+        label=lambda x: x.sum(-1) > 9,
+        n_classifier=2_000,
+        n_flow=2_000,
+        n_recourse=400,
+    )
     h, _ = classifier.fit(population, n_epochs=20)
     for_flow = population.x["flow/train"], population.x["flow/validation"]
     density, _ = flow.fit(population.graph, *for_flow, n_epochs=50)
@@ -127,7 +133,7 @@ def from_equations() -> pd.DataFrame:
     refused = problem.refused("test")[:5]
     income_only = torch.tensor([[True, False]]).expand(len(refused), -1)
     preferences = scores.Preferences.from_mask(income_only)
-    found = grid.search(problem, population.truth, refused, preferences)
+    found = grid.search(problem, problem.world, refused, preferences)
     return words.table(problem, refused, found)
 
 

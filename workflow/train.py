@@ -54,8 +54,8 @@ def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
         given: As `read_network_parameters` returns it.
         name: Of the stack of networks.
     """
-    people, made_with = _applicants(given)
-    population = gmsc.population(people, given["seed"])
+    found, made_with = _applicants(given)
+    population = gmsc.population(found, given["seed"])
     models, epochs, seed = inside(given["models"]), given["n_epochs"], given["seed"]
     scaler = {
         "mean": population.mean,
@@ -85,8 +85,8 @@ def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
         given: As `read_network_parameters` returns it.
         name: Of the file.
     """
-    people, made_with = _applicants(given)
-    population = gmsc.population(people, given["seed"])
+    found, made_with = _applicants(given)
+    population = gmsc.population(found, given["seed"])
     graphs = yaml.safe_load((PARAMS / "gmsc_graphs.yaml").read_text(encoding="utf-8"))
     for key, change in graphs.items():
         checks.known(f"change of the graph {key}", change, ("remove", "reverse"))
@@ -103,15 +103,17 @@ def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
     flow.save_all(flows, inside(given["models"]), name, made_with, population.fingerprint)
 
 
-def _applicants(given: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _applicants(given: Mapping[str, Any]) -> tuple[gmsc.Applicants, dict[str, Any]]:
     """Return the applicants of Give Me Some Credit, and what models are made with."""
-    people, steps = gmsc.applicants("", given["n_applicants"], given["seed"])
+    n_people, seed = given["n_applicants"], given["seed"]
+    found = gmsc.applicants("", n_people, seed, or_stand_in=True)
+    print(found.heading, flush=True)
     made_with = {
-        "people": "real" if steps else "synthetic",
-        "n_people": len(people),
-        "seed": given["seed"],
+        "people": "real" if found.is_real else "synthetic",
+        "n_people": len(found.people),
+        "seed": seed,
     }
-    return people, made_with
+    return found, made_with
 
 
 def _flow(

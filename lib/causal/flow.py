@@ -150,6 +150,12 @@ class CausalFlow(World):
         """Return the noise z behind each person's features; see `World.abduct`.
 
         Raises: ValueError: x has another shape or dtype, or is not finite.
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> x = torch.zeros(7)
+            >>> torch.allclose(loan_flow.predict(loan_flow.abduct(x)), x, atol=1e-5)
+            True
         """
         self.check("x", x)
         every = range(len(self.features))
@@ -160,11 +166,25 @@ class CausalFlow(World):
         return self.univariate(torch.stack(raw, -2)).forward(x)[0]
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        """Return feature j, with shape (*,); see `World.feature`."""
+        """Return feature j, with shape (*,); see `World.feature`.
+
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> loan_flow.feature(6, torch.zeros(3, 1), torch.zeros(3)).shape  # savings
+            torch.Size([3])
+        """
         return self.map_of(j, x_parents).inverse(noise)
 
     def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
-        """Return standard normal noise with shape (N, D); see `World.draw_noise`."""
+        """Return standard normal noise with shape (N, D); see `World.draw_noise`.
+
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> loan_flow.draw_noise(5, np.random.default_rng(0)).shape
+            torch.Size([5, 7])
+        """
         drawn = rng.standard_normal((n_people, len(self.features)))
         return torch.from_numpy(drawn).to(self.dtype)
 

@@ -185,7 +185,13 @@ class SCM(World):
         return dict(zip(names, (x_parents * std + mean).unbind(-1), strict=True))
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        """Return feature j, with shape (*,); see `World.feature`."""
+        """Return feature j, with shape (*,); see `World.feature`.
+
+        Example:
+            >>> scm = SCM({"age": additive((), lambda pa: 18.0, stats.gamma(10))})
+            >>> scm.feature(0, torch.zeros(1, 0), torch.tensor([4.0]))
+            tensor([22.])
+        """
         value = self.equations[self.features[j]].forward(self._by_name(j, x_parents), noise)
         return (value - self.mean[j].to(value)) / self.std[j].to(value)
 
@@ -193,6 +199,10 @@ class SCM(World):
         """Return the noise behind each person's features; see `World.abduct`.
 
         Raises: ValueError: x has another shape, or is not finite.
+        Example:
+            >>> scm = SCM({"age": additive((), lambda pa: 18.0, stats.gamma(10))})
+            >>> scm.abduct(torch.tensor([22.0]))
+            tensor([4.])
         """
         self.check("x", x)
         in_units = x * self.std.to(x) + self.mean.to(x)

@@ -60,6 +60,18 @@ class Problem:
                 f"{tuple(x.shape)}: {error}"
             ) from error
 
+    @property
+    def world(self) -> World:
+        """Where actions take effect: the true SCM where it is known, else the flow.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> problem.world is problem.population.truth
+            True
+        """
+        return self.flow if self.population.truth is None else self.population.truth
+
     @cached_property
     def range(self) -> Tensor:
         """Range of each standardised feature, with shape (D,).

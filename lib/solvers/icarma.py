@@ -140,8 +140,8 @@ class ICarma:
             [2, 5]
         """
         weights = {name: weight[list(members)] for name, weight in self.weights.items()}
-        own = ([part[i] for i in members] for part in (self.settings, self.seeds, self.ids))
-        settings, seeds, ids = own
+        settings = [self.settings[i] for i in members]
+        seeds, ids = ([part[i] for i in members] for part in (self.seeds, self.ids))
         return ICarma(self.problem, settings, seeds, weights, ids)
 
     def position(self, member: int) -> int:

@@ -1,1 +1,1 @@
-"""The papers' studies: tables, stacks of networks, tuning, groups, audits, claims, plots."""
+"""The papers' studies: designs, tables, stacks, tuning, groups, audits, claims, plots."""

@@ -40,7 +40,7 @@ EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 # Give Me Some Credit: how the classifier and the flow are fitted, and what networks do
 # otherwise than for Loan. The margin keeps recommendations valid when consequences are made
 # whole numbers; it was chosen on the validation split.
-GMSC_CLASSIFIER = {"weight_of_refusable": 4.5}
+GMSC_CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
 GMSC_FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
 GMSC: dict[str, Any] = {
     "batch_size": 512,
