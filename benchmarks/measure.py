@@ -38,7 +38,7 @@ from lib.preferences.scores import Preferences
 from lib.problem import classifier, gmsc, loan
 from lib.problem.recourse import Problem
 from lib.solvers import continuous, grid, icarma, training
-from lib.studies import stacks, tables
+from lib.studies import designs, stacks, tables
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated
@@ -135,7 +135,7 @@ def table_rows() -> Task:
 
     def search() -> None:
         tables.soft_search(problem, x, seed=0)
-        tables.search(problem, x, tables.biased_preferences(problem, len(x), seed=1))
+        tables.search(problem, x, designs.biased_preferences(problem, len(x), seed=1))
         tables.ablation(problem, x, seed=0)
 
     return search

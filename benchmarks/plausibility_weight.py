@@ -18,7 +18,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.problem import loan
 from lib.problem.recourse import Problem
 from lib.solvers import icarma, training
-from lib.studies import tables
+from lib.studies import designs, tables
 
 RESULTS = Path(__file__).with_suffix(".csv")
 TRIED = [(8.0, 3e-3), (9.0, 3e-3), (10.0, 3e-3), (11.0, 3e-3), (12.0, 3e-3), (11.0, 5e-3)]
@@ -39,24 +39,24 @@ def done() -> set[tuple[float, float]]:
 def judged(problem: Problem, weight: float, rate: float) -> dict[str, float]:
     """Fit a network for each seed; return their row of the table."""
     settings = replace(icarma.Settings(), plausibility=weight, learning_rate=rate)
-    samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
+    sampler = RankingSampler(problem.population.actionable)
     bar = progress.bar(f"weight {weight}, rate {rate}")
-    stack, _ = training.fit(problem, samplers, [settings] * len(SEEDS), SEEDS, progress=bar)
+    stack, _ = training.fit(problem, sampler, settings, SEEDS, progress=bar)
     x = problem.refused("validation")
-    preferences = tables.hard_preferences(problem, len(x), seed=0)
+    preferences = designs.hard_preferences(problem, len(x), seed=0)
     people = tables.recommend(problem, stack, x, preferences)
-    chosen = tables.best_seed(people)
-    joint = people[people.setting == "random"].groupby("seed").joint.mean()
+    chosen = tables.best_member(people)
+    joint = people[people.setting == "random"].groupby("member").joint.mean()
     row = {
         "plausibility": settings.plausibility,
         "learning_rate": settings.learning_rate,
-        "chosen": chosen,
+        "chosen": SEEDS[chosen],
         "joint_chosen": joint[chosen],
         "joint_low": joint.min(),
         "joint_high": joint.max(),
     }
     for setting in ("2", "1", "random"):
-        own = people[(people.seed == chosen) & (people.setting == setting)]
+        own = people[(people.member == chosen) & (people.setting == setting)]
         row[f"validity_{setting}"] = own.valid.mean()
         row[f"plausibility_{setting}"] = own.plausible.mean()
     return row
