@@ -94,10 +94,10 @@ def collect(notebook: IPyNbFile) -> list[pytest.Item]:
     """Return the check of what was committed, and nbval's items: one for each code cell."""
     cells = list(nbval_collect(notebook))
     if notebook.path.name in NEEDS_DATA:
-        from lib.problem import gmsc  # here: most runs of pytest collect no such notebook
+        from lib.problem import gmsc_data  # here: most runs collect no such notebook
 
-        if gmsc.find(download=False) is None:
-            why = f"its data is not here: {gmsc.VARIABLE} names it"
+        if gmsc_data.find(download=False) is None:
+            why = f"its data is not here: {gmsc_data.VARIABLE} names it"
             for cell in cells:
                 cell.add_marker(pytest.mark.skip(reason=why))
     return [CommittedOutputs.from_parent(notebook, name="committed outputs"), *cells]

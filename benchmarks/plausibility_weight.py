@@ -39,9 +39,9 @@ def done() -> set[tuple[float, float]]:
 def judged(problem: Problem, weight: float, rate: float) -> dict[str, float]:
     """Fit a network for each seed; return their row of the table."""
     settings = replace(icarma.Settings(), plausibility=weight, learning_rate=rate)
-    samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
+    sampler = RankingSampler(problem.population.actionable)
     bar = progress.bar(f"weight {weight}, rate {rate}")
-    stack, _ = training.fit(problem, samplers, [settings] * len(SEEDS), SEEDS, progress=bar)
+    stack, _ = training.fit(problem, sampler, settings, SEEDS, progress=bar)
     x = problem.refused("validation")
     preferences = designs.hard_preferences(problem, len(x), seed=0)
     people = tables.recommend(problem, stack, x, preferences)
@@ -50,7 +50,7 @@ def judged(problem: Problem, weight: float, rate: float) -> dict[str, float]:
     row = {
         "plausibility": settings.plausibility,
         "learning_rate": settings.learning_rate,
-        "chosen": stack.seeds[stack.position(chosen)],
+        "chosen": SEEDS[chosen],
         "joint_chosen": joint[chosen],
         "joint_low": joint.min(),
         "joint_high": joint.max(),

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch.nn import functional as F
 
-from lib.problem import classifier, loan
+from lib.problem import loan
 
 
 def test_sizes_and_scaler():

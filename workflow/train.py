@@ -16,7 +16,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
 import torch
 import yaml
 from lifeline import end_with_batch

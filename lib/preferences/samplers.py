@@ -32,7 +32,9 @@ class Sampler(Protocol):
                 [1, 1, 1, 1]])
     """
 
-    def draw(self, people: Sequence[int] | np.ndarray, rng: np.random.Generator) -> Preferences:
+    def draw(
+        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
+    ) -> Preferences:
         """Draw preferences of the people with these row numbers, with scores (N, K).
 
         Example:
@@ -85,7 +87,9 @@ class RankingSampler:
                 "to recommend."
             )
 
-    def draw(self, people: Sequence[int] | np.ndarray, rng: np.random.Generator) -> Preferences:
+    def draw(
+        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
+    ) -> Preferences:
         """Draw a ranking for each person, with scores of shape (N, K).
 
         Example:
@@ -161,7 +165,9 @@ class ScoreSampler:
         n_scores = n_features + with_impossible
         return cls((1 / n_scores,) * n_scores + (0.0,) * (not with_impossible))
 
-    def draw(self, people: Sequence[int] | np.ndarray, rng: np.random.Generator) -> Preferences:
+    def draw(
+        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
+    ) -> Preferences:
         """Draw scores for each person, with shape (N, K).
 
         Example:
@@ -207,7 +213,9 @@ class TableSampler:
                 f"(R, K), got shape {shape}."
             )
 
-    def draw(self, people: Sequence[int] | np.ndarray, rng: np.random.Generator) -> Preferences:
+    def draw(
+        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
+    ) -> Preferences:
         """Draw a row of the table for each person, with scores of shape (N, K).
 
         Example:
@@ -250,7 +258,9 @@ class HybridSampler:
                 f"more and summing to 1, got {self.shares!r}."
             )
 
-    def draw(self, people: Sequence[int] | np.ndarray, rng: np.random.Generator) -> Preferences:
+    def draw(
+        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
+    ) -> Preferences:
         """Draw for each person from the sampler that serves them, with scores (N, K).
 
         Raises: ValueError: the samplers draw scores of different shapes.
@@ -315,7 +325,9 @@ class Grouped:
                 f"values {numbers[:5]}."
             )
 
-    def draw(self, people: Sequence[int] | np.ndarray, rng: np.random.Generator) -> Preferences:
+    def draw(
+        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
+    ) -> Preferences:
         """Draw for each person from the sampler of their group, with scores (N, K).
 
         Arguments:

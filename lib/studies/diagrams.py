@@ -8,7 +8,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from lib.base import checks
 from lib.causal.graph import Graph
-from lib.studies.plots.look import COLOURS, readable
+from lib.studies.look import COLOURS, readable
 
 EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.8}
 

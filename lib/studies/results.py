@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lib.base import checks
-from lib.studies.plots.look import COLOURS, LINES, MARKERS, by_name, need
+from lib.studies.look import COLOURS, LINES, MARKERS, by_name, need
 
 
 def beside_paper(

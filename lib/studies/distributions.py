@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from scipy.stats import gaussian_kde
 
 from lib.base import checks
-from lib.studies.plots.look import COLOURS, readable
+from lib.studies.look import COLOURS, readable
 
 
 def marginal(

@@ -1,8 +1,8 @@
-"""One look for all figures. Functions draw on the axes they are given and return them."""
+"""All pictures under one name: each draws on the axes it is given and returns them."""
 
-from lib.studies.plots.diagrams import architecture, arrow, box, causal_graph
-from lib.studies.plots.distributions import band, log_densities, marginal, pair
-from lib.studies.plots.look import (
+from lib.studies.diagrams import architecture, arrow, box, causal_graph
+from lib.studies.distributions import band, log_densities, marginal, pair
+from lib.studies.look import (
     COLOURS,
     GROUPS,
     LINES,
@@ -12,7 +12,7 @@ from lib.studies.plots.look import (
     save,
     use_style,
 )
-from lib.studies.plots.results import beside_paper, frontier, interval_band, intervals
+from lib.studies.results import beside_paper, frontier, interval_band, intervals
 
 __all__ = [
     "COLOURS",
