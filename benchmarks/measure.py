@@ -111,8 +111,9 @@ def fit_gmsc(n_epochs: int) -> Task:
     """Prepare the fit of ten networks for Give Me Some Credit."""
     problem = gmsc_problem()
     members = stacks.transfer(problem.population.actionable, SEEDS, n_epochs)
-    samplers, settings, seeds = (part[: len(SEEDS)] for part in members)
-    return partial(training.fit, problem, samplers, settings, seeds)
+    n = len(SEEDS)
+    samplers, settings, seeds = members
+    return partial(training.fit, problem, samplers[:n], settings[:n], seeds[:n])
 
 
 def on_test_people(
@@ -330,7 +331,7 @@ def measure(name: str) -> None:
     print(*repeated(WORK[name].prepare(), n_calls=WORK[name].n_calls), peak_memory())
 
 
-def in_a_process(script: str, *arguments: object) -> dict[str, str | int]:
+def in_a_process(script: str, *arguments: object) -> dict[str, Any]:
     """Return what `script --here arguments` measures in a process of its own, as cells."""
     printed = subprocess.run(
         [sys.executable, script, "--here", *map(str, arguments)],

@@ -66,7 +66,7 @@ def test_no_circles():
 
 
 def room_of(module: str) -> str | None:
-    """Return the room of an imported name: lib.causal.flow for lib.causal.flow.CausalFlow."""
+    """Return the room of an imported name: lib.causal.flow of lib.causal.flow.fit."""
     parts = module.split(".")
     known = {f"lib.{path.parent.name}.{path.stem}" for path in ROOMS}
     candidates = (".".join(parts[:3]), ".".join(parts[:4]))
@@ -99,9 +99,16 @@ def lacks_example(node: ast.ClassDef | ast.FunctionDef) -> bool:
 
 @pytest.mark.parametrize("path", CODE, ids=lambda path: path.name)
 def test_lines_and_rooms_are_short(path):
+    """A room with more than 400 lines beside its docstrings has two jobs."""
     lines = path.read_text(encoding="utf-8").splitlines()
     assert max(map(len, lines)) <= 92
-    assert len(lines) <= 450, "a room with more than about 400 lines has two jobs"
+    nodes = ast.walk(ast.parse("\n".join(lines))) if path.suffix == ".py" else []
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    documented = [
+        node for node in nodes if isinstance(node, kinds) and ast.get_docstring(node)
+    ]
+    in_docstrings = sum(n.body[0].end_lineno - n.body[0].lineno + 1 for n in documented)
+    assert len(lines) - in_docstrings <= 400
 
 
 @names

@@ -28,10 +28,12 @@ def stack(problem):
 
 
 def numpy_loss(stack, member, x, preferences, noise):
-    """The five terms for one member in numpy, from its weights and the problem's public parts."""
+    """Return the five terms for one member in numpy, from its weights."""
     problem, s = stack.problem, stack.settings[member]
     w = {name: value[member].detach().numpy() for name, value in stack.weights.items()}
-    sigma = lambda t: 1 / (1 + np.exp(-t))
+
+    def sigma(t):
+        return 1 / (1 + np.exp(-t))
 
     def network(which, inputs):
         for i in range(3):
@@ -100,7 +102,7 @@ def test_loss_term_by_term(stack, batch, people):
 
 
 def test_gradient_of_the_action_network_by_finite_differences(stack, batch):
-    """Masks are piecewise constant in the action network's weights, so its gradient has no straight-through part."""
+    """Masks are constant in these weights, so no gradient goes straight through."""
     weights = {name: value.clone() for name, value in stack[0].weights.items()}
     moved = icarma.ICarma(stack[0].problem, stack[0].settings, stack[0].seeds, weights)
     bias = weights["action_bias_2"].requires_grad_()
@@ -137,7 +139,7 @@ def test_a_forbidden_feature_is_never_acted_on(problem, stack, scores):
 
 
 def test_recommendation_is_what_the_networks_say(problem, stack, people):
-    """Acts where the probability used in training is above one half; the counterfactual is the flow's."""
+    """Acts where the probability is above one half; the counterfactual is the flow's."""
     x, preferences = people
     told = stack[0].recommend(x, preferences)
     columns = problem.population.actionable_index
@@ -226,7 +228,7 @@ def test_bad_input_is_named(problem, stack, people):
     )
     with pytest.raises(ValueError, match="Nobody in the training split is refused"):
         training.fit(replace(problem, population=nobody), [sampler], [SHORT], [1])
-    with pytest.raises(ValueError, match="preferences.scores has shape"):
+    with pytest.raises(ValueError, match=r"preferences.scores has shape"):
         stack[0].recommend(people[0][:3], people[1])
     with pytest.raises(ValueError, match="people are already accepted"):
         stack[0].recommend(accepted_people(problem)[:30], people[1])

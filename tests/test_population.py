@@ -71,8 +71,8 @@ def test_bad_input_is_named(problem):
         loan.population(n_flow=3)
     with pytest.raises(ValueError, match="recourse split 'tset'"):
         problem.refused("tset")
+    empty = problem.population.x | {"recourse/test": torch.zeros(0, 7)}
     with pytest.raises(ValueError, match="Split 'recourse/test' is empty"):
-        empty = problem.population.x | {"recourse/test": torch.zeros(0, 7)}
         replace(problem.population, x=empty)
     with pytest.raises(ValueError, match="same features in the same order"):
         replace(problem.population, kinds={"age": "immutable"})

@@ -8,7 +8,7 @@ everyone's preferences come from one distribution.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ from torch import Tensor
 from lib.base import checks
 from lib.preferences.rankings import permutation_probabilities
 from lib.preferences.scores import Preferences
+
+People: TypeAlias = Sequence[int] | np.ndarray  # row numbers
 
 
 class Sampler(Protocol):
@@ -32,9 +34,7 @@ class Sampler(Protocol):
                 [1, 1, 1, 1]])
     """
 
-    def draw(
-        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
-    ) -> Preferences:
+    def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw preferences of the people with these row numbers, with scores (N, K).
 
         Example:
@@ -87,9 +87,7 @@ class RankingSampler:
                 "to recommend."
             )
 
-    def draw(
-        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
-    ) -> Preferences:
+    def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw a ranking for each person, with scores of shape (N, K).
 
         Example:
@@ -165,9 +163,7 @@ class ScoreSampler:
         n_scores = n_features + with_impossible
         return cls((1 / n_scores,) * n_scores + (0.0,) * (not with_impossible))
 
-    def draw(
-        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
-    ) -> Preferences:
+    def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw scores for each person, with shape (N, K).
 
         Example:
@@ -213,9 +209,7 @@ class TableSampler:
                 f"(R, K), got shape {shape}."
             )
 
-    def draw(
-        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
-    ) -> Preferences:
+    def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw a row of the table for each person, with scores of shape (N, K).
 
         Example:
@@ -258,9 +252,7 @@ class HybridSampler:
                 f"more and summing to 1, got {self.shares!r}."
             )
 
-    def draw(
-        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
-    ) -> Preferences:
+    def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw for each person from the sampler that serves them, with scores (N, K).
 
         Raises: ValueError: the samplers draw scores of different shapes.
@@ -325,9 +317,7 @@ class Grouped:
                 f"values {numbers[:5]}."
             )
 
-    def draw(
-        self, people: Sequence[int] | np.ndarray, rng: np.random.Generator
-    ) -> Preferences:
+    def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw for each person from the sampler of their group, with scores (N, K).
 
         Arguments:
@@ -372,7 +362,7 @@ def _are_shares(values: Sequence[float]) -> bool:
 def _by_group(
     samplers: Sequence[Sampler],
     which: Tensor,
-    people: Sequence[int],
+    people: People,
     rng: np.random.Generator,
 ) -> Preferences:
     """Draw everyone's preferences from every sampler, and keep each person's own.

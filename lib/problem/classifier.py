@@ -234,15 +234,16 @@ def fit(
     for epoch in progress(range(n_epochs)):
         order = torch.from_numpy(rng.permutation(len(x)))
         shuffled = [part[order].to(x.dtype) for part in (x, y, weight)]
+        batches = zip(*(part.split(batch_size) for part in shuffled), strict=True)
         logits = []
-        for xs, ys, ws in zip(*(part.split(batch_size) for part in shuffled), strict=True):
+        for xs, ys, ws in batches:
             shown = _logits(layers, xs)
             loss = F.binary_cross_entropy_with_logits(shown, ys, ws)
             optimiser.step(torch.autograd.grad(loss, layers))
             logits.append(shown.detach())
-        losses[epoch] = F.binary_cross_entropy_with_logits(
-            torch.cat(logits), *shuffled[1:]
-        ).item()
+        _, labels, weights = shuffled
+        loss = F.binary_cross_entropy_with_logits(torch.cat(logits), labels, weights)
+        losses[epoch] = loss.item()
         checks.converging("classifier", epoch, {"cross-entropy": losses[epoch]})
     return NetworkClassifier(population.features, layers[0::2], layers[1::2]), losses
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ from torch import Tensor
 from lib.base import checks
 from lib.causal.graph import Graph
 
-Edges = Graph | Mapping[str, Sequence[str]] | pd.DataFrame | Iterable[tuple[str, str]]
+Edges: TypeAlias = (
+    Graph | Mapping[str, Sequence[str]] | pd.DataFrame | Iterable[tuple[str, str]]
+)
 
 
 def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:

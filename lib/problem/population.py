@@ -166,7 +166,7 @@ class Population:
         for use, n_people in sizes.items():
             _check_enough(f"n_{use}", n_people)
         streams = np.random.SeedSequence(seed).spawn(len(sizes))
-        x = {}
+        x: dict[str, Tensor] = {}
         for stream, (use, n_people) in zip(streams, sizes.items(), strict=True):
             drawn = model.sample(n_people, np.random.default_rng(stream))
             shares = FOR_RECOURSE if use == "recourse" else FOR_FITS
