@@ -57,12 +57,7 @@ def gmsc_problem() -> Problem:
 
 def fit_classifier() -> Task:
     population = loan.population()
-    return partial(
-        classifier.fit,
-        population.features,
-        population.x["classifier/train"],
-        population.y["classifier/train"],
-    )
+    return partial(classifier.fit, population)
 
 
 def fit_flow(n_epochs: int, within: float = np.inf) -> Task:

@@ -105,9 +105,7 @@ def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Proble
     )
     given = population.x
     h, _ = classifier.fit(
-        population.features,
-        given["classifier/train"],
-        population.y["classifier/train"],
+        population,
         n_epochs=20,
     )
     density, _ = flow.fit(

@@ -24,10 +24,8 @@ def population() -> Population:
 
 @pytest.fixture(scope="session")
 def problem(population: Population) -> Problem:
-    x, y = population.x, population.y
-    h, _ = classifier.fit(
-        population.features, x["classifier/train"], y["classifier/train"], n_epochs=30
-    )
+    x = population.x
+    h, _ = classifier.fit(population, n_epochs=30)
     density, _ = flow.fit(
         population.graph, x["flow/train"], x["flow/validation"], n_epochs=40, batch_size=100
     )

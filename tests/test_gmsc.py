@@ -338,9 +338,7 @@ def small() -> Problem:
     drawn = gmsc.population(people)
     drawn = replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
     h, _ = classifier.fit(
-        drawn.features,
-        drawn.x["classifier/train"],
-        drawn.y["classifier/train"],
+        drawn,
         n_epochs=40,
         weight_of_refusable=1.5,
     )

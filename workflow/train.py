@@ -38,29 +38,24 @@ def gmsc_networks(given: dict, name: str) -> None:
     """Nothing; leaves the scaler, the classifier, the flow and the networks for Give Me Some Credit."""
     people, made_with = _applicants(given)
     population = gmsc.population(people, given["seed"])
-    x, y, models, epochs = (
-        population.x,
-        population.y,
-        inside(given["models"]),
-        given["n_epochs"],
-    )
+    models, epochs = inside(given["models"]), given["n_epochs"]
     weight = torch.tensor(stacks.GMSC_CLASSIFIER["weight_of_refusable"])
     scaler = {"mean": population.mean, "std": population.std, "weight": weight}
-    files.save(models, "gmsc_scaler", scaler, {"people": made_with["people"]}, made_with)
+    fingerprint = population.fingerprint
+    settings = {"people": made_with["people"]}
+    files.save(models, "gmsc_scaler", scaler, settings, made_with, fingerprint)
     h, _ = classifier.fit(
-        population.features,
-        population.possible(x["classifier/train"]),
-        y["classifier/train"],
+        population,
         n_epochs=epochs["gmsc_classifier"],
         seed=given["seed"],
         progress=progress.bar("gmsc_classifier"),
         **stacks.GMSC_CLASSIFIER,
     )
-    h.save(models, "gmsc_classifier", made_with)
+    h.save(models, "gmsc_classifier", made_with, fingerprint)
     density = _flow(
         population.graph, population, epochs["gmsc_flow"], given["seed"], "gmsc_flow"
     )
-    density.save(models, "gmsc_flow", made_with)
+    density.save(models, "gmsc_flow", made_with, fingerprint)
     _networks(Problem(population, h, density), stacks.transfer, given, name, made_with)
 
 
@@ -79,7 +74,7 @@ def gmsc_other_flows(given: dict, name: str) -> None:
             given["seed"] + i,
             f"{name}, {key}",
         )
-    flow.save_all(flows, inside(given["models"]), name, made_with)
+    flow.save_all(flows, inside(given["models"]), name, made_with, population.fingerprint)
 
 
 def _applicants(given: dict) -> tuple[pd.DataFrame, dict]:

@@ -1,6 +1,7 @@
 """Checks at the door of public functions: what was expected, what came, the way out."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 import torch
@@ -61,3 +62,21 @@ def positive(**values: float) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not value > 0:
             raise ValueError(f"{name} must be above zero, got {value!r}.")
+
+
+def converging(what: str, epoch: int, terms: Mapping[str, float]) -> None:
+    """Raise ValueError if a term of a fit's loss is NaN or infinite after an epoch.
+
+    Example:
+        >>> converging("flow", 3, {"log-likelihood": float("nan")})  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: The fit of the flow diverged: its log-likelihood is nan after epoch 4. Try ...
+    """
+    for name, value in terms.items():
+        if not math.isfinite(value):
+            raise ValueError(
+                f"The fit of the {what} diverged: its {name} is {value} after epoch {epoch + 1}. "
+                "Try a smaller learning_rate, a tenth of it say; and see that no feature has "
+                "values thousands of standard deviations from the mean."
+            )

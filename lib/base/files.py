@@ -20,21 +20,6 @@ PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning
 MODELS = ROOT / "models"  # the committed ones
 PUBLISHED = ROOT / "published"  # the paper's tables and the GMSC graph, as CSV
 
-MADE_BY = {
-    "loan_classifier": "notebooks/01_data_and_scm.ipynb",
-    "loan_flow": "notebooks/02_causal_flow.ipynb",
-    "loan_icarma_hard": "notebooks/03_icarma_training.ipynb",
-    "loan_icarma_ranking": "workflow/train.py",
-    "loan_icarma_score": "workflow/train.py",
-    "loan_icarma_rco": "workflow/train.py",
-    "loan_carma": "workflow/train.py",
-    "gmsc_scaler": "workflow/train.py",
-    "gmsc_classifier": "workflow/train.py",
-    "gmsc_flow": "workflow/train.py",
-    "gmsc_icarma": "workflow/train.py",
-    "gmsc_other_flows": "workflow/train.py",
-}
-
 
 def save(
     folder: Path,
@@ -42,14 +27,15 @@ def save(
     tensors: Mapping[str, Tensor],
     settings: Mapping[str, Any],
     made_with: Mapping[str, Any],
+    fingerprint: str = "",
 ) -> Path:
     """Write tensors, settings and provenance to folder/name.safetensors, in one step; return the path.
 
     Arguments:
         settings: What is needed to rebuild the model.
         made_with: What is needed to fit it again: sizes of the population, seed, epochs.
+        fingerprint: Of the population that it was fitted to (`Population.fingerprint`).
     """
-    checks.known("model", [name], tuple(MADE_BY))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.safetensors"
     half_done = path.with_suffix(".partial")
@@ -58,33 +44,54 @@ def save(
         "numpy": np.__version__,
         "processor": platform.machine(),
     }
-    provenance = {"made_by": MADE_BY[name]} | dict(made_with) | versions
-    header = {"settings": json.dumps(settings), "provenance": json.dumps(provenance)}
+    # one key: safetensors writes several in random order, and equal models would differ in bytes
+    header = {
+        "settings": settings,
+        "provenance": dict(made_with) | versions,
+        "fingerprint": fingerprint,
+    }
     save_file(
-        {k: v.detach().contiguous() for k, v in tensors.items()}, half_done, metadata=header
+        {k: v.detach().contiguous() for k, v in tensors.items()},
+        half_done,
+        metadata={"model": json.dumps(header)},
     )
     os.replace(half_done, path)
     return path
 
 
-def load(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and settings of folder/name.safetensors.
+def load(
+    folder: Path, name: str, fingerprint: str = ""
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the settings of folder/name.safetensors.
 
-    Raises: ValueError: the file is missing or damaged; the message names the command that makes it.
+    Arguments:
+        fingerprint: Of the population that it is to be used for; "" asks for no check.
+    Raises: ValueError: the file is missing or damaged, or the model was fitted to another
+        population. The message says to which, and what to do.
     """
-    checks.known("model", [name], tuple(MADE_BY))
     path = folder / f"{name}.safetensors"
-    remedy = f"{MADE_BY[name]} makes it: `make reproduce`, then `make models` to keep what was made; or restore the file."
+    remedy = (
+        "`make reproduce`, then `make models`, makes this project's; or restore the file."
+    )
     if not path.is_file():
         raise ValueError(f"Expected a fitted model at {path}, found none. {remedy}")
     try:
         with safe_open(path, framework="pt") as file:
-            settings = json.loads(file.metadata()["settings"])
-            return {key: file.get_tensor(key) for key in file.keys()}, settings
+            header = json.loads(file.metadata()["model"])
+            settings, provenance = header["settings"], header["provenance"]
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(
             f"{path} is damaged or was not written by this project ({error}). {remedy}"
         ) from error
+    if fingerprint and header.get("fingerprint") != fingerprint:
+        fitted_to = ", ".join(f"{key} {value}" for key, value in provenance.items())
+        raise ValueError(
+            f"{path} was fitted to another population (made with {fitted_to}): its features, "
+            "their kinds or their scaler differ from those of the population at hand. Make "
+            "the population with the same sizes and seed, or fit the model again to this one."
+        )
+    return tensors, settings
 
 
 def same(name: str, folder: Path, other: Path) -> bool:

@@ -252,16 +252,26 @@ class CausalFlow(World):
             gain = gain + gain_z
         return torch.stack(after, -1), gain
 
-    def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
-        """Write folder/name.safetensors; `made_with` as for `files.save`."""
+    @property
+    def dtype(self) -> torch.dtype:
+        """The kind of numbers that the flow computes with."""
+        return next(self.zuko_layer.parameters()).dtype
+
+    def save(
+        self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
+    ) -> Path:
+        """Write folder/name.safetensors and return its path; arguments as for `files.save`."""
         weights = {
             k: v for k, v in self.zuko_layer.state_dict().items() if not k.endswith("mask")
         }
-        return files.save(folder, name, weights, self._saved_settings(), made_with)
+        return files.save(
+            folder, name, weights, self._saved_settings(), made_with, fingerprint
+        )
 
     @classmethod
-    def load(cls, folder: Path, name: str) -> "CausalFlow":
-        tensors, settings = files.load(folder, name)
+    def load(cls, folder: Path, name: str, fingerprint: str = "") -> "CausalFlow":
+        """Return the flow of folder/name.safetensors; arguments as for `files.load`."""
+        tensors, settings = files.load(folder, name, fingerprint)
         return cls._rebuilt(tensors, settings)
 
     def _saved_settings(self) -> dict[str, Any]:
@@ -290,7 +300,11 @@ class CausalFlow(World):
 
 
 def save_all(
-    flows: Mapping[str, CausalFlow], folder: Path, name: str, made_with: Mapping[str, Any]
+    flows: Mapping[str, CausalFlow],
+    folder: Path,
+    name: str,
+    made_with: Mapping[str, Any],
+    fingerprint: str = "",
 ) -> Path:
     """Write flows that belong together to one file, folder/name.safetensors; `made_with` as for `files.save`."""
     weights = {
@@ -305,12 +319,13 @@ def save_all(
         weights,
         {key: flow._saved_settings() for key, flow in flows.items()},
         made_with,
+        fingerprint,
     )
 
 
-def load_all(folder: Path, name: str) -> dict[str, CausalFlow]:
+def load_all(folder: Path, name: str, fingerprint: str = "") -> dict[str, CausalFlow]:
     """The flows that `save_all` wrote."""
-    weights, settings = files.load(folder, name)
+    weights, settings = files.load(folder, name, fingerprint)
     own = {
         key: {
             k.removeprefix(f"{key}/"): v

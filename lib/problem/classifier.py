@@ -1,6 +1,8 @@
 """The classifier h that decides; it is fixed once fitted."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +12,107 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.base import checks, files
-from lib.base.arithmetic import Adam, through_relu
+from lib.base.arithmetic import Adam
+from lib.problem.population import Population
+
+Logit = Callable[[Tensor], Tensor]
 
 
 class Classifier:
-    """h: features to the probability of a positive decision, a D-32-32-1 network with ReLU.
+    """Hold any classifier: a map from standardised features to log-odds.
+
+    Arguments:
+        features: Names of the D features.
+        logit: From features with shape (N, D) to log-odds with shape (N,) or (N, 1): a
+            torch module, or a function around another library's model. A solver that needs
+            gradients asks `has_gradient`.
+    Example:
+        >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 1)
+        >>> h.accepts(torch.tensor([[0.5, 0.0], [1.5, 0.0]]))
+        tensor([False,  True])
+    """
+
+    def __init__(self, features: Sequence[str], logit: Logit) -> None:
+        self.features = tuple(features)
+        self._logit = logit
+
+    def logit(self, x: Tensor) -> Tensor:
+        """Return the log-odds of a positive decision, with shape (*,), for features (*, D).
+
+        Raises: ValueError: the function gives something else than one number a person.
+        Example:
+            >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 1)
+            >>> h.logit(torch.zeros(3, 5, 2)).shape
+            torch.Size([3, 5])
+        """
+        rows = x.reshape(-1, len(self.features))
+        if not self.has_gradient:
+            rows = rows.detach()
+        logits = torch.as_tensor(self._logit(rows))
+        if logits.shape not in {(len(rows),), (len(rows), 1)}:
+            raise ValueError(
+                f"The classifier gave values with shape {tuple(logits.shape)} for "
+                f"{len(rows)} people: expected one log-odds a person, ({len(rows)},)."
+            )
+        return logits.to(x.dtype).reshape(x.shape[:-1])
+
+    @cached_property
+    def has_gradient(self) -> bool:
+        """Whether torch can differentiate the log-odds.
+
+        Example:
+            >>> Classifier(("income",), lambda x: x[:, 0]).has_gradient
+            True
+            >>> Classifier(("income",), lambda x: (x[:, 0] > 1).float()).has_gradient
+            False
+        """
+        weights = (
+            self._logit.parameters() if isinstance(self._logit, torch.nn.Module) else ()
+        )
+        dtype = next((weight.dtype for weight in weights), torch.get_default_dtype())
+        probe = torch.zeros(2, len(self.features), dtype=dtype, requires_grad=True)
+        try:
+            return bool(torch.as_tensor(self._logit(probe)).requires_grad)
+        except RuntimeError:  # numpy() of a tensor that requires a gradient
+            return False
+
+    def probability(self, x: Tensor) -> Tensor:
+        """Return h(x), the probability of a positive decision, with shape (*,).
+
+        Example:
+            >>> Classifier(("income",), lambda x: x[:, 0]).probability(torch.zeros(1, 1))
+            tensor([0.5000])
+        """
+        checks.people("x", x, self.features)
+        return torch.sigmoid(self.logit(x))
+
+    def accepts(self, x: Tensor) -> Tensor:
+        """Return whether the decision is positive, h(x) >= 0.5, with shape (*,).
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0])
+            >>> h.accepts(torch.tensor([[0.0], [-1.0]]))
+            tensor([ True, False])
+        """
+        checks.people("x", x, self.features)
+        return self.logit(x) >= 0
+
+
+class NetworkClassifier(Classifier):
+    """Hold the paper's classifier, a D-32-32-1 network with ReLU.
 
     Arguments:
         features: Names of the D features.
         weights, biases: Of each layer, with shapes (out, in) and (out,).
     Source: section 5.1 of arXiv:2604.08030.
+    Example:
+        >>> one, zero = torch.ones(1, 1), torch.zeros(1)
+        >>> h = NetworkClassifier(("income",), [one, one], [zero, zero - 2])
+        >>> h.logit(torch.tensor([[-1.0], [5.0]]))
+        tensor([-2.,  3.])
     """
+
+    has_gradient = True
 
     def __init__(
         self, features: Sequence[str], weights: Sequence[Tensor], biases: Sequence[Tensor]
@@ -30,108 +122,88 @@ class Classifier:
         self.biases = [b.detach() for b in biases]
 
     def logit(self, x: Tensor) -> Tensor:
-        """Log-odds of a positive decision, with shape (*,), for standardised features (*, D)."""
+        """Return the log-odds of a positive decision, with shape (*,), for x (*, D)."""
         return self.logit_from_first_layer(F.linear(x, self.weights[0], self.biases[0]))
 
     def logit_from_first_layer(self, hidden: Tensor) -> Tensor:
-        """Log-odds, with shape (*,), from the first layer's sums before their ReLU, with shape (*, 32)."""
+        """Return the log-odds, with shape (*,), from the sums of the first layer.
+
+        Arguments:
+            hidden: The sums before their ReLU, with shape (*, 32). They are linear in x, so
+                that the effects of two actions on them add up; the search on a grid uses
+                that.
+        Example:
+            >>> one, zero = torch.ones(1, 1), torch.zeros(1)
+            >>> h = NetworkClassifier(("income",), [one, one], [zero, zero - 2])
+            >>> h.logit_from_first_layer(torch.tensor([[5.0]]))
+            tensor([3.])
+        """
         for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
             hidden = F.linear(F.relu(hidden), weight, bias)
         return hidden.squeeze(-1)
 
-    def probability(self, x: Tensor) -> Tensor:
-        """h(x), with shape (*,)."""
-        checks.people("x", x, self.features)
-        return torch.sigmoid(self.logit(x))
-
-    def accepts(self, x: Tensor) -> Tensor:
-        """Whether the decision is positive, h(x) >= 0.5, with shape (*,)."""
-        checks.people("x", x, self.features)
-        return self.logit(x) >= 0
-
-    def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
-        """Write folder/name.safetensors; `made_with` as for `files.save`."""
+    def save(
+        self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
+    ) -> Path:
+        """Save to folder/name.safetensors; arguments and result as for `files.save`."""
         tensors = {f"weight_{i}": w for i, w in enumerate(self.weights)}
         tensors |= {f"bias_{i}": b for i, b in enumerate(self.biases)}
-        return files.save(folder, name, tensors, {"features": self.features}, made_with)
+        settings = {"features": self.features}
+        return files.save(folder, name, tensors, settings, made_with, fingerprint)
 
     @classmethod
-    def load(cls, folder: Path, name: str) -> "Classifier":
-        tensors, settings = files.load(folder, name)
+    def load(cls, folder: Path, name: str, fingerprint: str = "") -> "NetworkClassifier":
+        """Load from folder/name.safetensors; arguments as for `files.load`."""
+        tensors, settings = files.load(folder, name, fingerprint)
         layers = range(len(tensors) // 2)
-        return cls(
-            settings["features"],
-            [tensors[f"weight_{i}"] for i in layers],
-            [tensors[f"bias_{i}"] for i in layers],
-        )
-
-
-def _logits_and_gradients(
-    layers: Sequence[Tensor], x: Tensor, y: Tensor, weight: Tensor
-) -> tuple[Tensor, list[Tensor]]:
-    """Log-odds (N,) and the gradient of their mean weighted cross-entropy for each of the layers, written out.
-
-    Arguments:
-        layers: Three weights with shapes (out, in), each followed by its bias (out,).
-        x, y, weight: People (N, D), their labels (N,) as 0 or 1, and how much they weigh (N,).
-    """
-    w0, b0, w1, b1, w2, b2 = layers
-    first = F.linear(x, w0, b0).relu_()
-    second = F.linear(first, w1, b1).relu_()
-    logits = F.linear(second, w2, b2).squeeze(-1)
-    g2 = logits.sigmoid().sub_(y).mul_(weight).div_(len(x)).unsqueeze(-1)
-    g1 = through_relu(g2 @ w2, second)
-    g0 = through_relu(g1 @ w1, first)
-    return logits, [
-        g0.t() @ x,
-        g0.sum(0),
-        g1.t() @ first,
-        g1.sum(0),
-        g2.t() @ second,
-        g2.sum(0),
-    ]
+        try:
+            return cls(
+                settings["features"],
+                [tensors[f"weight_{i}"] for i in layers],
+                [tensors[f"bias_{i}"] for i in layers],
+            )
+        except KeyError as error:
+            raise ValueError(
+                f"{folder / name}.safetensors is no classifier: it lacks {error}."
+            ) from error
 
 
 def fit(
-    features: Sequence[str],
-    x: Tensor,
-    y: Tensor,
+    population: Population,
     n_epochs: int = 500,
     batch_size: int = 256,
     learning_rate: float = 1e-3,
     weight_of_refusable: float = 1.0,
     seed: int = 0,
     progress: Callable[[range], range] = iter,
-) -> tuple[Classifier, np.ndarray]:
-    """A classifier fitted by cross-entropy with Adam, and its mean training loss after each epoch.
+) -> tuple[NetworkClassifier, np.ndarray]:
+    """Fit a classifier by cross-entropy with Adam; return it and its mean loss by epoch.
 
     Arguments:
-        x, y: Standardised features (N, D) and labels (N,) of the training split.
-        weight_of_refusable: How much more it costs to accept someone with a negative label than to refuse someone with a
-            positive one; people with a negative label weigh that much in the loss.
+        population: Its split "classifier/train" is learned from, as people can be (whole
+            numbers where the population has them).
+        weight_of_refusable: How much more it costs to accept someone with a negative label
+            than to refuse someone with a positive one; people with a negative label weigh
+            that much in the loss.
         progress: Wraps the range of epochs, for instance `tqdm`.
+    Raises: ValueError: a setting is not above zero, or the fit diverges.
     Source: section 5.1 and appendix C of arXiv:2604.08030.
+    Example:
+        >>> from lib.problem import loan
+        >>> h, losses = fit(loan.population(200, 200, 200), n_epochs=2)
+        >>> len(losses), h.features[0]
+        (2, 'gender')
     """
-    checks.people("x", x, features)
-    checks.shape("y", y, x.shape[:-1])
     checks.positive(
         n_epochs=n_epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
         weight_of_refusable=weight_of_refusable,
     )
-    if len(x) == 0:
-        raise ValueError("x holds nobody: give at least one person to learn from.")
+    x = population.possible(population.x["classifier/train"])
+    y = population.y["classifier/train"]
     rng = np.random.default_rng(seed)
-    sizes = [x.shape[-1], 32, 32, 1]
-    layers = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
-        bound = 1 / np.sqrt(n_in)
-        weight, bias = (
-            rng.uniform(-bound, bound, (n_out, n_in)),
-            rng.uniform(-bound, bound, n_out),
-        )
-        layers += [torch.tensor(weight, dtype=x.dtype), torch.tensor(bias, dtype=x.dtype)]
+    layers = _initial_layers([x.shape[-1], 32, 32, 1], rng, x.dtype)
     optimiser = Adam(layers, learning_rate)
     weight = torch.where(y.bool(), 1.0, weight_of_refusable)
     losses = np.zeros(n_epochs)
@@ -139,11 +211,35 @@ def fit(
         order = torch.from_numpy(rng.permutation(len(x)))
         shuffled = [part[order].to(x.dtype) for part in (x, y, weight)]
         logits = []
-        for batch in zip(*(part.split(batch_size) for part in shuffled), strict=True):
-            shown, gradients = _logits_and_gradients(layers, *batch)
-            optimiser.step(gradients)
-            logits.append(shown)
+        for xs, ys, ws in zip(*(part.split(batch_size) for part in shuffled), strict=True):
+            shown = _logits(layers, xs)
+            loss = F.binary_cross_entropy_with_logits(shown, ys, ws)
+            optimiser.step(torch.autograd.grad(loss, layers))
+            logits.append(shown.detach())
         losses[epoch] = F.binary_cross_entropy_with_logits(
             torch.cat(logits), *shuffled[1:]
         ).item()
-    return Classifier(features, layers[0::2], layers[1::2]), losses
+        checks.converging("classifier", epoch, {"cross-entropy": losses[epoch]})
+    return NetworkClassifier(population.features, layers[0::2], layers[1::2]), losses
+
+
+def _initial_layers(
+    sizes: Sequence[int], rng: np.random.Generator, dtype: torch.dtype
+) -> list[Tensor]:
+    """Return each layer's weight and bias, uniform within 1 / sqrt(fan-in)."""
+    layers = []
+    for n_in, n_out in pairwise(sizes):
+        bound = 1 / np.sqrt(n_in)
+        weight = rng.uniform(-bound, bound, (n_out, n_in))
+        bias = rng.uniform(-bound, bound, n_out)
+        layers += [
+            torch.tensor(part, dtype=dtype, requires_grad=True) for part in (weight, bias)
+        ]
+    return layers
+
+
+def _logits(layers: Sequence[Tensor], x: Tensor) -> Tensor:
+    """Return the log-odds (N,) of people (N, D) by layers that are being trained."""
+    w0, b0, w1, b1, w2, b2 = layers
+    hidden = F.relu(F.linear(F.relu(F.linear(x, w0, b0)), w1, b1))
+    return F.linear(hidden, w2, b2).squeeze(-1)

@@ -22,7 +22,7 @@ from lib.base import checks, files
 from lib.base.files import MODELS, PUBLISHED
 from lib.causal.flow import CausalFlow
 from lib.causal.graph import Graph
-from lib.problem.classifier import Classifier
+from lib.problem.classifier import Classifier, NetworkClassifier
 from lib.problem.population import FOR_RECOURSE, Population, split
 from lib.problem.recourse import Problem
 
@@ -226,7 +226,7 @@ def applicants(
     if found is None:
         scaler, _ = files.load(models, "gmsc_scaler")
         h, density = (
-            Classifier.load(models, "gmsc_classifier"),
+            NetworkClassifier.load(models, "gmsc_classifier"),
             CausalFlow.load(models, "gmsc_flow"),
         )
         return stand_in(density, h, scaler, n_people, seed), {}
@@ -343,10 +343,11 @@ def population(people: pd.DataFrame, seed: int = 0) -> Population:
 
 def problem(people: pd.DataFrame, models: Path = MODELS, seed: int = 0) -> Problem:
     """Return these people's population with the classifier and the flow of a folder of models."""
+    drawn = population(people, seed)
     return Problem(
-        population(people, seed),
-        Classifier.load(models, "gmsc_classifier"),
-        CausalFlow.load(models, "gmsc_flow"),
+        drawn,
+        NetworkClassifier.load(models, "gmsc_classifier", drawn.fingerprint),
+        CausalFlow.load(models, "gmsc_flow", drawn.fingerprint),
     )
 
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
@@ -10,8 +9,8 @@ from torch import Tensor
 from lib.base.files import MODELS
 from lib.causal.flow import CausalFlow
 from lib.causal.scm import SCM, Equation, Parents, additive
-from lib.problem.classifier import Classifier
-from lib.problem.population import FOR_RECOURSE, Population, split
+from lib.problem.classifier import NetworkClassifier
+from lib.problem.population import Population
 from lib.problem.recourse import Problem
 
 
@@ -92,42 +91,17 @@ def population(
     Raises: ValueError: a size is too small to be split.
     Source: section 5.1 and appendix C of arXiv:2604.08030; sizes as in the public code of CARMA.
     """
-    sizes = {"classifier": n_classifier, "flow": n_flow, "recourse": n_recourse}
-    for draw, n_people in sizes.items():
-        if n_people < 20:
-            raise ValueError(
-                f"n_{draw} is {n_people}: at least 20 people are needed to fill three splits."
-            )
-    model = scm()
-    for_fits = {"train": 0.8, "validation": 0.1, "test": 0.1}
-    in_units: dict[str, Tensor] = {}
-    for stream, (draw, n_people) in zip(
-        np.random.SeedSequence(seed).spawn(3), sizes.items(), strict=True
-    ):
-        drawn = model.sample(n_people, np.random.default_rng(stream))
-        for part, rows in split(
-            drawn, FOR_RECOURSE if draw == "recourse" else for_fits
-        ).items():
-            in_units[f"{draw}/{part}"] = drawn[rows]
-    mean = in_units["recourse/train"].mean(0)
-    std = torch.from_numpy(in_units["recourse/train"].numpy().std(0))
-    return Population(
-        name="Loan",
-        kinds={
-            "gender": "immutable",
-            "age": "immutable",
-            "education": "mutable",
-            "loan_amount": "actionable",
-            "loan_duration": "actionable",
-            "income": "actionable",
-            "savings": "actionable",
-        },
-        graph=model.graph,
-        mean=mean,
-        std=std,
-        x={part: ((x - mean) / std).float() for part, x in in_units.items()},
-        y={part: label(x) for part, x in in_units.items()},
-        truth=model.standardised(mean, std),
+    kinds = {
+        "gender": "immutable",
+        "age": "immutable",
+        "education": "mutable",
+        "loan_amount": "actionable",
+        "loan_duration": "actionable",
+        "income": "actionable",
+        "savings": "actionable",
+    }
+    return Population.from_scm(
+        scm(), kinds, label, "Loan", n_classifier, n_flow, n_recourse, seed
     )
 
 
@@ -139,8 +113,9 @@ def problem(
     seed: int = 0,
 ) -> Problem:
     """Return the Loan population with the classifier and the flow that lie in a folder of models."""
+    drawn = population(n_classifier, n_flow, n_recourse, seed)
     return Problem(
-        population(n_classifier, n_flow, n_recourse, seed),
-        Classifier.load(models, "loan_classifier"),
-        CausalFlow.load(models, "loan_flow"),
+        drawn,
+        NetworkClassifier.load(models, "loan_classifier", drawn.fingerprint),
+        CausalFlow.load(models, "loan_flow", drawn.fingerprint),
     )

@@ -1,48 +1,51 @@
 """iCARMA: two small networks that recommend an action for everyone at once.
 
-Networks of several seeds (or settings) are trained side by side: every tensor of weights has a leading member
-axis M, every batch has shape (M, B, ...), and one matrix product serves all members.
+Networks of several seeds (or settings) are trained side by side: every tensor of weights
+has a leading member axis M, every batch has shape (M, B, ...), and one matrix product
+serves all members.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from lib.base import checks, files
-from lib.base.arithmetic import Adam, stacked_network
-from lib.preferences.samplers import Sampler
+from lib.base.arithmetic import stacked_network
 from lib.preferences.scores import Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
 TERMS = ("cost", "mask", "hinge", "plausibility", "feasibility")
-PEOPLE_AT_ONCE = (
-    16_384  # who are answered in one go; more of them do not fit a processor's caches
-)
-SHARED = ("n_epochs", "batch_size", "learning_rate", "hidden")
+CONSTANT = Profile()
+# people who are answered in one go; more of them do not fit a processor's caches
+PEOPLE_AT_ONCE = 16_384
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How one member is trained. All but the last four may differ within a stack.
+    """Hold how one member is trained. All but the last four may differ within a stack.
 
     Arguments:
         profile: From scores to weights and priors.
         cost, mask, hinge, plausibility, feasibility: Weights of the five terms of the loss.
-        cap: Level, in nats, that the plausibility term of one person approaches and never exceeds.
+        cap: Level, in nats, that the plausibility term of one person approaches and never
+            exceeds.
         margin: Demanded of 2 h(x_cf) - 1.
         tau: Temperature of the relaxed mask.
         n_epochs, batch_size, learning_rate: Of Adam; the rate falls to zero along a cosine.
         hidden: Width of the two hidden layers of either network.
+    Raises: ValueError: a weight is below zero, or another setting is not above zero.
+    Example:
+        >>> Settings(n_epochs=10).plausibility
+        11.0
     """
 
-    profile: Profile = Profile()
+    profile: Profile = CONSTANT
     cost: float = 1.1
     mask: float = 0.1
     hinge: float = 40.0
@@ -57,26 +60,36 @@ class Settings:
     hidden: int = 64
 
     def __post_init__(self) -> None:
-        checks.positive(
-            tau=self.tau, cap=self.cap, n_epochs=self.n_epochs, batch_size=self.batch_size
-        )
-        checks.positive(learning_rate=self.learning_rate, hidden=self.hidden)
+        above_zero = ("tau", "cap", "n_epochs", "batch_size", "learning_rate", "hidden")
+        checks.positive(**{name: getattr(self, name) for name in above_zero})
         for name in TERMS:
             if not getattr(self, name) >= 0:
                 raise ValueError(
-                    f"The weight of {name} must not be below zero, got {getattr(self, name)!r}."
+                    f"The weight of {name} must not be below zero, got "
+                    f"{getattr(self, name)!r}."
                 )
 
 
 class ICarma:
-    """A stack of M members, each a mask network and an action network.
+    """Hold a stack of M members, each a mask network and an action network.
 
     Arguments:
         problem: What they were trained for.
         settings: Of each member.
-        seeds: Of each member.
-        weights: By name, "mask_weight_0" with shape (M, in, out), "mask_bias_0" with shape (M, 1, out), ...
-    Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is explained term by term in notebook 03.
+        seeds: Of each member's random draws; several members may share one.
+        weights: By name, "mask_weight_0" with shape (M, in, out), "mask_bias_0" with shape
+            (M, 1, out), ...
+        ids: By which each member is told apart; left out: 0 to M - 1.
+    Raises: ValueError: not one setting, seed and id a member, or an id twice; the
+        classifier has no gradient.
+    Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is explained term by term
+        in notebook 03.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
+        >>> stack.n_members, stack.seeds[:2], stack.ids[:2]
+        (10, [1000, 2000], [0, 1])
     """
 
     def __init__(
@@ -85,41 +98,67 @@ class ICarma:
         settings: Sequence[Settings],
         seeds: Sequence[int],
         weights: dict[str, Tensor],
+        ids: Sequence[int] | None = None,
     ) -> None:
-        self.problem, self.settings, self.seeds, self.weights = (
-            problem,
-            list(settings),
-            list(seeds),
-            weights,
-        )
+        self.problem, self.weights = problem, weights
+        self.settings, self.seeds = list(settings), list(seeds)
+        self.ids = list(range(len(self.seeds)) if ids is None else ids)
+        if not len(self.settings) == len(self.seeds) == len(set(self.ids)) == len(self.ids):
+            raise ValueError(
+                f"Expected one setting, seed and id a member, got {len(self.settings)}, "
+                f"{len(self.seeds)} and {len(self.ids)} ({len(set(self.ids))} of them "
+                "different)."
+            )
         self.columns = problem.population.actionable_index
         self._low, self._high = problem.population.low, problem.population.high
-        can_move = torch.tensor(
-            [kind != "immutable" for kind in problem.population.kinds.values()]
-        )
-        self._leeway = torch.where(
-            can_move, problem.range, torch.inf
-        )  # an immutable feature may lie anywhere
+        can_move = [kind != "immutable" for kind in problem.population.kinds.values()]
+        # an immutable feature may lie anywhere
+        self._leeway = torch.where(torch.tensor(can_move), problem.range, torch.inf)
         self._scales = [
-            torch.tensor([getattr(s, k) for s in self.settings])[:, None]
-            for k in ("tau", "margin", "cap")
+            torch.tensor([getattr(s, name) for s in self.settings])[:, None]
+            for name in ("tau", "margin", "cap")
         ]
 
     @property
     def n_members(self) -> int:
+        """Number M of members.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem()).n_members
+            10
+        """
         return len(self.seeds)
 
     def select(self, members: Sequence[int]) -> "ICarma":
-        """The members with these positions, as a stack of their own."""
+        """Return the members at these positions as a stack of their own; ids stay.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
+            >>> stack.select([2, 5]).ids
+            [2, 5]
+        """
         weights = {name: weight[list(members)] for name, weight in self.weights.items()}
-        return ICarma(
-            self.problem,
-            [self.settings[i] for i in members],
-            [self.seeds[i] for i in members],
-            weights,
-        )
+        own = ([part[i] for i in members] for part in (self.settings, self.seeds, self.ids))
+        settings, seeds, ids = own
+        return ICarma(self.problem, settings, seeds, weights, ids)
+
+    def position(self, member: int) -> int:
+        """Return where the member with this id stands in the stack.
+
+        Raises: ValueError: there is no such member.
+        Example:
+            >>> from lib.problem import loan
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
+            >>> stack.select([2, 5]).position(5)
+            1
+        """
+        checks.known("member", [member], self.ids)
+        return self.ids.index(member)
 
     def _network(self, which: str, inputs: Tensor) -> Tensor:
+        """Return what the "mask" or the "action" networks give for inputs (M, N, in)."""
         weights, biases = (
             [self.weights[f"{which}_{part}_{i}"] for i in range(3)]
             for part in ("weight", "bias")
@@ -127,43 +166,64 @@ class ICarma:
         return stacked_network(inputs, weights, biases)
 
     def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
-        """Each member's "hardness", "weight" or "prior", (M, N, K), of scores (N, K) or (M, N, K)."""
+        """Return each member's "hardness", "weight" or "prior", with shape (M, N, K).
+
+        Scores have shape (N, K), or (M, N, K) for preferences of each member's own.
+        """
         profiles = [member.profile for member in self.settings]
         if len(set(profiles)) == 1:
             return getattr(profiles[0], what)(preferences).expand(self.n_members, -1, -1)
         given = torch.empty(self.n_members, *preferences.scores.shape[-2:])
         for profile in dict.fromkeys(profiles):
             members = [i for i, own in enumerate(profiles) if own == profile]
-            own = (
-                preferences
-                if preferences.scores.ndim == 2
-                else Preferences(preferences.scores[members])
-            )
+            own = preferences
+            if preferences.scores.ndim == 3:
+                own = Preferences(preferences.scores[members])
             given[members] = getattr(profile, what)(own)
         return given
 
     def context(self, z: Tensor, preferences: Preferences) -> Tensor:
-        """What the networks know of each person, (M, N, D + 2K): latent, mask of A_u, and hardness.
+        """Return what the networks know of each person, with shape (M, N, D + 2K).
 
-        Arguments: z with shape (N, D) or (M, N, D), scores with shape (N, K) or (M, N, K).
-        """
-        parts = (z, preferences.is_actionable, self._by_profile("hardness", preferences))
-        return torch.cat(
-            [part.to(z.dtype).expand(self.n_members, -1, -1) for part in parts], -1
-        )
-
-    def batch(
-        self, factual: dict[str, Tensor], preferences: Preferences, noise: Tensor
-    ) -> dict[str, Tensor]:
-        """What `loss_terms` reads, for all people of an epoch.
+        That is the latent, the mask of what the person can act on (A_u), and the hardness.
 
         Arguments:
-            factual: As `CausalFlow.factual` gives it, each tensor with shape (N, *) or (M, N, *).
+            z: Latent of each person, with shape (N, D) or (M, N, D).
+            preferences: With scores (N, K) or (M, N, K).
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
+            >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
+            >>> stack.context(torch.zeros(3, 7), anything).shape
+            torch.Size([10, 3, 15])
+        """
+        parts = (z, preferences.is_actionable, self._by_profile("hardness", preferences))
+        return torch.cat([p.to(z.dtype).expand(self.n_members, -1, -1) for p in parts], -1)
+
+    def batch(
+        self, factual: Mapping[str, Tensor], preferences: Preferences, noise: Tensor
+    ) -> dict[str, Tensor]:
+        """Return what `loss_terms` reads, for all people of an epoch, by name.
+
+        Arguments:
+            factual: As `CausalFlow.factual` gives it, each tensor with shape (N, *) or
+                (M, N, *).
             preferences: With scores (N, K) or (M, N, K).
             noise: Difference of two Gumbel draws, with shape (M, N, K).
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
+            >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
+            >>> factual = problem.flow.factual(problem.refused("test")[:3], stack.columns)
+            >>> batch = stack.batch(factual, anything, torch.zeros(10, 3, 4))
+            >>> batch["allowed"].shape
+            torch.Size([10, 3, 4])
         """
         prior = self._by_profile("prior", preferences).to(noise.dtype)
-        rows = factual | {
+        rows = {
+            **factual,
             "context": self.context(factual["z"], preferences),
             "allowed": preferences.is_actionable,
             "weight": self._by_profile("weight", preferences),
@@ -177,26 +237,55 @@ class ICarma:
         }
 
     def mask_logits(self, context: Tensor) -> Tensor:
-        """Log-odds of q, the probability of acting on each actionable feature, with shape (M, N, K)."""
+        """Return the log-odds of q, with shape (M, N, K); see `loss_terms` for an example.
+
+        q is the probability of acting on each actionable feature.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
+            >>> stack.mask_logits(torch.zeros(10, 3, 15)).shape
+            torch.Size([10, 3, 4])
+        """
         return self._network("mask", context)
 
     def action_values(self, x: Tensor, context: Tensor, m: Tensor) -> Tensor:
-        """Values a_j for the actionable features, given which are acted on, m; both with shape (M, N, K)."""
+        """Return the values a_j of the actionable features, with shape (M, N, K).
+
+        Arguments:
+            x: People, with shape (M, N, D).
+            context: As `context` gives it.
+            m: Which features are acted on (0 or 1), with shape (M, N, K).
+        Example:
+            >>> from lib.problem import loan
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
+            >>> parts = (torch.zeros(10, 3, n) for n in (7, 15, 4))
+            >>> stack.action_values(*parts).shape
+            torch.Size([10, 3, 4])
+        """
         return x[..., self.columns] + self._network("action", torch.cat([context, m], -1))
 
-    def loss_terms(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        r"""The five terms of the loss, each a mean over the batch, with shape (M,).
+    def loss_terms(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        r"""Return the five terms of the loss, each a mean over the batch, with shape (M,).
 
         Arguments:
             batch: Tensors with leading axes (M, B), cut from what `batch` gives.
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
+            >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
+            >>> factual = problem.flow.factual(problem.refused("test")[:3], stack.columns)
+            >>> batch = stack.batch(factual, anything, torch.zeros(10, 3, 4))
+            >>> list(stack.loss_terms(batch))
+            ['cost', 'mask', 'hinge', 'plausibility', 'feasibility']
         """
         tau, margin, cap = self._scales
         x, allowed = batch["x"], batch["allowed"]
         logits = self.mask_logits(batch["context"])
         soft = torch.sigmoid((logits + batch["noise"]) / tau[..., None])
-        m = (
-            (soft > 0.5).to(soft.dtype) + soft - soft.detach()
-        ) * allowed  # straight-through, hard constraints
+        # straight-through, hard constraints
+        m = ((soft > 0.5).to(soft.dtype) + soft - soft.detach()) * allowed
         a = self.action_values(x, batch["context"], m)
         x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
 
@@ -208,36 +297,50 @@ class ICarma:
         divergence = q * (log_q - batch["log_prior"]) + (1 - q) * (
             log_no_q - batch["log_no_prior"]
         )
-        possible = self.problem.population.possible(x_cf)
-        as_lived = (
-            x_cf if possible is x_cf else x_cf + (possible - x_cf).detach()
-        )  # straight-through, whole numbers
-        h = torch.sigmoid(self.problem.classifier.logit(as_lived))
+        h = torch.sigmoid(self.problem.classifier.logit(self._as_carried_out(x_cf)))
         lost = (-gain).relu()
         outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
+        cost = self.problem.action_cost(x[..., self.columns], m, a, batch["weight"])
         return {
-            "cost": self.problem.action_cost(
-                x[..., self.columns], m, a, batch["weight"]
-            ).mean(-1),
+            "cost": cost.mean(-1),
             "mask": (allowed * divergence).sum(-1).mean(-1),
             "hinge": (margin - (2 * h - 1)).relu().mean(-1),
             "plausibility": (lost / (1 + lost / cap)).mean(-1),
             "feasibility": (outside / self._leeway).sum(-1).mean(-1),
         }
 
+    def _as_carried_out(self, x_cf: Tensor) -> Tensor:
+        """Return features as people can have them; the gradient goes straight through."""
+        possible = self.problem.population.possible(x_cf)
+        return x_cf if possible is x_cf else x_cf + (possible - x_cf).detach()
+
     @torch.no_grad()
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
-        """Every member's recommendation for refused people (N, D), each tensor with shape (M, N, D).
+        """Return every member's recommendation, each part with shape (M, N, D).
 
-        A feature is acted on where its probability, the one used in training, is above one half and the person can.
+        A feature is acted on where its probability, the one used in training, is above one
+        half and the person can.
+
+        Arguments:
+            x: Refused people, with shape (N, D).
+            preferences: Theirs, with scores (N, K).
         Raises: ValueError: shapes differ, x holds NaN, or someone is accepted already.
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
+            >>> x = problem.refused("test")[:2]
+            >>> income_only = torch.tensor([[False, False, True, False]]).expand(2, -1)
+            >>> found = stack.recommend(x, Preferences.from_mask(income_only))
+            >>> bool(found.is_acted[..., [3, 4, 6]].any())  # nothing forbidden
+            False
         """
         self.problem.check(x, preferences)
-        some = (
-            [preferences]
-            if len(x) <= PEOPLE_AT_ONCE
-            else map(Preferences, preferences.scores.split(PEOPLE_AT_ONCE, -2))
-        )
+        some = [preferences]
+        if len(x) > PEOPLE_AT_ONCE:
+            some = [
+                Preferences(own) for own in preferences.scores.split(PEOPLE_AT_ONCE, -2)
+            ]
         parts = [
             self._recommend(people, own)
             for people, own in zip(x.split(PEOPLE_AT_ONCE), some, strict=True)
@@ -247,7 +350,7 @@ class ICarma:
     def _recommend(
         self, x: Tensor, preferences: Preferences
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """What is acted on, the values, and the features after it, each with shape (M, N, D)."""
+        """Return what is acted on, the values, and the features after, each (M, N, D)."""
         z = self.problem.flow.abduct(x)
         context = self.context(z, preferences)
         m = ((self.mask_logits(context) > 0) & preferences.is_actionable).to(x.dtype)
@@ -255,126 +358,53 @@ class ICarma:
         a = self.action_values(x, context, m)
         is_acted = in_columns(m, self.columns, x.shape[-1]) > 0.5
         values = torch.where(is_acted, in_columns(a, self.columns, x.shape[-1]), x)
-        return is_acted, values, self.problem.flow.counterfactual(x, is_acted, values, z)
+        x_cf = self.problem.flow.counterfactual(x, is_acted, values, z)
+        return is_acted, values, x_cf
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
-        """Write folder/name.safetensors; `made_with` as for `files.save`."""
-        members = {
+        """Save to folder/name.safetensors; arguments and result as for `files.save`.
+
+        The fingerprint of the problem's population goes with it.
+
+        Example:
+            >>> import tempfile
+            >>> from lib.problem import loan
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
+            >>> folder = Path(tempfile.mkdtemp())
+            >>> stack.select([0]).save(folder, "mine", {"seed": 1000}).name
+            'mine.safetensors'
+        """
+        members: dict[str, Any] = {
             "seeds": self.seeds,
             "settings": [dataclasses.asdict(s) for s in self.settings],
         }
-        return files.save(folder, name, self.weights, members, made_with)
+        if self.ids != list(range(self.n_members)):
+            members["ids"] = self.ids
+        fingerprint = self.problem.population.fingerprint
+        return files.save(folder, name, self.weights, members, made_with, fingerprint)
 
     @classmethod
     def load(cls, folder: Path, name: str, problem: Problem) -> "ICarma":
-        weights, members = files.load(folder, name)
-        settings = [
-            Settings(**(s | {"profile": Profile(**s["profile"])}))
-            for s in members["settings"]
-        ]
-        return cls(problem, settings, members["seeds"], weights)
+        """Load the stack in folder/name.safetensors.
 
-
-def _initial_weights(
-    sizes: Sequence[int],
-    which: str,
-    rngs: Sequence[np.random.Generator],
-    dtype: torch.dtype,
-) -> dict[str, Tensor]:
-    """Uniform within 1/sqrt(fan-in), each member from its own stream."""
-    weights = {}
-    for i, (n_in, n_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
-        for part, shape in (("weight", (n_in, n_out)), ("bias", (1, n_out))):
-            drawn = np.stack([rng.uniform(-1, 1, shape) / np.sqrt(n_in) for rng in rngs])
-            weights[f"{which}_{part}_{i}"] = torch.tensor(
-                drawn, dtype=dtype, requires_grad=True
-            )
-    return weights
-
-
-def fit(
-    problem: Problem,
-    samplers: Sequence[Sampler],
-    settings: Sequence[Settings],
-    seeds: Sequence[int],
-    progress: Callable[[range], range] = iter,
-    after_epoch: Callable[[int, ICarma], None] | None = None,
-) -> tuple[ICarma, dict[str, np.ndarray]]:
-    """Members trained side by side on the refused people of the training split.
-
-    Preferences are drawn anew for every person in every epoch; an epoch ends with the last full batch. Each member
-    has its own random stream, so that its result does not depend on who is trained beside it (up to rounding).
-
-    Arguments:
-        samplers, settings, seeds: Of each of the M members.
-        progress: Wraps the range of epochs, for instance `tqdm`.
-        after_epoch: Called with the number of epochs done and the stack as it stands.
-    Returns: The stack, and the mean of each loss term (see `TERMS`) by epoch and member, (n_epochs, M).
-    Raises: ValueError: lists of different lengths, settings that a stack must share differ, or no one is refused.
-    """
-    if not len(samplers) == len(settings) == len(seeds) > 0:
-        raise ValueError(
-            f"Expected one sampler, one setting and one seed a member, got {len(samplers)}, {len(settings)} and {len(seeds)}."
-        )
-    for name in SHARED:
-        if len({getattr(s, name) for s in settings}) > 1:
+        Raises: ValueError: no such file, it holds no stack, or it was fitted to another
+            population.
+        Example:
+            >>> from lib.problem import loan
+            >>> other = loan.problem()
+            >>> ICarma.load(files.MODELS, "loan_flow", other)  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            ValueError: ...loan_flow.safetensors holds no stack: it lacks 'settings'.
+        """
+        weights, members = files.load(folder, name, problem.population.fingerprint)
+        try:
+            settings = [
+                Settings(**(s | {"profile": Profile(**s["profile"])}))
+                for s in members["settings"]
+            ]
+            return cls(problem, settings, members["seeds"], weights, members.get("ids"))
+        except KeyError as error:
             raise ValueError(
-                f"Members of one stack must share {name}. Train those that differ in a stack of their own."
-            )
-    shared = settings[0]
-    x = problem.refused("train")
-    if len(x) == 0:
-        raise ValueError(
-            "Nobody in the training split is refused, so there is no one to train on. Draw more people."
-        )
-    n_people, n_features = x.shape
-    n_actionable = len(problem.population.actionable)
-    rngs = [np.random.default_rng(seed) for seed in seeds]
-    sizes = [n_features + 2 * n_actionable, shared.hidden, shared.hidden, n_actionable]
-    weights = _initial_weights(sizes, "mask", rngs, x.dtype)
-    weights |= _initial_weights(
-        [sizes[0] + n_actionable, *sizes[1:]], "action", rngs, x.dtype
-    )
-    stack = ICarma(problem, settings, seeds, weights)
-    optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
-    term_weights = torch.tensor([[getattr(s, term) for s in settings] for term in TERMS])
-    factual = problem.flow.factual(x, problem.population.actionable_index)
-    batch_size = min(shared.batch_size, n_people)
-    n_batches = n_people // batch_size
-    history = np.zeros((len(TERMS), shared.n_epochs, len(seeds)))
-
-    for epoch in progress(range(shared.n_epochs)):
-        orders = [rng.permutation(n_people) for rng in rngs]
-        order = np.stack(orders)
-        drawn = [
-            sampler.draw(own, rng)
-            for sampler, own, rng in zip(samplers, orders, rngs, strict=True)
-        ]
-        uniform = torch.from_numpy(
-            np.stack([rng.random((n_people, n_actionable)) for rng in rngs])
-        )
-        preferences = Preferences(torch.stack([own.scores for own in drawn]))
-        noise = torch.logit(uniform, eps=1e-9).to(x.dtype)
-        shuffled = {
-            name: torch.from_numpy(np.take(value.numpy(), order, axis=0))
-            for name, value in factual.items()
-        }
-        rows = stack.batch(shuffled, preferences, noise)
-        for i in range(n_batches):
-            terms = stack.loss_terms(
-                {
-                    name: row[:, i * batch_size : (i + 1) * batch_size]
-                    for name, row in rows.items()
-                }
-            )
-            terms = torch.stack([terms[name] for name in TERMS])
-            optimiser.step(
-                torch.autograd.grad((term_weights * terms).sum(), optimiser.weights)
-            )
-            history[:, epoch] += terms.detach().numpy() / n_batches
-        optimiser.decay()
-        if after_epoch is not None:
-            after_epoch(epoch + 1, stack)
-    return ICarma(
-        problem, settings, seeds, {k: w.detach() for k, w in weights.items()}
-    ), dict(zip(TERMS, history, strict=True))
+                f"{folder / name}.safetensors holds no stack: it lacks {error}."
+            ) from error

@@ -1,0 +1,145 @@
+"""Recourse for your own data: from a table of past applicants to a table of recommendations.
+
+    python examples/own_problem.py
+
+The first part is the whole way in about 25 lines. The second has another library's
+classifier, the third people drawn from equations of your own.
+"""
+
+import lib.pinned
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lib.causal import flow
+from lib.causal.scm import SCM, additive
+from lib.preferences import scores
+from lib.preferences.samplers import RankingSampler
+from lib.problem import classifier, words
+from lib.problem.population import Population
+from lib.problem.recourse import Problem
+from lib.solvers import grid, training
+from lib.solvers.icarma import Settings
+
+
+def past_applicants(n_people: int = 2_000, seed: int = 0) -> pd.DataFrame:
+    """Return a table to play with; yours comes from pandas.read_csv or read_parquet.
+
+    Example:
+        >>> list(past_applicants(100))
+        ['age', 'income', 'cards', 'debt', 'repaid']
+    """
+    rng = np.random.default_rng(seed)
+    age = rng.integers(21, 70, n_people)
+    income = 900 + 40 * age + rng.gamma(2, 400, n_people)
+    cards = rng.poisson(income / 1_200)
+    debt = 0.3 * income + 150 * cards + rng.normal(0, 200, n_people)
+    score = 0.002 * income - 0.003 * debt + rng.normal(0, 0.7, n_people)
+    repaid = score > np.quantile(score, 0.4)
+    columns = {"age": age, "income": income, "cards": cards, "debt": debt}
+    return pd.DataFrame(columns | {"repaid": repaid})
+
+
+KINDS = {"age": "immutable", "income": "actionable", "cards": "actionable", "debt": "actionable"}
+EDGES = {"income": ["age"], "cards": ["income"], "debt": ["income", "cards"]}
+
+
+def from_a_table(frame: pd.DataFrame, n_epochs: int = 100) -> pd.DataFrame:
+    """Return what iCARMA recommends to refused people who said what they can do.
+
+    Example:
+        >>> from_a_table(past_applicants(400), n_epochs=2).columns[:4].tolist()
+        ['outcome', 'why', 'change', 'follows']
+    """
+    population = Population.from_frame(frame, label="repaid", kinds=KINDS, edges=EDGES)
+    h, _ = classifier.fit(population, n_epochs=n_epochs)
+    x = population.x
+    density, _ = flow.fit(population.graph, x["flow/train"], x["flow/validation"], n_epochs=n_epochs)
+    problem = Problem(population, h, density)
+
+    sampler = RankingSampler(population.actionable)  # any ranking, any number of "can't"
+    stack, _ = training.fit(problem, sampler, Settings(n_epochs=n_epochs))
+
+    refused = problem.refused("test")[:3]
+    answers = [
+        "income: hard; cards: easy; debt: manageable",
+        "income: can't; cards: easy; debt: easy",
+        "income: can't; cards: can't; debt: very hard",
+    ]
+    said = [scores.from_words(answer, population.actionable).scores for answer in answers]
+    preferences = scores.Preferences(torch.cat(said))
+    recommendation = stack.recommend(refused, preferences)[0]
+    return words.table(problem, refused, recommendation, people=["Ana", "Ben", "Cem"])
+
+
+def with_another_librarys_classifier(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return what a search on a grid recommends under a classifier without gradients.
+
+    Example:
+        >>> len(with_another_librarys_classifier(past_applicants(400)))
+        5
+    """
+    model = make_pipeline(StandardScaler(), GradientBoostingClassifier(random_state=0))
+    model.fit(frame[list(KINDS)].to_numpy(), frame.repaid)
+    population = Population.from_frame(frame, label="repaid", kinds=KINDS, edges=EDGES)
+
+    def logit(x: torch.Tensor) -> torch.Tensor:  # the adapter: back to the units of the data
+        return torch.from_numpy(model.decision_function(population.in_units(x).numpy()))
+
+    h = classifier.Classifier(population.features, logit)
+    x = population.x
+    density, _ = flow.fit(population.graph, x["flow/train"], x["flow/validation"], n_epochs=50)
+    problem = Problem(population, h, density)
+    refused = problem.refused("test")[:5]
+    anything = torch.ones(len(refused), len(population.actionable), dtype=torch.bool)
+    preferences = scores.Preferences.from_mask(anything)
+    found = grid.search(problem, problem.flow, refused, preferences, n_values=8)
+    return words.table(problem, refused, found)
+
+
+def from_equations() -> pd.DataFrame:
+    """Return what the exact search recommends where the equations are known.
+
+    Example:
+        >>> from_equations().outcome.isin(words.OUTCOMES.values()).all()
+        np.True_
+    """
+    model = SCM(
+        {
+            "income": additive((), lambda pa: 3.0, stats.norm(0, 1)),
+            "savings": additive(("income",), lambda pa: 2 * pa["income"], stats.norm(0, 1)),
+        }
+    )
+    kinds = {"income": "actionable", "savings": "actionable"}
+    population = Population.from_scm(
+        model, kinds, lambda x: x.sum(-1) > 9, n_classifier=2_000, n_flow=2_000, n_recourse=400
+    )
+    h, _ = classifier.fit(population, n_epochs=20)
+    x = population.x
+    density, _ = flow.fit(population.graph, x["flow/train"], x["flow/validation"], n_epochs=50)
+    problem = Problem(population, h, density)
+    refused = problem.refused("test")[:5]
+    income_only = torch.tensor([[True, False]]).expand(len(refused), -1)
+    preferences = scores.Preferences.from_mask(income_only)
+    return words.table(problem, refused, grid.search(problem, model_of(problem), refused, preferences))
+
+
+def model_of(problem: Problem) -> SCM:
+    """Return the true equations of a problem, in standardised units."""
+    assert problem.population.truth is not None
+    return problem.population.truth
+
+
+if __name__ == "__main__":
+    with pd.option_context("display.max_colwidth", None, "display.width", 200):
+        for rows in (
+            from_a_table(past_applicants()),
+            with_another_librarys_classifier(past_applicants()),
+            from_equations(),
+        ):
+            print(rows[["outcome", "why", "change", "follows"]].to_string(), end="\n\n")

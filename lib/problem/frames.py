@@ -1,0 +1,145 @@
+"""What a table must hold to become a population; see `Population.from_frame`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.causal.graph import Graph
+
+Edges = Graph | Mapping[str, Sequence[str]] | pd.DataFrame | Iterable[tuple[str, str]]
+
+
+def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
+    """Return the features of a table as float64, with shape (N, D).
+
+    Raises: ValueError: a column is missing or twice, or holds text, gaps or infinities.
+
+    Example:
+        >>> values(pd.DataFrame({"age": [30, 40], "name": ["A", "B"]}), ["age"])
+        array([[30.],
+               [40.]])
+    """
+    checks.known("column of the table:", features, tuple(map(str, frame.columns)))
+    for name in features:
+        if isinstance(frame[name], pd.DataFrame):
+            raise ValueError(f"The table has two columns {name!r}. Keep one.")
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            raise ValueError(
+                f"Column {name!r} holds {frame[name].dtype}: expected numbers. Turn "
+                "categories into 0 and 1 first, for instance with pandas.get_dummies."
+            )
+        finite = np.isfinite(frame[name].to_numpy(dtype=float, na_value=np.nan))
+        if not finite.all():
+            raise ValueError(
+                f"Column {name!r} has {(~finite).sum()} gaps or infinite values (the first "
+                f"in row {int((~finite).argmax())}). Drop or fill those rows first."
+            )
+    return frame[list(features)].to_numpy(dtype=float)
+
+
+def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
+    """Return whether each decision should be positive, bool with shape (N,).
+
+    Raises: ValueError: there is no such column, or it holds something else than 0 and 1.
+
+    Example:
+        >>> labels(pd.DataFrame({"repaid": [1, 0]}), "repaid")
+        array([ True, False])
+    """
+    checks.known("column of the table:", [label], tuple(map(str, frame.columns)))
+    found = pd.unique(frame[label])
+    if not set(found.tolist()) <= {0, 1}:
+        raise ValueError(
+            f"The label {label!r} holds {found[:5].tolist()}: expected True or 1 where the "
+            "decision should be positive, and False or 0 else, without gaps."
+        )
+    return frame[label].to_numpy(dtype=bool)
+
+
+def graph(features: Sequence[str], edges: Edges) -> Graph:
+    """Return the causal graph over these features, in their order.
+
+    Raises: ValueError: an edge names an unknown feature, or there is a circle.
+
+    Example:
+        >>> graph(["age", "income"], {"income": ["age"]}).parents
+        {'age': (), 'income': ('age',)}
+        >>> graph(["age", "income"], [("age", "income")]).parents["income"]
+        ('age',)
+    """
+    if isinstance(edges, Graph):
+        return edges
+    if isinstance(edges, Mapping):
+        checks.known("effect among the edges:", edges, tuple(features))
+        return Graph({name: tuple(edges.get(name, ())) for name in features})
+    if isinstance(edges, pd.DataFrame):
+        checks.known("column of the edges:", ("cause", "effect"), tuple(edges.columns))
+        edges = zip(edges["cause"], edges["effect"], strict=True)
+    return Graph.from_edges(features, edges)
+
+
+def is_whole(
+    frame: pd.DataFrame, features: Sequence[str], whole: Sequence[str] | None
+) -> np.ndarray:
+    """Return which features are whole numbers, bool with shape (D,).
+
+    Arguments:
+        whole: Their names; None: columns of integers or bools.
+    Raises: ValueError: one of them is no feature, or has fractions.
+
+    Example:
+        >>> frame = pd.DataFrame({"age": [30, 40], "income": [1.5, 2.0]})
+        >>> is_whole(frame, ["age", "income"], None)
+        array([ True, False])
+    """
+    if whole is None:
+        return np.array([frame[name].dtype.kind in "iub" for name in features])
+    checks.known("feature that is a whole number:", whole, tuple(features))
+    for name in whole:
+        if (frame[name] % 1 != 0).any():
+            raise ValueError(f"{name} has fractions: leave it out of the whole numbers.")
+    return np.array([name in whole for name in features])
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Map features to the nearest that a person can have: some whole, all within a range.
+
+    Arguments:
+        is_whole: Of each feature, bool with shape (D,).
+        low, high: Ends of each feature's range, in the units of the data, with shape (D,).
+
+    Example:
+        >>> seen = np.array([[0.0, 0.0], [9.0, 1.0]])
+        >>> nearest = Nearest.of(seen, np.array([True, False]))
+        >>> nearest(torch.tensor([[3.7, 0.3], [12.0, -1.0]]))
+        tensor([[4.0000, 0.3000],
+                [9.0000, 0.0000]])
+    """
+
+    is_whole: Tensor
+    low: Tensor
+    high: Tensor
+
+    @classmethod
+    def of(cls, seen: np.ndarray, is_whole: np.ndarray) -> "Nearest":
+        """Return the map whose range is that of the people seen, with shape (N, D).
+
+        Example:
+            >>> Nearest.of(np.array([[0.0], [9.0]]), np.array([True])).high
+            tensor([9.], dtype=torch.float64)
+        """
+        low, high = torch.from_numpy(seen.min(0)), torch.from_numpy(seen.max(0))
+        return cls(torch.from_numpy(is_whole), low, high)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the nearest possible features (*, D), in the units of the data."""
+        nearest = torch.where(self.is_whole, x.round(), x)
+        return (
+            nearest.maximum(self.low.to(x)).minimum(self.high.to(x)) + 0.0
+        )  # -0 becomes 0

@@ -1,0 +1,123 @@
+"""Recommendations as a table that people can read, in the units of the data."""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.problem.recourse import Problem, Recommendation
+
+OUTCOMES = {
+    "joint": "accepted, and as plausible as before",
+    "implausible": "accepted, but less plausible than before",
+    "refused": "still refused",
+    "nothing": "no recourse found",
+}
+
+
+def table(
+    problem: Problem,
+    x: Tensor,
+    recommendation: Recommendation,
+    people: Sequence[Hashable] | None = None,
+) -> pd.DataFrame:
+    """Return what is recommended to each person, and what comes of it: a row a person.
+
+    Where a population has whole numbers, the recommendation is shown as people can carry it
+    out.
+
+    Arguments:
+        x: Refused people, standardised, with shape (N, D).
+        recommendation: One for each person, each part with shape (N, D).
+        people: What they are called, for the table's index; left out: 0 to N - 1.
+    Returns: Columns outcome (one of `OUTCOMES`), why (empty where all is well), change (their
+        own actions, in words), follows (what moves as a consequence), cost, log_odds (of a
+        positive decision, afterwards), log_density_change (in nats), and every feature
+        afterwards.
+    Raises: ValueError: x and the recommendation differ in shape, or people do not fit.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:1]
+        >>> is_acted = torch.zeros_like(x, dtype=torch.bool)
+        >>> is_acted[0, 5] = True  # income
+        >>> x_cf = problem.flow.counterfactual(x, is_acted, x + 1)
+        >>> row = table(problem, x, Recommendation(is_acted, x + is_acted, x_cf)).loc[0]
+        >>> row.change, row.follows
+        ('income -0.4053 -> 2.097', 'savings -4.923 -> -1.991')
+    """
+    problem.check_people(x)
+    checks.shape("recommendation.values", recommendation.values, x.shape)
+    if people is not None and len(people) != len(x):
+        raise ValueError(f"people names {len(people)}, but x holds {len(x)}.")
+    if problem.population.whole is not None:
+        recommendation = problem.carried_out(x, recommendation)
+    acts, x_cf = recommendation.is_acted, recommendation.x_cf
+    with torch.no_grad():
+        log_odds = problem.classifier.logit(problem.population.possible(x_cf))
+        gain = problem.flow.log_prob(x_cf) - problem.flow.log_prob(x)
+    columns = problem.population.actionable_index
+    own = (part[:, columns] for part in (x, acts, recommendation.values))
+    kinds = _kinds(recommendation.has_recourse, log_odds, gain)
+    before, after = (_in_units(problem, part) for part in (x, x_cf))
+    rows = {
+        "outcome": [OUTCOMES[kind] for kind in kinds],
+        "why": [
+            _why(*row) for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)
+        ],
+        "change": [_moves(*row) for row in _each(before, after, acts)],
+        "follows": [_moves(*row) for row in _each(before, after, ~acts)],
+        "cost": problem.action_cost(*own).numpy(),
+        "log_odds": log_odds.numpy(),
+        "log_density_change": gain.numpy(),
+    }
+    index = pd.Index(range(len(x)) if people is None else people, name="person")
+    return pd.DataFrame(rows, index=index).join(after.set_axis(index))
+
+
+def _in_units(problem: Problem, x: Tensor) -> pd.DataFrame:
+    """Return people as a table in the units of the data."""
+    possible = problem.population.in_units(problem.population.possible(x).double())
+    return pd.DataFrame(possible.numpy(), columns=list(problem.population.features))
+
+
+def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
+    """Return which of `OUTCOMES` each person's recommendation has."""
+    valid, plausible = (log_odds >= 0).numpy(), (gain >= 0).numpy()
+    named = np.where(valid, np.where(plausible, "joint", "implausible"), "refused")
+    return np.where(has_recourse.numpy(), named, "nothing").tolist()
+
+
+def _why(kind: str, log_odds: float, gain: float) -> str:
+    """Return what is missing, in words."""
+    if kind == "nothing":
+        return "no action that this person may take was found to be accepted and plausible"
+    if kind == "refused":
+        return f"the log-odds of a positive decision are {log_odds:.2f}, below 0"
+    if kind == "implausible":
+        return f"the log-density falls by {-gain:.2f} nats"
+    return ""
+
+
+def _each(before: pd.DataFrame, after: pd.DataFrame, which: Tensor) -> zip:
+    """Return each person's features before and after, and which of them to tell."""
+    rows = (part.to_dict("records") for part in (before, after))
+    return zip(*rows, which.tolist(), strict=True)
+
+
+def _moves(before: dict[str, float], after: dict[str, float], which: list[bool]) -> str:
+    """Return the features that changed, of those asked for: "income 2,100 -> 2,600; ..."."""
+    parts = []
+    for name, is_asked in zip(before, which, strict=True):
+        then, now = (_number(row[name]) for row in (before, after))
+        if is_asked and then != now:
+            parts.append(f"{name} {then} -> {now}")
+    return "; ".join(parts)
+
+
+def _number(value: float) -> str:
+    """Return a number in four digits, with all digits before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"

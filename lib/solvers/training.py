@@ -1,0 +1,153 @@
+"""Training of a stack of iCARMA's networks: side by side, each with own random draws."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.base.arithmetic import Adam
+from lib.preferences.samplers import Sampler
+from lib.preferences.scores import Preferences
+from lib.problem.recourse import Problem
+from lib.solvers.icarma import TERMS, ICarma, Settings
+
+SHARED = ("n_epochs", "batch_size", "learning_rate", "hidden")
+History = dict[str, np.ndarray]
+
+
+def fit(
+    problem: Problem,
+    samplers: Sampler | Sequence[Sampler],
+    settings: Settings | Sequence[Settings] | None = None,
+    seeds: Sequence[int] = (0,),
+    progress: Callable[[range], range] = iter,
+    after_epoch: Callable[[int, ICarma], None] | None = None,
+) -> tuple[ICarma, History]:
+    """Train members side by side on the refused people of the training split; return them.
+
+    Preferences are drawn anew for every person in every epoch; an epoch ends with the last
+    full batch. Each member has its own random stream, so that its result does not depend on
+    who is trained beside it (up to rounding).
+
+    Arguments:
+        samplers, settings: Of each of the M members; one alone serves them all. Left out:
+            `Settings()`.
+        seeds: Of each member.
+        progress: Wraps the range of epochs, for instance `tqdm`.
+        after_epoch: Called with the number of epochs done and the stack as it stands.
+    Returns: The stack, and the mean of each loss term (see `icarma.TERMS`) by epoch and
+        member, with shape (n_epochs, M).
+    Raises: ValueError: lists of different lengths; settings that a stack must share differ;
+        no one is refused; the classifier has no gradient; the fit diverges.
+    Example:
+        >>> from lib.preferences.samplers import RankingSampler
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> sampler = RankingSampler(problem.population.actionable)
+        >>> stack, history = fit(problem, sampler, Settings(n_epochs=1), seeds=[0, 1])
+        >>> stack.n_members, history["cost"].shape
+        (2, (1, 2))
+    """
+    settings = Settings() if settings is None else settings
+    settings = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
+    samplers = list(samplers) if isinstance(samplers, Sequence) else [samplers] * len(seeds)
+    _check(problem, samplers, settings, seeds)
+    shared, x = settings[0], problem.refused("train")
+    if len(x) == 0:
+        raise ValueError(
+            "Nobody in the training split is refused, so there is no one to train on. "
+            "Draw more people."
+        )
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    weights = _initial_weights(problem, shared.hidden, rngs, x.dtype)
+    stack = ICarma(problem, settings, seeds, weights)
+    optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
+    term_weights = torch.tensor([[getattr(s, term) for s in settings] for term in TERMS])
+    factual = problem.flow.factual(x, stack.columns)
+    batch_size = min(shared.batch_size, len(x))
+    n_batches = len(x) // batch_size
+    history = np.zeros((len(TERMS), shared.n_epochs, len(seeds)))
+
+    for epoch in progress(range(shared.n_epochs)):
+        rows = _epoch(stack, samplers, factual, rngs)
+        for i in range(n_batches):
+            own = slice(i * batch_size, (i + 1) * batch_size)
+            by_term = stack.loss_terms({name: row[:, own] for name, row in rows.items()})
+            terms = torch.stack([by_term[name] for name in TERMS])
+            loss = (term_weights * terms).sum()
+            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
+            history[:, epoch] += terms.detach().numpy() / n_batches
+        reached = dict(zip(TERMS, history[:, epoch].sum(1).tolist(), strict=True))
+        checks.converging("networks", epoch, reached)
+        optimiser.decay()
+        if after_epoch is not None:
+            after_epoch(epoch + 1, stack)
+    fitted = {name: weight.detach() for name, weight in weights.items()}
+    by_name = dict(zip(TERMS, history, strict=True))
+    return ICarma(problem, settings, seeds, fitted), by_name
+
+
+def _check(
+    problem: Problem,
+    samplers: Sequence[Sampler],
+    settings: Sequence[Settings],
+    seeds: Sequence[int],
+) -> None:
+    """Raise ValueError unless these members can be trained as one stack."""
+    problem.check_gradient("iCARMA's training")
+    if not len(samplers) == len(settings) == len(seeds) > 0:
+        raise ValueError(
+            "Expected one sampler, one setting and one seed a member, got "
+            f"{len(samplers)}, {len(settings)} and {len(seeds)}."
+        )
+    for name in SHARED:
+        if len({getattr(s, name) for s in settings}) > 1:
+            raise ValueError(
+                f"Members of one stack must share {name}. Train those that differ in a "
+                "stack of their own."
+            )
+
+
+def _initial_weights(
+    problem: Problem, hidden: int, rngs: Sequence[np.random.Generator], dtype: torch.dtype
+) -> dict[str, Tensor]:
+    """Return weights uniform within 1/sqrt(fan-in), each member's from its own stream."""
+    n_actionable = len(problem.population.actionable)
+    n_context = len(problem.population.features) + 2 * n_actionable
+    n_inputs = {"mask": n_context, "action": n_context + n_actionable}
+    weights = {}
+    for which, n_first in n_inputs.items():
+        sizes = [n_first, hidden, hidden, n_actionable]
+        for i, (n_in, n_out) in enumerate(pairwise(sizes)):
+            for part, shape in (("weight", (n_in, n_out)), ("bias", (1, n_out))):
+                drawn = np.stack(
+                    [rng.uniform(-1, 1, shape) / np.sqrt(n_in) for rng in rngs]
+                )
+                weights[f"{which}_{part}_{i}"] = torch.tensor(
+                    drawn, dtype=dtype, requires_grad=True
+                )
+    return weights
+
+
+def _epoch(
+    stack: ICarma,
+    samplers: Sequence[Sampler],
+    factual: dict[str, Tensor],
+    rngs: Sequence[np.random.Generator],
+) -> dict[str, Tensor]:
+    """Return the people of an epoch for `ICarma.loss_terms`, in each member's own order."""
+    n_people, n_actionable = len(factual["x"]), len(stack.columns)
+    orders = [rng.permutation(n_people) for rng in rngs]
+    draws = zip(samplers, orders, rngs, strict=True)
+    drawn = [sampler.draw(own, rng).scores for sampler, own, rng in draws]
+    uniform = np.stack([rng.random((n_people, n_actionable)) for rng in rngs])
+    noise = torch.logit(torch.from_numpy(uniform), eps=1e-9).to(factual["x"].dtype)
+    order = np.stack(orders)
+    shuffled = {
+        name: torch.from_numpy(np.take(value.numpy(), order, axis=0))
+        for name, value in factual.items()
+    }
+    return stack.batch(shuffled, Preferences(torch.stack(drawn)), noise)
