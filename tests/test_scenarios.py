@@ -76,7 +76,7 @@ def test_the_privileged_of_the_race_scenario_are_mostly_white(population, attrib
 
 
 def test_preferences_are_of_the_named_features_only(population):
-    own = scenarios.preferences(population.actionable, ["income, savings"], 3)
+    own = scenarios.preferences_by_set(population.actionable, ["income, savings"], 3)
     assert own["income, savings"].is_actionable.tolist() == [[False, False, True, True]] * 3
 
 
@@ -187,4 +187,4 @@ def test_nobody_is_privileged_without_an_attribute(population):
 def test_sets_and_preferences_of_unknown_names():
     assert list(scenarios.sets(("a", "b", "c"), [2])) == ["a, b", "a, c", "b, c"]
     with pytest.raises(ValueError, match="Unknown set of features 'b, a': expected one of"):
-        scenarios.preferences(("a", "b"), ["b, a"], 3)
+        scenarios.preferences_by_set(("a", "b"), ["b, a"], 3)

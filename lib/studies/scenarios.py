@@ -147,7 +147,7 @@ def sets(features: Sequence[str], sizes: Sequence[int]) -> dict[str, Tensor]:
     return {_name(features, mask): torch.tensor(mask) for mask in masks}
 
 
-def preferences(
+def preferences_by_set(
     features: Sequence[str], names: Sequence[str], n_people: int
 ) -> dict[str, Preferences]:
     """Return for each set preferences of people who can act on just its features.
@@ -159,7 +159,7 @@ def preferences(
     Raises: ValueError: there is no set of that name.
 
     Example:
-        >>> preferences(("income", "savings"), ["savings"], 2)["savings"].is_actionable
+        >>> preferences_by_set(("income", "savings"), ["savings"], 2)["savings"].is_actionable
         tensor([[False,  True],
                 [False,  True]])
     """
