@@ -633,10 +633,10 @@ def test_every_measurement_that_a_notebook_reads_is_one_that_is_taken():
         for node in ast.parse(code).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
     }
-    features, work, alone = (
-        ast.literal_eval(named[name]).values() for name in ("features", "work", "alone")
+    sizes, work, alone = (
+        ast.literal_eval(named[name]).values() for name in ("sizes", "work", "alone")
     )
-    read = {title.format(k) for title in work for k in features} | set(alone)
+    read = {title.format(k) for title in work for k in sizes} | set(alone)
     taken = {work.title for work in measure.WORK.values()}
     assert len(read) > len(work) and read <= taken
     assert read <= set(pd.read_csv(ROOT / "benchmarks" / "results.csv").work) <= taken

@@ -159,7 +159,8 @@ def preferences_by_set(
     Raises: ValueError: there is no set of that name.
 
     Example:
-        >>> preferences_by_set(("income", "savings"), ["savings"], 2)["savings"].is_actionable
+        >>> alike = preferences_by_set(("income", "savings"), ["savings"], 2)
+        >>> alike["savings"].is_actionable
         tensor([[False,  True],
                 [False,  True]])
     """
