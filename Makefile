@@ -28,7 +28,7 @@ quick smoke: setup
 
 # A notebook's cells share a kernel, so one worker takes a whole file.
 test: setup
-	$(BIN)/python -m pytest tests lib workflow notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests lib workflow examples notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
 
 check: setup
 	$(BIN)/ruff check
