@@ -216,6 +216,7 @@ def test_bad_input_is_named(problem, stack, people):
             [SHORT, Settings(n_epochs=3, batch_size=32, hidden=16)],
             [1, 2],
         )
+    assert Settings(cap=np.inf).cap == np.inf
     with pytest.raises(ValueError, match="tau must be above zero"):
         Settings(tau=0)
     with pytest.raises(ValueError, match="weight of hinge must not be below zero"):

@@ -34,7 +34,7 @@ class Settings:
         profile: From scores to weights and priors.
         cost, mask, hinge, plausibility, feasibility: Weights of the five terms of the loss.
         cap: Level, in nats, that the plausibility term of one person approaches and never
-            exceeds.
+            exceeds; math.inf: none.
         margin: Demanded of 2 h(x_cf) - 1.
         tau: Temperature of the relaxed mask.
         n_epochs, batch_size, learning_rate: Of Adam; the rate falls to zero along a cosine.
@@ -60,8 +60,10 @@ class Settings:
     hidden: int = 64
 
     def __post_init__(self) -> None:
-        above_zero = ("tau", "cap", "n_epochs", "batch_size", "learning_rate", "hidden")
+        above_zero = ("tau", "n_epochs", "batch_size", "learning_rate", "hidden")
         checks.positive(**{name: getattr(self, name) for name in above_zero})
+        if not self.cap > 0:
+            raise ValueError(f"cap must be above zero (math.inf: none), got {self.cap!r}.")
         for name in TERMS:
             if not getattr(self, name) >= 0:
                 raise ValueError(
