@@ -1,15 +1,17 @@
 """Pin the arithmetic of this process: `import lib.pinned`, before anything else.
 
-A rerun then gives the same bits: one thread, one instruction path for matrix products on
-every x86 processor with AVX2, deterministic algorithms. Training is chaotic: a difference
-in the last bit grows to the third decimal within minutes. torch and numpy read these
-environment variables once, when they are first imported. So this line has to stand before
-them.
+A rerun then gives the same bits: one thread, one instruction path for
+matrix products on every x86 processor with AVX2, deterministic
+algorithms. Training is chaotic: a difference in the last bit grows to
+the third decimal within minutes. torch and numpy read these
+environment variables once, when they are first imported. So this line
+has to stand before them.
 
-`lib` works without it. Numbers then agree with the committed ones within the spread over
-seeds.
+`lib` works without it. Numbers then agree with the committed ones
+within the spread over seeds.
 
-Raises: ImportError: numpy or torch was imported before, under other settings.
+Raises: ImportError: numpy or torch was imported before, under other
+    settings.
 
 Example:
     >>> import lib.pinned

@@ -11,9 +11,10 @@ VARIABLE = "ICARMA_LIFELINE"
 def end_with_batch() -> None:
     """End this process, from now on, as soon as the batch that started it is gone.
 
-    Otherwise a job of a killed batch goes on, and after a restart two jobs write to the
-    same files. A job that was started by hand has no batch and is left alone, whatever its
-    standard input is. Processes that this one starts are not tied to the batch by it.
+    Otherwise a job of a killed batch goes on, and after a restart two
+    jobs write to the same files. A job that was started by hand has
+    no batch and is left alone, whatever its standard input is.
+    Processes that this one starts are not tied to the batch by it.
 
     Example:
         >>> end_with_batch()  # started by hand: nothing happens

@@ -1,11 +1,12 @@
 """Parameter files, checked against a notebook's parameters cell before any kernel starts.
 
-A size is a folder of params. Its run.yaml says what notebooks and networks share; each
-notebook has a file of its own for the rest, and networks.yaml is for what is fitted outside
-of notebooks. A value stands in one file only.
+A size is a folder of params. Its run.yaml says what notebooks and
+networks share; each notebook has a file of its own for the rest, and
+networks.yaml is for what is fitted outside of notebooks. A value
+stands in one file only.
 
-papermill only warns about a name that the notebook does not have, and takes a value of any
-type. So both are checked here.
+papermill only warns about a name that the notebook does not have, and
+takes a value of any type. So both are checked here.
 """
 
 import ast
@@ -28,8 +29,9 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, An
         size: A folder of params.
         notebook: Its name, without the ending.
         root: The repository.
-    Raises: ValueError: a file is missing; a name that the notebook does not have; a value
-        of another type; a value that run.yaml has already.
+    Raises: ValueError: a file is missing; a name that the notebook
+        does not have; a value of another type; a value that run.yaml
+        has already.
 
     Example:
         >>> values = read_parameters("smoke", "01_data_and_scm")
@@ -51,8 +53,9 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, An
 def read_network_parameters(size: str, root: Path = ROOT) -> dict[str, Any]:
     """Return how networks are trained outside of notebooks, beside all shared values.
 
-    Raises: ValueError: a file is missing; a name is missing or unknown; a value of another
-        type than in params/paper; a value that run.yaml has already.
+    Raises: ValueError: a file is missing; a name is missing or
+        unknown; a value of another type than in params/paper; a value
+        that run.yaml has already.
 
     Example:
         >>> values = read_network_parameters("smoke")
@@ -71,8 +74,9 @@ def read_network_parameters(size: str, root: Path = ROOT) -> dict[str, Any]:
 def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
     """Return the values of run.yaml, which notebooks and networks of a size share.
 
-    Raises: ValueError: no such file; a name that no notebook has; a name is missing, or a
-        value has another type than in params/paper.
+    Raises: ValueError: no such file; a name that no notebook has; a
+        name is missing, or a value has another type than in
+        params/paper.
 
     Example:
         >>> read_shared("quick")["n_recourse"]
@@ -92,8 +96,8 @@ def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
 def notebook_defaults(path: Path) -> dict[str, Any]:
     """Return names and default values of the cell tagged `parameters` of a notebook.
 
-    Raises: ValueError: not exactly one such cell, or something in it that is not
-        `name = literal`.
+    Raises: ValueError: not exactly one such cell, or something in it
+        that is not `name = literal`.
 
     Example:
         >>> path = ROOT / "notebooks" / "08_exact_and_unlocked.ipynb"

@@ -22,9 +22,11 @@ COLUMNS = [
 def collect(run: Path) -> pd.DataFrame:
     """Return the rows of all tables/*_paper_vs_ours.csv of a batch, notebook by notebook.
 
-    They are also saved as paper_vs_ours.csv in the folder of the batch.
+    They are also saved as paper_vs_ours.csv in the folder of the
+    batch.
 
-    Raises: ValueError: there is no such table, or one has other columns.
+    Raises: ValueError: there is no such table, or one has other
+        columns.
 
     Example:
         >>> from tempfile import TemporaryDirectory

@@ -1,8 +1,8 @@
 """The batch: every notebook at one size, then one table of the paper's numbers beside ours.
 
-`python workflow/reproduce.py paper` (or quick, or smoke) starts from nothing in runs/paper,
-goes on where an interrupted batch stopped, and runs again only what an edit since then
-touches.
+`python workflow/reproduce.py paper` (or quick, or smoke) starts from
+nothing in runs/paper, goes on where an interrupted batch stopped, and
+runs again only what an edit since then touches.
 """
 
 import argparse
@@ -75,8 +75,8 @@ def only_batch(run: Path) -> Iterator[None]:
 def run_notebooks(size: str, run: Path) -> None:
     """Run all notebooks of the batch that have to run, and wait for them.
 
-    Raises: ValueError: a notebook failed; says which, in which cell, why, and where it is
-        kept.
+    Raises: ValueError: a notebook failed; says which, in which cell,
+        why, and where it is kept.
     """
     shutil.rmtree(run / "failed", ignore_errors=True)
     log = run / "snakemake.log"

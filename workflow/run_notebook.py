@@ -16,8 +16,9 @@ from parameters import ROOT, read_parameters
 def run_notebook(size: str, notebook: str) -> None:
     """Execute a notebook into runs/<size>/<notebook>.ipynb, which is kept if a cell fails.
 
-    Raises: ValueError: the parameter file does not fit. SystemExit: a cell failed; what and
-        where is also left in runs/<size>/failed/<notebook>.txt for the end of the batch.
+    Raises: ValueError: the parameter file does not fit. SystemExit: a
+        cell failed; what and where is also left in
+        runs/<size>/failed/<notebook>.txt for the end of the batch.
     """
     parameters = read_parameters(size, notebook)
     executed = ROOT / "runs" / size / f"{notebook}.ipynb"

@@ -2,11 +2,12 @@
 
 `python workflow/train.py SIZE JOB`
 
-JOB is a stack of networks of the study of soft preferences (notebook 05), or gmsc_icarma
-(the scaler, the classifier, the flow and the networks of notebook 07), or gmsc_other_flows
-(flows under other graphs). params/SIZE/run.yaml and networks.yaml say how many people,
-seeds and epochs, and in which folder models lie. A job saves what it fits there, and the
-file of its own name last.
+JOB is a stack of networks of the study of soft preferences (notebook
+05), or gmsc_icarma (the scaler, the classifier, the flow and the
+networks of notebook 07), or gmsc_other_flows (flows under other
+graphs). params/SIZE/run.yaml and networks.yaml say how many people,
+seeds and epochs, and in which folder models lie. A job saves what it
+fits there, and the file of its own name last.
 """
 
 import lib.pinned
@@ -35,7 +36,8 @@ from lib.studies import stacks
 def loan_networks(given: Mapping[str, Any], name: str) -> None:
     """Save a stack of networks for the Loan population.
 
-    Its classifier and its flow are fitted by notebooks 01 and 02, and are loaded here.
+    Its classifier and its flow are fitted by notebooks 01 and 02, and
+    are loaded here.
 
     Arguments:
         given: As `read_network_parameters` returns it.
@@ -156,7 +158,8 @@ JOBS = dict.fromkeys(stacks.STACKS, loan_networks) | {
 def main() -> None:
     """Run the job that the command line names; leave a note if it fails.
 
-    The note is in runs/<size>/failed, and the batch prints it at its end.
+    The note is in runs/<size>/failed, and the batch prints it at its
+    end.
     """
     if len(sys.argv) != 3 or sys.argv[2] not in JOBS:
         sys.exit(f"usage: train.py SIZE JOB, where JOB is one of {', '.join(JOBS)}")

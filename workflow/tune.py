@@ -1,17 +1,20 @@
 """The search for the settings of notebook 05: `make tune`, about an hour on two cores.
 
     python workflow/tune.py ranking
-    python workflow/tune.py score --storage postgresql://user@host/tuning
+    python workflow/tune.py score --storage
+    postgresql://user@host/tuning
 
-Start it several times, on one machine, or on many with a database that all can reach (and
-a driver of that database installed): the workers share one search. A stopped search goes on
-where it was. When enough trials are finished, the best of them are trained once more at
+Start it several times, on one machine, or on many with a database
+that all can reach (and a driver of that database installed): the
+workers share one search. A stopped search goes on where it was. When
+enough trials are finished, the best of them are trained once more at
 full length. A proposal of your own is added with Optuna's
 `study.enqueue_trial(values, user_attrs={"by_hand": True})`.
 
-What Optuna proposes depends on which trials are finished when it is asked. So another
-search finds other points, and the committed files are the record of one. Each worker saves
-params/tuned_<search>.yaml and params/trials_<search>.csv; commit them, and make reproduce.
+What Optuna proposes depends on which trials are finished when it is
+asked. So another search finds other points, and the committed files
+are the record of one. Each worker saves params/tuned_<search>.yaml
+and params/trials_<search>.csv; commit them, and make reproduce.
 """
 
 import lib.pinned

@@ -1,12 +1,15 @@
 """What equal bits and speed cost: stacked layers, their gradient, and a descent.
 
-A rerun has to give the same bits on every x86 processor (`lib.pinned` says how). torch's
-own matrix products keep to that only on a path that is about 2.5 times slower
-(MKL_CBWR=COMPATIBLE). The products of numpy's OpenBLAS, pinned to its Haswell kernels, are
-both fast and the same everywhere. So the layers of a stack multiply with numpy. Autograd
-cannot look into numpy, and therefore their gradient is written out here.
+A rerun has to give the same bits on every x86 processor (`lib.pinned`
+says how). torch's own matrix products keep to that only on a path
+that is about 2.5 times slower (MKL_CBWR=COMPATIBLE). The products of
+numpy's OpenBLAS, pinned to its Haswell kernels, are both fast and the
+same everywhere. So the layers of a stack multiply with numpy.
+Autograd cannot look into numpy, and therefore their gradient is
+written out here.
 
-This is also the one room that calls what torch does not document. Each call says why.
+This is also the one room that calls what torch does not document.
+Each call says why.
 """
 
 import math
@@ -25,14 +28,17 @@ from lib.base import checks
 def through_relu(gradient: Tensor, out: Tensor) -> Tensor:
     """Return the gradient in front of a ReLU, given the gradient behind it.
 
-    It is computed in place, by the kernel that autograd itself calls behind `relu`. The
-    kernel has no public name. The public ways, a mask and then a product or a fill, take 10
-    to 20 times as long for the same bits: they need a second pass and a new array.
+    It is computed in place, by the kernel that autograd itself calls
+    behind `relu`. The kernel has no public name. The public ways, a
+    mask and then a product or a fill, take 10 to 20 times as long for
+    the same bits: they need a second pass and a new array.
 
     Arguments:
-        gradient: Of the loss by what the ReLU gave, with any shape; overwritten.
+        gradient: Of the loss by what the ReLU gave, with any shape;
+            overwritten.
         out: What the ReLU gave, with the same shape.
-    Returns: `gradient`, which is zero now where the ReLU gave nothing.
+    Returns: `gradient`, which is zero now where the ReLU gave
+        nothing.
     Raises: ValueError: the shapes differ.
 
     Example:
@@ -62,10 +68,12 @@ def stacked_network(
         weights: Of each layer, with shape (M, in, out).
         biases: Of each layer, with shape (M, 1, out).
     Returns: Outputs of the last layer, with shape (M, N, out).
-    Raises: ValueError: no layers, or layers that do not fit each other or x.
+    Raises: ValueError: no layers, or layers that do not fit each
+        other or x.
 
     Example:
-        Two members with one layer each: the first doubles its input, the second negates it.
+        Two members with one layer each: the first doubles its input,
+        the second negates it.
 
         >>> weight = torch.tensor([2.0, -1.0]).view(2, 1, 1)
         >>> x = torch.tensor([[[1.0], [3.0]], [[1.0], [3.0]]])
@@ -111,8 +119,8 @@ def _check_layers(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
 class _StackedNetwork(Function):
     """Linear layers with ReLU between them, for each member of a stack.
 
-    All layers are one node of autograd's graph, so that what lies between them can be
-    worked on in place, and nothing is kept twice.
+    All layers are one node of autograd's graph, so that what lies
+    between them can be worked on in place, and nothing is kept twice.
     """
 
     @staticmethod
@@ -131,9 +139,10 @@ class _StackedNetwork(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients by x and by each layer's weight and bias.
 
-        It goes from the last layer to the first. Of a layer out = in W + b, with the
-        gradient G by out, the gradient by W is in^T G, that by b is the sum of G over
-        people, and that by in is G W^T.
+        It goes from the last layer to the first. Of a layer out = in
+        W + b, with the gradient G by out, the gradient by W is in^T
+        G, that by b is the sum of G over people, and that by in is G
+        W^T.
         """
         saved = ctx.saved_tensors
         n_layers = len(saved) // 2
@@ -157,17 +166,19 @@ class _StackedNetwork(Function):
 class Adam:
     """Hold weights that descend against gradients, with torch's defaults for Adam.
 
-    `torch.optim` would import torch's compiler, which takes seconds in every process. The
-    steps and the schedule are those of `torch.optim.Adam(fused=True)` and of
-    `CosineAnnealingLR`, to the bit.
+    `torch.optim` would import torch's compiler, which takes seconds
+    in every process. The steps and the schedule are those of
+    `torch.optim.Adam(fused=True)` and of `CosineAnnealingLR`, to the
+    bit.
 
     Arguments:
         weights: What is changed, in place; all of one dtype.
         learning_rate: At the start.
-        n_decays: After so many calls of `decay` the rate has fallen to `lowest`, along a
-            cosine. There may not be more calls.
+        n_decays: After so many calls of `decay` the rate has fallen
+            to `lowest`, along a cosine. There may not be more calls.
         lowest: The learning rate at the end.
-    Raises: ValueError: there are no weights, or the learning rate is not above zero.
+    Raises: ValueError: there are no weights, or the learning rate is
+        not above zero.
 
     Example:
         >>> w = torch.tensor([3.0])
@@ -205,10 +216,12 @@ class Adam:
 
         Arguments:
             gradients: In the order of the weights, with their shapes.
-        Raises: ValueError: a gradient has another shape, or one is missing.
+        Raises: ValueError: a gradient has another shape, or one is
+            missing.
 
         Example:
-            The first step goes as far as the learning rate, whatever the gradient's size.
+            The first step goes as far as the learning rate, whatever
+            the gradient's size.
 
             >>> w = torch.zeros(2)
             >>> Adam([w], learning_rate=0.5).step([torch.tensor([1e-3, -1e3])])
@@ -248,7 +261,8 @@ class Adam:
     def decay(self) -> None:
         """Lower the learning rate, as torch's CosineAnnealingLR does it: step by step.
 
-        Raises: ValueError: it has been called `n_decays` times already.
+        Raises: ValueError: it has been called `n_decays` times
+            already.
 
         Example:
             >>> adam = Adam([torch.zeros(1)], learning_rate=0.1, n_decays=2)

@@ -40,9 +40,11 @@ def people(
 
     Arguments:
         name: What the caller calls x, for the message.
-        x: What should have the shape (*, D); no people at all are allowed.
+        x: What should have the shape (*, D); no people at all are
+            allowed.
         features: The names of the D features.
-        dtype: That of the model which is asked; left out: any floating-point one.
+        dtype: That of the model which is asked; left out: any
+            floating-point one.
 
     Example:
         >>> people("x", torch.zeros(3, 2), ("income", "savings"))
@@ -96,7 +98,8 @@ def refused(is_accepted: Tensor) -> None:
     """Raise ValueError if somebody is accepted already: they need no recourse.
 
     Arguments:
-        is_accepted: Whether the classifier accepts each person, with shape (*, N).
+        is_accepted: Whether the classifier accepts each person, with
+            shape (*, N).
 
     Example:
         >>> refused(torch.tensor([False, False]))

@@ -1,6 +1,7 @@
 """Where this project keeps its files, and how fitted models are saved and loaded.
 
-A model is a safetensors file: tensors, and a header with everything else. No pickles.
+A model is a safetensors file: tensors, and a header with everything
+else. No pickles.
 """
 
 import json
@@ -35,18 +36,22 @@ def save(
 ) -> Path:
     """Save a model as folder/name.safetensors, and return the path.
 
-    The file is written in one step: it is there whole or not at all. Equal models are equal
-    files, byte by byte.
+    The file is written in one step: it is there whole or not at all.
+    Equal models are equal files, byte by byte.
 
     Arguments:
         folder: Made if it does not exist.
         name: Any plain file name, without the ending.
         tensors: The weights.
-        settings: What is needed to rebuild the model beside them, as JSON can hold it.
-        made_with: What is needed to fit it again: sizes of the population, seed, epochs.
-        fingerprint: Of the population that it was fitted to (`Population.fingerprint`).
-            Without one, it can only be loaded without a check.
-    Raises: ValueError: the name is not a plain file name, or JSON cannot hold the settings.
+        settings: What is needed to rebuild the model beside them, as
+            JSON can hold it.
+        made_with: What is needed to fit it again: sizes of the
+            population, seed, epochs.
+        fingerprint: Of the population that it was fitted to
+            (`Population.fingerprint`). Without one, it can only be
+            loaded without a check.
+    Raises: ValueError: the name is not a plain file name, or JSON
+        cannot hold the settings.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -92,9 +97,11 @@ def load(
     Arguments:
         folder: Where the model lies.
         name: What it was saved as.
-        fingerprint: Of the population that it is to be used for; "" asks for no check.
-    Raises: ValueError: the file is missing or damaged, or the model was fitted to another
-        population. The message says to which, and what to do.
+        fingerprint: Of the population that it is to be used for; ""
+            asks for no check.
+    Raises: ValueError: the file is missing or damaged, or the model
+        was fitted to another population. The message says to which,
+        and what to do.
 
     Example:
         >>> tensors, settings = load(MODELS, "loan_classifier")
@@ -122,13 +129,15 @@ def load(
 def same(name: str, folder: Path, other: Path) -> bool:
     """Return whether two folders hold the same model.
 
-    It is the same if settings are equal, and weights to the bit. What it was made with may
-    differ. A model that the other folder does not have is not the same.
+    It is the same if settings are equal, and weights to the bit. What
+    it was made with may differ. A model that the other folder does
+    not have is not the same.
 
     Arguments:
         name: What it was saved as, in both.
         folder, other: The two folders; the first must have it.
-    Raises: ValueError: the first folder does not have it, or a file is damaged.
+    Raises: ValueError: the first folder does not have it, or a file
+        is damaged.
 
     Example:
         >>> same("loan_flow", MODELS, MODELS), same("loan_flow", MODELS, ROOT / "nowhere")

@@ -10,8 +10,9 @@ from tqdm.auto import tqdm
 def bar(label: str) -> Callable[[range], range]:
     """Return a function that wraps a range of steps in a progress bar.
 
-    The bar is shown in JupyterLab and in a terminal, and nowhere else. A Jupyter server
-    names the session of each kernel that it starts; papermill, nbval and nbconvert do not.
+    The bar is shown in JupyterLab and in a terminal, and nowhere
+    else. A Jupyter server names the session of each kernel that it
+    starts; papermill, nbval and nbconvert do not.
 
     Arguments:
         label: What stands in front of the bar.

@@ -25,21 +25,25 @@ class CausalFlow(World):
 
     .. math:: z_j = T(x_j;\ \theta_j(x_{pa(j)})), \quad z_j \sim N(0, 1)
 
-    T is an `Affine` map or a `Spline`. There is one layer only. In a stack of layers, a
-    feature could depend on its parents' noise by other ways than through the parents, and
-    interventions would no longer be consistent with the graph.
+    T is an `Affine` map or a `Spline`. There is one layer only. In a
+    stack of layers, a feature could depend on its parents' noise by
+    other ways than through the parents, and interventions would no
+    longer be consistent with the graph.
 
     Arguments:
         graph: The causal graph, with at least one edge.
         hidden: Widths of the hidden layers.
         activation: "elu", "relu" or "tanh".
-        weights: Parameters of the zuko layer, by name; masks among them are not read.
+        weights: Parameters of the zuko layer, by name; masks among
+            them are not read.
         n_bins: Of the splines; 0: affine.
-    Raises: ValueError: a setting is of no use, or the weights do not fit the settings.
-    Source: section 3 of arXiv:2604.08030; causal normalizing flows, Javaloy et al., 2023.
+    Raises: ValueError: a setting is of no use, or the weights do not
+        fit the settings.
+    Source: section 3 of arXiv:2604.08030; causal normalizing flows,
+        Javaloy et al., 2023.
     Example:
-        The committed flow of the Loan population. A standard deviation more income brings
-        more savings, and nothing else:
+        The committed flow of the Loan population. A standard
+        deviation more income brings more savings, and nothing else:
 
         >>> from lib.base.files import MODELS
         >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
@@ -107,7 +111,8 @@ class CausalFlow(World):
             x_parents: Its direct causes, with shape (*, P).
         Raises: ValueError: the number of causes is another one.
         Example:
-            Age has no causes, so that everyone has the same shift and scale:
+            Age has no causes, so that everyone has the same shift and
+            scale:
 
             >>> from lib.base.files import MODELS
             >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
@@ -149,7 +154,8 @@ class CausalFlow(World):
     def abduct(self, x: Tensor) -> Tensor:
         """Return the noise z behind each person's features; see `World.abduct`.
 
-        Raises: ValueError: x has another shape or dtype, or is not finite.
+        Raises: ValueError: x has another shape or dtype, or is not
+            finite.
         Example:
             >>> from lib.base.files import MODELS
             >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
@@ -208,13 +214,15 @@ class CausalFlow(World):
     ) -> Tensor:
         """Return the terms log p(x_j | parents) of the log-density, in nats.
 
-        Searches ask for them at every step, so that x is not searched for NaN.
+        Searches ask for them at every step, so that x is not searched
+        for NaN.
 
         Arguments:
             x: Standardised features, with shape (*, D).
             columns: Which terms are wanted; left out: all D.
-            known: Maps, as `map_of` gives them, of features whose networks need not be
-                asked again: their parents are as before.
+            known: Maps, as `map_of` gives them, of features whose
+                networks need not be asked again: their parents are as
+                before.
         Returns: One term a column, with shape (*, len(columns)).
         Raises: ValueError: columns are unknown, or none are wanted.
         Example:
@@ -235,9 +243,11 @@ class CausalFlow(World):
     def log_prob(self, x: Tensor) -> Tensor:
         """Return the log-density of standardised features (*, D), in nats, with shape (*,).
 
-        Raises: ValueError: x has another shape or dtype, or is not finite.
+        Raises: ValueError: x has another shape or dtype, or is not
+            finite.
         Example:
-            Somebody average is more likely than somebody ten standard deviations away:
+            Somebody average is more likely than somebody ten standard
+            deviations away:
 
             >>> from lib.base.files import MODELS
             >>> log_p = CausalFlow.load(MODELS, "loan_flow").log_prob
@@ -253,14 +263,14 @@ class CausalFlow(World):
         Arguments:
             x: Standardised features, with shape (*, D).
             columns: The features that may be acted on.
-        Returns: "x", "z" and "slope", each with shape (*, D), and "fixed": side by side,
-            the raw parameters of those features among the columns that no other of them
-            reaches.
-        Raises: ValueError: x has another shape or dtype, or is not finite; a column is
-            unknown.
+        Returns: "x", "z" and "slope", each with shape (*, D), and
+            "fixed": side by side, the raw parameters of those
+            features among the columns that no other of them reaches.
+        Raises: ValueError: x has another shape or dtype, or is not
+            finite; a column is unknown.
         Example:
-            Income (5) keeps its raw parameters, shift and scale; savings (6) follow from
-            it:
+            Income (5) keeps its raw parameters, shift and scale;
+            savings (6) follow from it:
 
             >>> from lib.base.files import MODELS
             >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
@@ -288,16 +298,19 @@ class CausalFlow(World):
     ) -> tuple[Tensor, Tensor]:
         """Return the counterfactual and the change of the log-density, in one walk.
 
-        It is there for training: masks carry gradients. The networks behind the parameters
-        are asked anew only where a parent may have moved, and once for both results.
+        It is there for training: masks carry gradients. The networks
+        behind the parameters are asked anew only where a parent may
+        have moved, and once for both results.
 
         Arguments:
-            factual: As the method of this name gives it for these columns, with leading
-                axes (*), without gradients.
+            factual: As the method of this name gives it for these
+                columns, with leading axes (*), without gradients.
             columns: The K features that may be acted on.
-            m, a: Mask (0 or 1 in value) and values of these features, with shape (*, K).
-                Gradients reach only them, and what follows from them.
-        Returns: x_cf with shape (*, D), and log p(x_cf) - log p(x) in nats with shape (*,).
+            m, a: Mask (0 or 1 in value) and values of these features,
+                with shape (*, K). Gradients reach only them, and what
+                follows from them.
+        Returns: x_cf with shape (*, D), and log p(x_cf) - log p(x) in
+            nats with shape (*,).
         Example:
             >>> from lib.base.files import MODELS
             >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
@@ -369,7 +382,8 @@ class CausalFlow(World):
 
         Arguments:
             folder, name, fingerprint: As for `files.load`.
-        Raises: ValueError: as `files.load`, or the file holds something else than a flow.
+        Raises: ValueError: as `files.load`, or the file holds
+            something else than a flow.
         Example:
             >>> from lib.base.files import MODELS
             >>> CausalFlow.load(MODELS, "loan_flow").settings
@@ -476,20 +490,24 @@ def fit(
 ) -> tuple[CausalFlow, dict[str, np.ndarray]]:
     """Return a flow fitted by maximum likelihood, and how the fit went.
 
-    Adam descends with a learning rate that falls to zero along a cosine.
+    Adam descends with a learning rate that falls to zero along a
+    cosine.
 
     Arguments:
         graph: The causal graph, with at least one edge.
-        x, x_validation: Standardised features, each with shape (N, D).
+        x, x_validation: Standardised features, each with shape (N,
+            D).
         hidden, activation, n_bins: As `CausalFlow`.
         n_epochs: How often each person is seen.
         batch_size: People a step.
         learning_rate: Of the first epoch.
         seed: Of the first weights and of the order of people.
         progress: Wraps the range of epochs, for instance `tqdm`.
-    Returns: The flow of the epoch with the best validation log-likelihood, and the mean
-        log-likelihoods "train" and "validation" of each epoch, in nats.
-    Raises: ValueError: people or settings are of no use, or the fit diverged.
+    Returns: The flow of the epoch with the best validation
+        log-likelihood, and the mean log-likelihoods "train" and
+        "validation" of each epoch, in nats.
+    Raises: ValueError: people or settings are of no use, or the fit
+        diverged.
     Example:
         Savings are twice the income, and noise; the flow finds out:
 

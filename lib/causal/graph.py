@@ -13,15 +13,17 @@ from lib.base import checks
 class Graph:
     """Hold the causal graph over D named features.
 
-    It has `features` (their names), `parents` (direct causes by name), `parent_index`
-    (direct causes by column), and `order`: the columns such that causes come before their
-    effects.
+    It has `features` (their names), `parents` (direct causes by
+    name), `parent_index` (direct causes by column), and `order`: the
+    columns such that causes come before their effects.
 
     Arguments:
-        parents: The direct causes of each feature, by name. Features keep the order in
-            which they are listed; causes may be listed after their effects.
-    Raises: ValueError: there are no features; causes are unknown, listed twice, or not a
-        sequence of names; a feature causes itself; features cause each other in a circle.
+        parents: The direct causes of each feature, by name. Features
+            keep the order in which they are listed; causes may be
+            listed after their effects.
+    Raises: ValueError: there are no features; causes are unknown,
+        listed twice, or not a sequence of names; a feature causes
+        itself; features cause each other in a circle.
     Example:
         >>> graph = Graph({"savings": ("income",), "income": (), "age": ()})
         >>> graph.features, graph.parent_index, graph.order
@@ -53,11 +55,12 @@ class Graph:
     def from_edges(cls, features: Sequence[str], edges: Iterable[Sequence[str]]) -> "Graph":
         """Return the graph over these features with edges (cause, effect).
 
-        Causes of one feature stand in the order of the features, in whatever order the
-        edges come. Rows of a table are edges, too: `table[["cause", "effect"]].to_numpy()`.
+        Causes of one feature stand in the order of the features, in
+        whatever order the edges come. Rows of a table are edges, too:
+        `table[["cause", "effect"]].to_numpy()`.
 
-        Raises: ValueError: as `Graph`; an edge is no pair or given twice; a feature is
-            listed twice.
+        Raises: ValueError: as `Graph`; an edge is no pair or given
+            twice; a feature is listed twice.
         Example:
             >>> Graph.from_edges(["age", "income"], [("age", "income")]).parents
             {'age': (), 'income': ('age',)}
@@ -164,7 +167,8 @@ class Graph:
     def reached_by(self, columns: Iterable[int]) -> list[int]:
         """Return the columns downstream of an action on these columns, ascending.
 
-        An acted-on column is among them only if another one reaches it.
+        An acted-on column is among them only if another one reaches
+        it.
 
         Raises: ValueError: there is no such column.
         Example:
@@ -203,7 +207,8 @@ class Graph:
     def blocks(self, columns: Iterable[int]) -> list[list[int]]:
         """Return the connected parts of what an action on these columns can change.
 
-        No cause in one part has an effect in another, so parts can be searched apart.
+        No cause in one part has an effect in another, so parts can be
+        searched apart.
 
         Raises: ValueError: there is no such column.
         Example:

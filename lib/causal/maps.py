@@ -11,8 +11,8 @@ LOG_LEAST = float(np.log(1e-3))
 class Map:
     r"""An increasing map :math:`z = T(x)` from one feature to its noise.
 
-    Subclasses give `forward` and `inverse`. All tensors have shape (*,), one entry a
-    person.
+    Subclasses give `forward` and `inverse`. All tensors have shape
+    (*,), one entry a person.
 
     Arguments:
         raw: What the networks give for this feature.
@@ -60,17 +60,18 @@ class Map:
         .. math:: x = m\,a + (1 - m)\,x_{\text{before}}, \quad
                   \text{gain} = \tfrac12 (z^2 - T(x)^2)
 
-        Gradients reach m, rest and a; where the feature follows from its noise, they also
-        reach the raw parameters.
+        Gradients reach m, rest and a; where the feature follows from
+        its noise, they also reach the raw parameters.
 
         Arguments:
             z: Factual noise, without gradient.
-            before: The feature where nobody acts on it, without gradient. None: it follows
-                from the noise.
+            before: The feature where nobody acts on it, without
+                gradient. None: it follows from the noise.
             m, rest: The mask (0 or 1 in value), and 1 - m.
             a: What the feature is set to where m is 1.
         Example:
-            One person acts and one does not; z = x here, so x = 3 costs 4.5 nats:
+            One person acts and one does not; z = x here, so x = 3
+            costs 4.5 nats:
 
             >>> import torch
             >>> z, m = torch.zeros(2), torch.tensor([1.0, 0.0])
@@ -89,8 +90,8 @@ class Affine(Map):
     r"""A feature is scaled and shifted: :math:`z = e^s x + t`.
 
     Arguments:
-        raw: What the networks give, with shape (*, 2). Its entries are t and, before it is
-            bounded, s.
+        raw: What the networks give, with shape (*, 2). Its entries
+            are t and, before it is bounded, s.
     Example:
         >>> import torch
         >>> slope = Affine(torch.tensor([0.0, 1e9])).log_scale.exp()  # stays below 1000
@@ -131,14 +132,15 @@ class Spline(Map):
 
     .. math:: z = \mathrm{RQS}(\mathrm{arsinh}\,x)
 
-    The spline is rational-quadratic. The bend is the same for everyone. It brings long
-    tails (54 real-estate loans) into the spline's range, and does not change who causes
-    whom.
+    The spline is rational-quadratic. The bend is the same for
+    everyone. It brings long tails (54 real-estate loans) into the
+    spline's range, and does not change who causes whom.
 
     Arguments:
-        raw: What the networks give, with shape (*, 3 B - 1): widths and heights of B bins,
-            and the slopes between them.
-    Source: neural spline flows, Durkan et al., 2019; the bend is ours.
+        raw: What the networks give, with shape (*, 3 B - 1): widths
+            and heights of B bins, and the slopes between them.
+    Source: neural spline flows, Durkan et al., 2019; the bend is
+        ours.
     Example:
         All bins alike: only the bend is left.
 

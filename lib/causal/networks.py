@@ -21,18 +21,19 @@ def masked(
 ) -> MaskedAutoregressiveTransform:
     """Return zuko's masked network over all features, with the causal graph for its masks.
 
-    It gives every feature's raw parameters: `layer.total` numbers for each of the D
-    features.
+    It gives every feature's raw parameters: `layer.total` numbers for
+    each of the D features.
 
     Arguments:
         graph: With at least one edge.
         hidden: Widths of the hidden layers.
         activation: "elu", "relu" or "tanh".
         n_bins: Of the splines; 0: affine.
-    Raises: ValueError: a setting is of no use, or a layer is too narrow for every feature
-        to see its causes.
+    Raises: ValueError: a setting is of no use, or a layer is too
+        narrow for every feature to see its causes.
     Example:
-        Shift and scale of two features; raw parameters of income know the age:
+        Shift and scale of two features; raw parameters of income know
+        the age:
 
         >>> layer = masked(Graph({"age": (), "income": ("age",)}), [8], "elu")
         >>> layer.total, layer.hyper(torch.zeros(2)).shape
@@ -105,8 +106,10 @@ def fill(layer: MaskedAutoregressiveTransform, weights: Mapping[str, Tensor]) ->
     """Set the layer's weights and biases, in place and in their dtype; they are then fixed.
 
     Arguments:
-        weights: By name, as `layer.state_dict()` has them; its masks may be missing.
-    Raises: ValueError: weights are missing, unknown, or have other shapes.
+        weights: By name, as `layer.state_dict()` has them; its masks
+            may be missing.
+    Raises: ValueError: weights are missing, unknown, or have other
+        shapes.
     Example:
         >>> graph = Graph({"age": (), "income": ("age",)})
         >>> one, other = masked(graph, [8], "elu"), masked(graph, [8], "elu")
@@ -136,10 +139,12 @@ def of_feature(
 
     Each is a pair of weights and biases.
 
-    The masked network holds D such networks side by side; most of its products are by zero.
+    The masked network holds D such networks side by side; most of its
+    products are by zero.
 
     Example:
-        The network of income has one input (age) and two outputs (shift and scale):
+        The network of income has one input (age) and two outputs
+        (shift and scale):
 
         >>> graph = Graph({"age": (), "income": ("age",)})
         >>> dense = of_feature(masked(graph, [8], "elu"), graph, 1)
@@ -170,7 +175,8 @@ def log_likelihood(
         univariate: `Affine` or `Spline`, as the layer was made for.
         x: Standardised features, with shape (N, D).
     Example:
-        Networks of zeros leave the features as they are, and call them standard normal:
+        Networks of zeros leave the features as they are, and call
+        them standard normal:
 
         >>> from lib.causal.maps import Affine
         >>> layer = masked(Graph({"age": (), "income": ("age",)}), [8], "elu")
@@ -198,15 +204,21 @@ def fit(
     """Fit the layer by maximum likelihood, in place; the door to it is `flow.fit`.
 
     Arguments:
-        layer, univariate: As for `log_likelihood`; the layer starts from new weights.
-        x, x_validation: Standardised features, each with shape (N, D).
-        optimiser: Over the layer's parameters; its learning rate decays once an epoch.
+        layer, univariate: As for `log_likelihood`; the layer starts
+            from new weights.
+        x, x_validation: Standardised features, each with shape (N,
+            D).
+        optimiser: Over the layer's parameters; its learning rate
+            decays once an epoch.
         batch_size: People a step.
         epochs: Numbers of the epochs, from 0.
-        rng: Draws the first weights, and the order of people in each epoch.
-    Returns: The weights of the epoch with the best validation log-likelihood, and the mean
-        log-likelihoods "train" and "validation" of each epoch, in nats.
-    Raises: ValueError: a log-likelihood is NaN or infinite: the fit diverged.
+        rng: Draws the first weights, and the order of people in each
+            epoch.
+    Returns: The weights of the epoch with the best validation
+        log-likelihood, and the mean log-likelihoods "train" and
+        "validation" of each epoch, in nats.
+    Raises: ValueError: a log-likelihood is NaN or infinite: the fit
+        diverged.
     Example:
         >>> from lib.causal.maps import Affine
         >>> layer = masked(Graph({"age": (), "income": ("age",)}), [8], "elu")

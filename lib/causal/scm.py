@@ -20,16 +20,19 @@ N_TRIED = 8  # people drawn to try the equations of a new model
 class Equation:
     """One structural equation x = f(parents, u), its inverse in u, and the law of u.
 
-    Both functions work on people side by side, entry by entry, and are written in torch.
-    Where noise is just added, `additive` is shorter.
+    Both functions work on people side by side, entry by entry, and
+    are written in torch. Where noise is just added, `additive` is
+    shorter.
 
     Arguments:
         parents: Names of the direct causes.
-        forward: f; takes the parents by name, each with shape (*,), and u with shape (*,).
+        forward: f; takes the parents by name, each with shape (*,),
+        and u with shape (*,).
         inverse: The u for which f gives x; takes the parents and x.
         noise: Law of u, a frozen scipy distribution.
     Example:
-        Rent is a share of the income, and the share is what chance decides:
+        Rent is a share of the income, and the share is what chance
+        decides:
 
         >>> rent = Equation(
         ...     ("income",),
@@ -71,20 +74,23 @@ def additive(
 class SCM(World):
     """A structural causal model: one equation a feature, each with its inverse.
 
-    A few people are drawn when the model is made, to try every equation and its inverse.
+    A few people are drawn when the model is made, to try every
+    equation and its inverse.
 
     Arguments:
-        equations: One equation a feature, by name. Features keep the order in which they
-            are listed; causes may be listed after their effects.
-        mean, std: Features are handed over and returned as (model units - mean) / std, each
-            with shape (D,). Left out: model units.
-    Raises: ValueError: as `Graph`; an equation fails, gives another shape or values that
-        are not finite, or its inverse does not give its noise back; the scaler does not
-        fit.
+        equations: One equation a feature, by name. Features keep the
+            order in which they are listed; causes may be listed after
+            their effects.
+        mean, std: Features are handed over and returned as (model
+            units - mean) / std, each with shape (D,). Left out: model
+            units.
+    Raises: ValueError: as `Graph`; an equation fails, gives another
+        shape or values that are not finite, or its inverse does not
+        give its noise back; the scaler does not fit.
     Source: definition in section 3 of arXiv:2604.08030.
     Example:
-        Savings follow income, income follows age. What if a person of 40 earned 5 instead
-        of 3?
+        Savings follow income, income follows age. What if a person of
+        40 earned 5 instead of 3?
 
         >>> scm = SCM({
         ...     "age": additive((), lambda pa: 18.0, stats.gamma(10, scale=3.5)),
@@ -219,7 +225,8 @@ class SCM(World):
 
         .. math:: \log p(x) = \sum_j \log p(u_j) + \log |du_j / dx_j|
 
-        Discrete noise counts with its probability and without a volume term.
+        Discrete noise counts with its probability and without a
+        volume term.
 
         Arguments:
             x: Features, with shape (*, D).

@@ -1,8 +1,9 @@
 """A world: a causal graph, and what a person would look like, had they acted otherwise.
 
-The true SCM (`lib/causal/scm.py`) and the causal flow (`lib/causal/flow.py`) are both
-worlds. They differ in how one feature follows from its parents and its noise. The walk
-through the graph is the same, and stands here.
+The true SCM (`lib/causal/scm.py`) and the causal flow
+(`lib/causal/flow.py`) are both worlds. They differ in how one feature
+follows from its parents and its noise. The walk through the graph is
+the same, and stands here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,9 @@ from lib.causal.graph import Graph
 class World:
     """A causal graph whose features follow from their parents and their noise.
 
-    Subclasses give `abduct` (features to noise), `feature` (one feature from its parents
-    and its noise) and `draw_noise`. One person has shape (D,), many have (N, D) or any (*,
-    D).
+    Subclasses give `abduct` (features to noise), `feature` (one
+    feature from its parents and its noise) and `draw_noise`. One
+    person has shape (D,), many have (N, D) or any (*, D).
 
     Arguments:
         graph: Over the D features.
@@ -90,7 +91,8 @@ class World:
         """Return feature j (*,) from its parents (*, P) and its own noise (*,).
 
         Example:
-            Savings of somebody without income, and without luck, in the Loan model:
+            Savings of somebody without income, and without luck, in
+            the Loan model:
 
             >>> from lib.problem import loan
             >>> loan.scm().feature(6, torch.tensor([0.0]), torch.tensor(0.0))
@@ -172,24 +174,30 @@ class World:
         .. math:: x^{CF}_j = a_j \text{ if } j \in I, \text{ else }
                   f_j(x^{CF}_{pa(j)}, u_j), \quad u = f^{-1}(x)
 
-        The action is given in one of two ways: as `is_acted` and `values`, so that each
-        person has their own action; or by name as `do`, so that all act on the same
-        features.
+        The action is given in one of two ways: as `is_acted` and
+        `values`, so that each person has their own action; or by name
+        as `do`, so that all act on the same features.
 
         Arguments:
             x: Features before the action, with shape (*, D).
             is_acted: True where the person acts, with shape (*, D).
-            values: What they set it to, with shape (*, D); read only where `is_acted`.
-            noise: What `abduct` gives for x, where that is known already.
-            do: What each feature by name is set to: a number, or a tensor with shape (*,).
-        Returns: Features after the action, with shape (*, D). Features that no acted-on
-            feature reaches are returned unchanged, to the bit.
-        Raises: ValueError: the action is given in both ways or in none; shapes or dtypes
-            differ; a feature is unknown; a value that is used is not finite.
-        Source: sections 3 and 4 of arXiv:2604.08030 (abduction, action, prediction). By
-            hand in notebook 01.
+            values: What they set it to, with shape (*, D); read only
+                where `is_acted`.
+            noise: What `abduct` gives for x, where that is known
+                already.
+            do: What each feature by name is set to: a number, or a
+                tensor with shape (*,).
+        Returns: Features after the action, with shape (*, D).
+            Features that no acted-on feature reaches are returned
+            unchanged, to the bit.
+        Raises: ValueError: the action is given in both ways or in
+            none; shapes or dtypes differ; a feature is unknown; a
+            value that is used is not finite.
+        Source: sections 3 and 4 of arXiv:2604.08030 (abduction,
+            action, prediction). By hand in notebook 01.
         Example:
-            Of two people, everyone earns 2 more; then only the first does. Savings follow.
+            Of two people, everyone earns 2 more; then only the first
+            does. Savings follow.
 
             >>> from scipy import stats
             >>> from lib.causal.scm import SCM, additive

@@ -1,6 +1,7 @@
 """Rankings of the actionable features, and how often each occurs in a population.
 
-A ranking is a permutation of 1..K: 1 is the feature that a person finds easiest to act on.
+A ranking is a permutation of 1..K: 1 is the feature that a person
+finds easiest to act on.
 """
 
 import math
@@ -31,19 +32,24 @@ def permutation_probabilities(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return all K! rankings of the features and how often each occurs.
 
-    In a named distribution with favourites {a, b}, a ranking whose first two are a and b
-    has probability 1/6 (four features: there are four of them). The other rankings that
-    begin with a or b share the remaining third.
+    In a named distribution with favourites {a, b}, a ranking whose
+    first two are a and b has probability 1/6 (four features: there
+    are four of them). The other rankings that begin with a or b share
+    the remaining third.
 
     Arguments:
-        distribution: "uniform", "co", "rco", "privileged" or "non_privileged".
+        distribution: "uniform", "co", "rco", "privileged" or
+            "non_privileged".
         features: Names of the K actionable features.
-    Returns: Rankings with shape (K!, K), of which entry (r, j) is the rank of features[j],
-        and their probabilities with shape (K!,). Both are read-only, because everyone who
-        asks gets the same ones.
-    Raises: ValueError: the distribution is unknown or does not suit the features; there are
-        more than `MOST_RANKED` features, or one is named twice.
-    Source: appendix B of arXiv:2604.08030 for the meaning; the numbers are reconstructed.
+    Returns: Rankings with shape (K!, K), of which entry (r, j) is the
+        rank of features[j], and their probabilities with shape (K!,).
+        Both are read-only, because everyone who asks gets the same
+        ones.
+    Raises: ValueError: the distribution is unknown or does not suit
+        the features; there are more than `MOST_RANKED` features, or
+        one is named twice.
+    Source: appendix B of arXiv:2604.08030 for the meaning; the
+        numbers are reconstructed.
 
     Example:
         >>> rankings, probabilities = permutation_probabilities("uniform", ("a", "b"))

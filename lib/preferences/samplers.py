@@ -1,8 +1,9 @@
 """Who answers what: preferences drawn in training, drawn or read for the people of a study.
 
-A sampler has one method, draw(people, rng). It gives the preferences of the people with
-these row numbers, for instance range(n). All but `Grouped` only count them: there,
-everyone's preferences come from one distribution.
+A sampler has one method, draw(people, rng). It gives the preferences
+of the people with these row numbers, for instance range(n). All but
+`Grouped` only count them: there, everyone's preferences come from one
+distribution.
 """
 
 from collections.abc import Sequence
@@ -49,16 +50,17 @@ class Sampler(Protocol):
 class RankingSampler:
     """Draw rankings with hard constraints.
 
-    A ranking is a permutation of 1..K, and a threshold says from which rank on a person
-    "can't".
+    A ranking is a permutation of 1..K, and a threshold says from
+    which rank on a person "can't".
 
     Arguments:
         features: Names of the K actionable features, at most eight.
         distribution: Of the permutations; see `rankings`.
-        n_actionable: How many features each person may act on (the threshold is one more),
-            from 1 to K; None draws it for each person, every number alike.
-    Raises: ValueError: the distribution does not suit the features, or no one could have so
-        many.
+        n_actionable: How many features each person may act on (the
+            threshold is one more), from 1 to K; None draws it for
+            each person, every number alike.
+    Raises: ValueError: the distribution does not suit the features,
+        or no one could have so many.
     Source: section 4.1 and appendix B of arXiv:2604.08030.
 
     Example:
@@ -115,11 +117,13 @@ class RankingSampler:
 class ScoreSampler:
     """Draw Likert scores, each feature on its own, so that features may tie.
 
-    The scores of a person who could do nothing at all are drawn again.
+    The scores of a person who could do nothing at all are drawn
+    again.
 
     Arguments:
-        probabilities: Of the scores 1 to K + 1, the last being "can't", for any feature;
-            with 0 at the end nobody is held back by a hard constraint.
+        probabilities: Of the scores 1 to K + 1, the last being
+            "can't", for any feature; with 0 at the end nobody is held
+            back by a hard constraint.
     Raises: ValueError: not probabilities, or "can't" is certain.
     Source: section 4.1 of arXiv:2604.08030; drawing again is ours.
 
@@ -151,8 +155,8 @@ class ScoreSampler:
 
         Arguments:
             n_features: K.
-            with_impossible: Of the scores 1 to K + 1; if not, of 1 to K (soft preferences
-                only).
+            with_impossible: Of the scores 1 to K + 1; if not, of 1 to
+                K (soft preferences only).
         Raises: ValueError: there is no feature.
 
         Example:
@@ -188,8 +192,10 @@ class TableSampler:
     From a table of one row everyone gets the same answer.
 
     Arguments:
-        answers: With scores (R, K), for instance as `scores.read` finds them in a file.
-    Raises: ValueError: the table is empty, or scores have another number of axes.
+        answers: With scores (R, K), for instance as `scores.read`
+            finds them in a file.
+    Raises: ValueError: the table is empty, or scores have another
+        number of axes.
 
     Example:
         >>> sampler = TableSampler(Preferences(torch.tensor([[1, 2], [3, 1]])))
@@ -225,12 +231,14 @@ class TableSampler:
 class HybridSampler:
     """Draw each person's preferences from one of several samplers.
 
-    For instance from a file's answers for some, and at random for the others.
+    For instance from a file's answers for some, and at random for the
+    others.
 
     Arguments:
-        samplers, shares: The samplers, and how large a share of people each serves on
-            average.
-    Raises: ValueError: there is not one share for each sampler, or they are no shares.
+        samplers, shares: The samplers, and how large a share of
+            people each serves on average.
+    Raises: ValueError: there is not one share for each sampler, or
+        they are no shares.
 
     Example:
         >>> easy = TableSampler(Preferences(torch.tensor([[1, 1]])))
@@ -255,7 +263,8 @@ class HybridSampler:
     def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw for each person from the sampler that serves them, with scores (N, K).
 
-        Raises: ValueError: the samplers draw scores of different shapes.
+        Raises: ValueError: the samplers draw scores of different
+            shapes.
 
         Example:
             >>> same = TableSampler(Preferences(torch.tensor([[1, 3]])))
@@ -272,15 +281,17 @@ class HybridSampler:
 class Grouped:
     """Draw for each person from the distribution of their group.
 
-    The groups belong to one list of people: entry i of `group` is the group of row i of the
-    people that are handed to `draw`. In training these are the rows of
-    `problem.refused("train")` (not those of all applicants), in a study the rows of the
-    people it asks about, for instance `problem.refused("test")`. So every split needs a
-    sampler of its own. A draw for fewer or more people than there are groups is refused,
-    because then the groups are those of other people.
+    The groups belong to one list of people: entry i of `group` is the
+    group of row i of the people that are handed to `draw`. In
+    training these are the rows of `problem.refused("train")` (not
+    those of all applicants), in a study the rows of the people it
+    asks about, for instance `problem.refused("test")`. So every split
+    needs a sampler of its own. A draw for fewer or more people than
+    there are groups is refused, because then the groups are those of
+    other people.
 
-    Two groups with one such sampler for training people and another for test people make
-    the paper's four distributions.
+    Two groups with one such sampler for training people and another
+    for test people make the paper's four distributions.
 
     Arguments:
         samplers: Of each group.
@@ -321,9 +332,11 @@ class Grouped:
         """Draw for each person from the sampler of their group, with scores (N, K).
 
         Arguments:
-            people: Row numbers of as many people as have a group, in any order.
-        Raises: ValueError: other row numbers than the groups cover, fewer or more of them;
-            the samplers draw scores of different shapes.
+            people: Row numbers of as many people as have a group, in
+                any order.
+        Raises: ValueError: other row numbers than the groups cover,
+            fewer or more of them; the samplers draw scores of
+            different shapes.
 
         Example:
             >>> easy = TableSampler(Preferences(torch.tensor([[1, 1]])))

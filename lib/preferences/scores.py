@@ -1,8 +1,9 @@
 """What a person can do and how hard they find it.
 
-Scores are whole numbers with shape (*, N, K), one for each of the K globally actionable
-features: 1 is easiest, K the hardest that can still be done, K + 1 means "I can't" (a hard
-constraint). Masks, weights and priors are derived from them.
+Scores are whole numbers with shape (*, N, K), one for each of the K
+globally actionable features: 1 is easiest, K the hardest that can
+still be done, K + 1 means "I can't" (a hard constraint). Masks,
+weights and priors are derived from them.
 """
 
 import csv
@@ -33,8 +34,10 @@ class Preferences:
     """Hold the scores of N people, and derive from them what each can act on.
 
     Arguments:
-        scores: Whole numbers from 1 to K + 1, with shape (*, N, K); see the room.
-    Raises: ValueError: a score is out of range, or someone may act on nothing at all.
+        scores: Whole numbers from 1 to K + 1, with shape (*, N, K);
+            see the room.
+    Raises: ValueError: a score is out of range, or someone may act on
+        nothing at all.
     Source: section 4 of arXiv:2604.08030.
 
     Example:
@@ -89,10 +92,11 @@ class Preferences:
         """Return the preferences of some people, in the order asked for.
 
         Arguments:
-            rows: Row numbers, a slice, or a mask with shape (N,). One row number gives the
-                preferences of one person, still with shape (*, 1, K).
-        Raises: ValueError: rows are neither; a mask has another length.
-            IndexError: there is no such row.
+            rows: Row numbers, a slice, or a mask with shape (N,). One
+                row number gives the preferences of one person, still
+                with shape (*, 1, K).
+        Raises: ValueError: rows are neither; a mask has another
+            length. IndexError: there is no such row.
         """
         if isinstance(rows, slice):
             return Preferences(self.scores[..., rows, :])
@@ -113,8 +117,10 @@ class Preferences:
         """Return preferences of people who only say what they can do, all equally easy.
 
         Arguments:
-            is_actionable: True where a person can act, with shape (*, N, K).
-        Raises: ValueError: no mask, or someone may act on nothing at all.
+            is_actionable: True where a person can act, with shape (*,
+                N, K).
+        Raises: ValueError: no mask, or someone may act on nothing at
+            all.
 
         Example:
             >>> Preferences.from_mask(torch.tensor([[True, False, True]])).scores
@@ -148,11 +154,15 @@ class Profile:
               p(s) = p_{max} - (p_{max} - p_{min})\, h(s)
 
     Arguments:
-        gamma: Shape of h: 1 linear, above 1 convex, below 1 concave; None: constant, h = 0.
-        w_max: Weight of the hardest feature that can still be done, >= 1.
-        p_min, p_max: Prior probability of acting on the hardest and on the easiest feature.
+        gamma: Shape of h: 1 linear, above 1 convex, below 1 concave;
+            None: constant, h = 0.
+        w_max: Weight of the hardest feature that can still be done,
+            >= 1.
+        p_min, p_max: Prior probability of acting on the hardest and
+            on the easiest feature.
     Raises: ValueError: a number is out of its range.
-    Source: section 4.2 of arXiv:2604.08030; the formulas are reconstructed.
+    Source: section 4.2 of arXiv:2604.08030; the formulas are
+        reconstructed.
 
     Example:
         >>> Profile(GAMMA["linear"], w_max=7.0, p_min=0.1)
@@ -186,7 +196,8 @@ class Profile:
     def hardness(self, preferences: Preferences) -> Tensor:
         """Return h(s) in [0, 1], with shape (*, N, K).
 
-        It is 0 for features that a person can't act on: nobody asks how hard these are.
+        It is 0 for features that a person can't act on: nobody asks
+        how hard these are.
 
         Example:
             >>> Profile(gamma=2.0).hardness(Preferences(torch.tensor([[1, 2, 4]])))
@@ -228,12 +239,12 @@ def from_words(answers: str | Mapping[str, str], features: Sequence[str]) -> Pre
     """Return what one person says as preferences, with scores of shape (1, K).
 
     Arguments:
-        answers: "income: can't; savings: hard; ..." or a mapping of that kind. Every
-            feature is answered by one of `WORDS`, by a rank or score from 1 to K, or by
-            "can't".
+        answers: "income: can't; savings: hard; ..." or a mapping of
+            that kind. Every feature is answered by one of `WORDS`, by
+            a rank or score from 1 to K, or by "can't".
         features: Names of the K actionable features.
-    Raises: ValueError: a feature is unknown, left out or answered twice; a word is unknown;
-        nothing is left to do.
+    Raises: ValueError: a feature is unknown, left out or answered
+        twice; a word is unknown; nothing is left to do.
 
     Example:
         >>> features = ("loan_amount", "loan_duration", "income", "savings")
@@ -260,11 +271,13 @@ def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Preferences:
     """Return the answers of many people as preferences, with scores of shape (N, K).
 
     Arguments:
-        frame: A row for each person and a column for each actionable feature, in any order;
-            cells as in `from_words`.
-        features: Names of the K actionable features, in the order of the scores.
-    Raises: ValueError: the frame is empty; a column is missing, unknown or there twice; a
-        cell is empty (NaN) or can't be read. The message names the row as its index does.
+        frame: A row for each person and a column for each actionable
+            feature, in any order; cells as in `from_words`.
+        features: Names of the K actionable features, in the order of
+            the scores.
+    Raises: ValueError: the frame is empty; a column is missing,
+        unknown or there twice; a cell is empty (NaN) or can't be
+        read. The message names the row as its index does.
 
     Example:
         >>> frame = pd.DataFrame({"savings": ["hard", 1], "income": ["can't", "easy"]})
@@ -305,11 +318,13 @@ def read(path: Path, features: Sequence[str]) -> Preferences:
     """Return the answers of many people in a CSV file, with scores of shape (N, K).
 
     Arguments:
-        path: A file with a header, a column for each actionable feature and a row for each
-            person; cells as in `from_words`. Other columns, such as names, are not read.
+        path: A file with a header, a column for each actionable
+            feature and a row for each person; cells as in
+            `from_words`. Other columns, such as names, are not read.
         features: Names of the K actionable features.
-    Raises: ValueError: the file is missing or empty, a column is missing or there twice, or
-        an answer can't be read (the message names its line and its feature).
+    Raises: ValueError: the file is missing or empty, a column is
+        missing or there twice, or an answer can't be read (the
+        message names its line and its feature).
 
     Example:
         >>> import tempfile
@@ -388,7 +403,8 @@ def _scores(pairs: Iterable[tuple[str, object]], names: Mapping[str, str]) -> li
     """Return one person's score of each feature, from pairs of feature and answer.
 
     Arguments:
-        names: The features by their plain names, as `_plain_names` gives them.
+        names: The features by their plain names, as `_plain_names`
+            gives them.
     """
     features = tuple(names.values())
     answered: dict[str, str] = {}

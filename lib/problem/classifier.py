@@ -24,9 +24,10 @@ class Classifier:
 
     Arguments:
         features: Names of the D features.
-        logit: From features with shape (N, D) to log-odds with shape (N,) or (N, 1): a
-            torch module, or a function around another library's model. A solver that needs
-            gradients asks `has_gradient`.
+        logit: From features with shape (N, D) to log-odds with shape
+            (N,) or (N, 1): a torch module, or a function around
+            another library's model. A solver that needs gradients
+            asks `has_gradient`.
     Example:
         >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 1)
         >>> h.accepts(torch.tensor([[0.5, 0.0], [1.5, 0.0]]))
@@ -40,7 +41,8 @@ class Classifier:
     def logit(self, x: Tensor) -> Tensor:
         """Return the log-odds of a positive decision, with shape (*,), for features (*, D).
 
-        Raises: ValueError: the function gives something else than one number a person.
+        Raises: ValueError: the function gives something else than one
+            number a person.
         Example:
             >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 1)
             >>> h.logit(torch.zeros(3, 5, 2)).shape
@@ -105,7 +107,8 @@ class NetworkClassifier(Classifier):
 
     Arguments:
         features: Names of the D features.
-        weights, biases: Of each layer, with shapes (out, in) and (out,).
+        weights, biases: Of each layer, with shapes (out, in) and
+            (out,).
     Source: section 5.1 of arXiv:2604.08030.
     Example:
         >>> one, zero = torch.ones(1, 1), torch.zeros(1)
@@ -138,8 +141,9 @@ class NetworkClassifier(Classifier):
         """Return the log-odds, with shape (*,), from the sums of the first layer.
 
         Arguments:
-            hidden: The sums before their ReLU, with shape (*, 32). They are linear in x, so
-                that the effects of two actions on them add up; the search on a grid uses
+            hidden: The sums before their ReLU, with shape (*, 32).
+                They are linear in x, so that the effects of two
+                actions on them add up; the search on a grid uses
                 that.
         Example:
             >>> one, zero = torch.ones(1, 1), torch.zeros(1)
@@ -172,8 +176,8 @@ class NetworkClassifier(Classifier):
     def load(cls, folder: Path, name: str, fingerprint: str = "") -> "NetworkClassifier":
         """Load from folder/name.safetensors; arguments as for `files.load`.
 
-        Raises: ValueError: no such file, it holds no classifier, or it is of another
-            population.
+        Raises: ValueError: no such file, it holds no classifier, or
+            it is of another population.
         Example:
             >>> NetworkClassifier.load(files.MODELS, "loan_classifier").features[-1]
             'savings'
@@ -204,13 +208,16 @@ def fit(
     """Fit a classifier by cross-entropy with Adam; return it and its mean loss by epoch.
 
     Arguments:
-        population: Its split "classifier/train" is learned from, as people can be (whole
-            numbers where the population has them).
-        weight_of_refusable: How much more it costs to accept someone with a negative label
-            than to refuse someone with a positive one; people with a negative label weigh
-            that much in the loss.
+        population: Its split "classifier/train" is learned from, as
+            people can be (whole numbers where the population has
+            them).
+        weight_of_refusable: How much more it costs to accept someone
+            with a negative label than to refuse someone with a
+            positive one; people with a negative label weigh that much
+            in the loss.
         progress: Wraps the range of epochs, for instance `tqdm`.
-    Raises: ValueError: a setting is not above zero, or the fit diverges.
+    Raises: ValueError: a setting is not above zero, or the fit
+        diverges.
     Source: section 5.1 and appendix C of arXiv:2604.08030.
     Example:
         >>> from lib.problem import loan

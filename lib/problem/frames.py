@@ -20,8 +20,8 @@ Edges: TypeAlias = (
 def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
     """Return the features of a table as float64, with shape (N, D).
 
-    Raises: ValueError: a column is missing or twice, holds text, gaps or infinities, or is
-        the same for everyone.
+    Raises: ValueError: a column is missing or twice, holds text, gaps
+        or infinities, or is the same for everyone.
 
     Example:
         >>> values(pd.DataFrame({"age": [30, 40], "name": ["A", "B"]}), ["age"])
@@ -53,7 +53,8 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
 def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
     """Return whether each decision should be positive, bool with shape (N,).
 
-    Raises: ValueError: there is no such column, or it holds something else than 0 and 1.
+    Raises: ValueError: there is no such column, or it holds something
+        else than 0 and 1.
 
     Example:
         >>> labels(pd.DataFrame({"repaid": [1, 0]}), "repaid")
@@ -72,7 +73,8 @@ def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
 def graph(features: Sequence[str], edges: Edges) -> Graph:
     """Return the causal graph over these features, in their order.
 
-    Raises: ValueError: an edge names an unknown feature, or there is a circle.
+    Raises: ValueError: an edge names an unknown feature, or there is
+        a circle.
 
     Example:
         >>> graph(["age", "income"], {"income": ["age"]}).parents
@@ -120,7 +122,8 @@ class Nearest:
 
     Arguments:
         is_whole: Of each feature, bool with shape (D,).
-        low, high: Ends of each feature's range, in the units of the data, with shape (D,).
+        low, high: Ends of each feature's range, in the units of the
+            data, with shape (D,).
 
     Example:
         >>> seen = np.array([[0.0, 0.0], [9.0, 1.0]])

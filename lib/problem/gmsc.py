@@ -1,9 +1,10 @@
 """Give Me Some Credit: the people of the study as a population and as a problem.
 
-Nobody knows the equations by which income, credit and arrears follow from each other here.
-A graph is assumed, and a flow learns the rest. Counts, and values that pile up at a cap,
-are spread over cells before a density is fitted, and made whole again before a decision.
-How the data is found, read and cleaned stands in `gmsc_data`.
+Nobody knows the equations by which income, credit and arrears follow
+from each other here. A graph is assumed, and a flow learns the rest.
+Counts, and values that pile up at a cap, are spread over cells before
+a density is fitted, and made whole again before a decision. How the
+data is found, read and cleaned stands in `gmsc_data`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,12 +64,16 @@ class Applicants:
     """Hold the people of the study, and say whether they are real.
 
     Arguments:
-        people: A row a person: "paid_back" (bool) and ten features, as `clean` gives them.
-        steps: How many people each step of the cleaning concerned; empty for a stand-in.
+        people: A row a person: "paid_back" (bool) and ten features,
+            as `clean` gives them.
+        steps: How many people each step of the cleaning concerned;
+            empty for a stand-in.
         is_real: False for people who were drawn or invented.
-        scaler: Mean and standard deviation of each feature, each with shape (10,), by which
-            they are standardised; None: those of their own training split.
-    Raises: ValueError: a column is missing or impossible, or the scaler has another shape.
+        scaler: Mean and standard deviation of each feature, each with
+            shape (10,), by which they are standardised; None: those
+            of their own training split.
+    Raises: ValueError: a column is missing or impossible, or the
+        scaler has another shape.
 
     Example:
         >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [1.0, 2.0])).assign(paid_back=True)
@@ -112,16 +117,20 @@ def applicants(
 ) -> Applicants:
     """Return the people of the study; without data a stand-in, if that is asked for.
 
-    A stand-in is standardised as the real people were, so that the models of the folder
-    can be used for it.
+    A stand-in is standardised as the real people were, so that the
+    models of the folder can be used for it.
 
     Arguments:
         path: As for `find`.
-        n_people: How many of them, drawn without replacement; all if there are not more.
+        n_people: How many of them, drawn without replacement; all if
+            there are not more.
         seed: Of who is drawn.
-        or_stand_in: Whether to draw people by `stand_in` where there is no data.
-        models: Folder with the models of the stand-in: the committed ones.
-    Raises: ValueError: there is no data, and a stand-in was not asked for.
+        or_stand_in: Whether to draw people by `stand_in` where there
+            is no data.
+        models: Folder with the models of the stand-in: the committed
+            ones.
+    Raises: ValueError: there is no data, and a stand-in was not asked
+        for.
 
     Example:
         >>> from unittest import mock
@@ -161,16 +170,19 @@ def stand_in(
 ) -> pd.DataFrame:
     """Draw synthetic people in the place of real ones, with the columns of `clean`.
 
-    They are drawn from a flow that was fitted to the real ones, and made whole. Nobody's
-    label is known, so it is drawn too: its odds are the classifier's odds of a default,
-    divided by the weight that defaults had in the classifier's loss.
+    They are drawn from a flow that was fitted to the real ones, and
+    made whole. Nobody's label is known, so it is drawn too: its odds
+    are the classifier's odds of a default, divided by the weight that
+    defaults had in the classifier's loss.
 
     Arguments:
         flow, classifier: The models gmsc_flow and gmsc_classifier.
-        scaler: The model gmsc_scaler: "mean" and "std" (D,), and the "weight" of a default.
+        scaler: The model gmsc_scaler: "mean" and "std" (D,), and the
+            "weight" of a default.
         n_people: How many people are drawn.
         seed: Of the people and of their labels.
-    Raises: ValueError: n_people is no whole number above zero; the scaler lacks a part.
+    Raises: ValueError: n_people is no whole number above zero; the
+        scaler lacks a part.
 
     Example:
         >>> flow = CausalFlow.load(MODELS, "gmsc_flow")
@@ -201,10 +213,13 @@ def graph(
     """Return the published causal graph, or another one as changes of it.
 
     Arguments:
-        remove, reverse: Edges, pairs [cause, effect], that are removed or turned round.
-    Raises: ValueError: the published graph has no such edge, an edge is changed twice, or
-        features would cause each other in a circle.
-    Source: graph of PEAR (De Toni et al.), Fig. 6 of arXiv:2604.08030.
+        remove, reverse: Edges, pairs [cause, effect], that are
+            removed or turned round.
+    Raises: ValueError: the published graph has no such edge, an edge
+        is changed twice, or features would cause each other in a
+        circle.
+    Source: graph of PEAR (De Toni et al.), Fig. 6 of
+        arXiv:2604.08030.
 
     Example:
         >>> graph().parents["debt_ratio"]
@@ -235,15 +250,18 @@ def graph(
 def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     """Return features that a density can be fitted to, counts and atoms spread over cells.
 
-    A count n becomes a number in [n - 1/2, n + 1/2). A value at a cap, or a utilization,
-    debt ratio or income of exactly zero, is spread evenly over `SPREAD` of its cap beyond
-    the end.
+    A count n becomes a number in [n - 1/2, n + 1/2). A value at a
+    cap, or a utilization, debt ratio or income of exactly zero, is
+    spread evenly over `SPREAD` of its cap beyond the end.
 
     Arguments:
-        people: The ten features, as `clean` gives them; other columns are left out.
+        people: The ten features, as `clean` gives them; other columns
+            are left out.
         rng: Of the noise.
-    Returns: Features in the order of `COLUMNS`, in units of the data, with shape (N, 10).
-    Raises: ValueError: a column is missing, or holds values that nobody can have.
+    Returns: Features in the order of `COLUMNS`, in units of the data,
+        with shape (N, 10).
+    Raises: ValueError: a column is missing, or holds values that
+        nobody can have.
 
     Example:
         >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [0.0, 1.0])).assign(age=[40, 41])
@@ -267,7 +285,8 @@ def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
 def whole(x: Tensor) -> Tensor:
     """Return features as people have them, which undoes `dequantised`.
 
-    Counts are whole, and all values are between zero and the most that anybody has.
+    Counts are whole, and all values are between zero and the most
+    that anybody has.
 
     Arguments:
         x: Features in the units of the data, with shape (*, 10).
@@ -289,14 +308,16 @@ def whole(x: Tensor) -> Tensor:
 def population(applicants: Applicants, seed: int = 0) -> Population:
     """Return the population, whose name says whether its people are real.
 
-    It is one sample, whose splits serve the classifier, the flow and recourse alike.
+    It is one sample, whose splits serve the classifier, the flow and
+    recourse alike.
 
     Arguments:
         applicants: As `applicants` gives them.
-        seed: Of who is in which split, and of the noise that spreads counts over cells.
+        seed: Of who is in which split, and of the noise that spreads
+            counts over cells.
     Raises: ValueError: too few people to be split.
-    Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR (De Toni et al.);
-        spreading is ours.
+    Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR
+        (De Toni et al.); spreading is ours.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -348,7 +369,8 @@ def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Pro
 
     Arguments:
         applicants: As `applicants` gives them.
-        models: Folder with gmsc_classifier and gmsc_flow: the committed ones.
+        models: Folder with gmsc_classifier and gmsc_flow: the
+            committed ones.
         seed: As for `population`.
     Raises: ValueError: the models were fitted to another population.
 
@@ -371,7 +393,8 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
     """Return in words what one person has in these columns, and to what that changes.
 
     Arguments:
-        before, after: Features in units of the data, see `whole`, each with shape (10,).
+        before, after: Features in units of the data, see `whole`,
+            each with shape (10,).
         columns: Which of the ten features are described.
     Raises: ValueError: another shape, or a column that is not there.
 

@@ -1,9 +1,11 @@
 """Give Me Some Credit: where the data is found, how it is read, and how it is cleaned.
 
-The data is not part of this repository. `find` looks for the competition's cs-training.csv
-(150,000 people), as a csv or inside a zip. It looks at a path that is handed over, at the
-one in the environment variable ICARMA_GMSC_CSV, in the cache, and at last on the web.
-Whatever the source, the SHA-256 of the csv decides whether it is the data.
+The data is not part of this repository. `find` looks for the
+competition's cs-training.csv (150,000 people), as a csv or inside a
+zip. It looks at a path that is handed over, at the one in the
+environment variable ICARMA_GMSC_CSV, in the cache, and at last on the
+web. Whatever the source, the SHA-256 of the csv decides whether it is
+the data.
 """
 
 import hashlib
@@ -66,13 +68,17 @@ def find(path: str | Path = "", download: bool = True) -> Path | None:
     """Return the file with the data (csv or zip), or None if there is none.
 
     Arguments:
-        path: Where it lies; "": look in the environment variable, then in the cache and
-            (unless download is False) on the web.
-        download: Whether to try the web at last. None is returned too if that fails.
-    Raises: ValueError: there is no file at the path, or where the variable points.
+        path: Where it lies; "": look in the environment variable,
+            then in the cache and (unless download is False) on the
+            web.
+        download: Whether to try the web at last. None is returned too
+            if that fails.
+    Raises: ValueError: there is no file at the path, or where the
+        variable points.
 
     Example:
-        A path that is handed over is taken as it is; only `read` looks inside.
+        A path that is handed over is taken as it is; only `read`
+        looks inside.
 
         >>> import tempfile
         >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
@@ -95,10 +101,12 @@ def find(path: str | Path = "", download: bool = True) -> Path | None:
 def read(path: str | Path) -> pd.DataFrame:
     """Return the 150,000 rows of the csv: label and ten features, called as in `COLUMNS`.
 
-    Raises: ValueError: there is no file, it is no csv or zip, or it is not the data.
+    Raises: ValueError: there is no file, it is no csv or zip, or it
+        is not the data.
 
     Example:
-        Any other file is refused, however much it looks like the data.
+        Any other file is refused, however much it looks like the
+        data.
 
         >>> import tempfile
         >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -133,16 +141,19 @@ def read(path: str | Path) -> pd.DataFrame:
 def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the people that can be used, and how many each step of the cleaning concerns.
 
-    Rows with missing values are dropped. Debt ratio, utilization and income are capped.
-    Lateness codes become 18 times.
+    Rows with missing values are dropped. Debt ratio, utilization and
+    income are capped. Lateness codes become 18 times.
 
     Arguments:
-        raw: The label and the ten features, called as in `COLUMNS`; it stays as it is.
-    Returns: Columns "paid_back" (bool) and the ten features; and the counts by step.
-    Raises: ValueError: a column is missing, holds no numbers, has negative or infinite
-        values, or is in another unit; nobody is left.
-    Source: section 10 of the specification of this study follows PEAR (De Toni et al.) and
-        arXiv:2604.08030, appendix C.
+        raw: The label and the ten features, called as in `COLUMNS`;
+            it stays as it is.
+    Returns: Columns "paid_back" (bool) and the ten features; and the
+        counts by step.
+    Raises: ValueError: a column is missing, holds no numbers, has
+        negative or infinite values, or is in another unit; nobody is
+        left.
+    Source: section 10 of the specification of this study follows PEAR
+        (De Toni et al.) and arXiv:2604.08030, appendix C.
 
     Example:
         >>> raw = pd.DataFrame(dict.fromkeys(COLUMNS, [0.5, 0.5, 0.5])).assign(
@@ -180,7 +191,8 @@ def check(people: pd.DataFrame) -> None:
     """Raise ValueError unless every feature holds values that somebody can have.
 
     Arguments:
-        people: The ten features, as `clean` gives them; other columns are not looked at.
+        people: The ten features, as `clean` gives them; other columns
+            are not looked at.
 
     Example:
         >>> check(pd.DataFrame(dict.fromkeys(COLUMNS, [1.5])))

@@ -28,11 +28,13 @@ KINDS = {
 def scm() -> SCM:
     """Return the true Loan model, in model units (centred; neither euros nor years).
 
-    Source: names and shape from arXiv:2604.08030; the equations are facts of the public
-        code of CARMA (Majumdar & Valera, doi 10.1145/3630106.3659003). Explained line by
-        line in notebook 01.
+    Source: names and shape from arXiv:2604.08030; the equations are
+        facts of the public code of CARMA (Majumdar & Valera, doi
+        10.1145/3630106.3659003). Explained line by line in notebook
+        01.
     Example:
-        Somebody of average age earns 4 more; savings follow at one and a half times that:
+        Somebody of average age earns 4 more; savings follow at one
+        and a half times that:
 
         >>> person = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0])
         >>> scm().counterfactual(person, do={"income": 5.0})
@@ -87,11 +89,13 @@ def label(x: Tensor) -> Tensor:
     r"""Return whether each loan was paid back, with shape (*,).
 
     .. math:: Y = 1 \iff \sigma(0.3\,(-L - D + I + S + k\,I\,S)) \ge 0.5, \quad
-              k = 1 \text{ if } I \ge 0 \text{ and } S \ge 0 \text{ else } -1
+              k = 1 \text{ if } I \ge 0 \text{ and } S \ge 0 \text{
+              else } -1
 
     Arguments:
-        x: Features in model units, with shape (*, 7). L, D, I, S are the last four: amount
-            and duration of the loan, income and savings.
+        x: Features in model units, with shape (*, 7). L, D, I, S are
+            the last four: amount and duration of the loan, income and
+            savings.
     Raises: ValueError: x has another shape, or is not finite.
     Example:
         Two people alike, but the second asks for four times as much:
@@ -114,13 +118,14 @@ def population(
     """Return the Loan population: three draws, for the classifier, the flow and recourse.
 
     Arguments:
-        n_classifier, n_flow: People drawn for each fit, 20 or more; split 0.8 / 0.1 / 0.1
-            into train, validation, test.
-        n_recourse: People drawn for recourse, 20 or more; split 0.5 / 0.25 / 0.25.
+        n_classifier, n_flow: People drawn for each fit, 20 or more;
+            split 0.8 / 0.1 / 0.1 into train, validation, test.
+        n_recourse: People drawn for recourse, 20 or more; split 0.5 /
+            0.25 / 0.25.
         seed: Of all three draws.
     Raises: ValueError: a size is too small to be split.
-    Source: section 5.1 and appendix C of arXiv:2604.08030; sizes as in the public code of
-        CARMA.
+    Source: section 5.1 and appendix C of arXiv:2604.08030; sizes as
+        in the public code of CARMA.
     Example:
         >>> people = population(200, 200, 400)
         >>> {split: len(x) for split, x in people.x.items() if "recourse" in split}
@@ -141,11 +146,13 @@ def problem(
     """Return the Loan population with its fitted classifier and flow.
 
     Arguments:
-        models: The folder in which they lie, as "loan_classifier" and "loan_flow".
-        n_classifier, n_flow, n_recourse, seed: As for `population`; the models must have
-            been fitted to the population of these sizes and this seed.
-    Raises: ValueError: as `population`; a model is missing, or was fitted to another
-        population.
+        models: The folder in which they lie, as "loan_classifier" and
+            "loan_flow".
+        n_classifier, n_flow, n_recourse, seed: As for `population`;
+            the models must have been fitted to the population of
+            these sizes and this seed.
+    Raises: ValueError: as `population`; a model is missing, or was
+        fitted to another population.
     Example:
         >>> loan_problem = problem()
         >>> share = len(loan_problem.refused("test")) / 5_000  # of the applicants

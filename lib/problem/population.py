@@ -27,26 +27,30 @@ FEWEST = 20  # people that fill three splits
 class Population:
     """Hold applicants with D features, in standard deviations from the mean.
 
-    Mean and standard deviation are those of the recourse training split. Most populations
-    are made by `from_frame` (a table), `from_scm` (a model that people are drawn from) or
-    `from_units` (splits that are there already).
+    Mean and standard deviation are those of the recourse training
+    split. Most populations are made by `from_frame` (a table),
+    `from_scm` (a model that people are drawn from) or `from_units`
+    (splits that are there already).
 
     Arguments:
         name: What the population is called in tables.
-        kinds: Of each feature: "actionable" (a person may act on it), "mutable" (may only
-            move as a consequence) or "immutable".
-        graph: The causal graph over these features, in the same order.
-        mean, std: The scaler, in the units of the data, with shape (D,).
-        x: Standardised features of each split ("classifier/train", "flow/validation",
-            "recourse/test", ...), with shape (N, D).
-        y: Whether the decision should be positive (the loan was paid back), for each split,
-            with shape (N,).
-        whole: From features in the units of the data (N, D) to the nearest that a person
-            can have, for instance whole numbers of credit lines; None: every value is
-            possible.
+        kinds: Of each feature: "actionable" (a person may act on it),
+            "mutable" (may only move as a consequence) or "immutable".
+        graph: The causal graph over these features, in the same
+            order.
+        mean, std: The scaler, in the units of the data, with shape
+            (D,).
+        x: Standardised features of each split ("classifier/train",
+            "flow/validation", "recourse/test", ...), with shape (N,
+            D).
+        y: Whether the decision should be positive (the loan was paid
+            back), for each split, with shape (N,).
+        whole: From features in the units of the data (N, D) to the
+            nearest that a person can have, for instance whole numbers
+            of credit lines; None: every value is possible.
         truth: The true SCM, in standardised units, where it is known.
-    Raises: ValueError: kinds and graph list other features, or a split is empty, has NaN,
-        or labels that do not fit.
+    Raises: ValueError: kinds and graph list other features, or a
+        split is empty, has NaN, or labels that do not fit.
 
     Example:
         >>> from lib.problem import loan
@@ -96,9 +100,11 @@ class Population:
         """Return a population from splits in the units of the data; fit its scaler.
 
         Arguments:
-            x: As for a population, but in the units of the data, float64.
+            x: As for a population, but in the units of the data,
+                float64.
             truth: The true SCM, in the units of the data.
-        Raises: ValueError: as for a population, or a feature is the same for everyone.
+        Raises: ValueError: as for a population, or a feature is the
+            same for everyone.
 
         Example:
             >>> x = torch.tensor([[1.0], [3.0]], dtype=torch.float64)
@@ -137,14 +143,17 @@ class Population:
         """Return people drawn from an SCM: a draw each for classifier, flow and recourse.
 
         Arguments:
-            model: In the units of the data; it is kept as the population's truth.
-            label: From features in the units of the data (N, D) to whether the decision
-                should be positive (N,).
-            n_classifier, n_flow: People drawn for each fit; split 0.8 / 0.1 / 0.1 into
-                train, validation, test.
-            n_recourse: People drawn for recourse; split 0.5 / 0.25 / 0.25.
+            model: In the units of the data; it is kept as the
+                population's truth.
+            label: From features in the units of the data (N, D) to
+                whether the decision should be positive (N,).
+            n_classifier, n_flow: People drawn for each fit; split 0.8
+                / 0.1 / 0.1 into train, validation, test.
+            n_recourse: People drawn for recourse; split 0.5 / 0.25 /
+                0.25.
             seed: Of all three draws.
-        Raises: ValueError: a size is too small to be split; as for a population.
+        Raises: ValueError: a size is too small to be split; as for a
+            population.
 
         Example:
             >>> from scipy import stats
@@ -189,22 +198,27 @@ class Population:
     ) -> "Population":
         """Return the population of a table of past applicants, a row a person.
 
-        Columns of whole numbers are counted: where a density is fitted, a count n is spread
-        over [n - 1/2, n + 1/2), and recommendations are made whole again, within the range
-        that was seen.
+        Columns of whole numbers are counted: where a density is
+        fitted, a count n is spread over [n - 1/2, n + 1/2), and
+        recommendations are made whole again, within the range that
+        was seen.
 
         Arguments:
-            frame: Numbers, without gaps; columns that are neither feature nor label are
-                left out.
-            label: Column that says whether the decision should be positive: true or 1 for a
-                loan that was paid back.
-            kinds: Of each feature, as for a population; its order is kept.
-            edges: The causal graph: a dict effect -> causes, pairs (cause, effect), a frame
-                with the columns cause and effect, or a `Graph`.
-            whole: Features that are whole numbers; left out: columns of integers or bools.
-            seed: Of who is in which split (0.5 / 0.25 / 0.25), and of the spreading.
-        Raises: ValueError: a column is missing, holds text or gaps; labels are not 0 and 1,
-            or all alike; too few people.
+            frame: Numbers, without gaps; columns that are neither
+                feature nor label are left out.
+            label: Column that says whether the decision should be
+                positive: true or 1 for a loan that was paid back.
+            kinds: Of each feature, as for a population; its order is
+                kept.
+            edges: The causal graph: a dict effect -> causes, pairs
+                (cause, effect), a frame with the columns cause and
+                effect, or a `Graph`.
+            whole: Features that are whole numbers; left out: columns
+                of integers or bools.
+            seed: Of who is in which split (0.5 / 0.25 / 0.25), and of
+                the spreading.
+        Raises: ValueError: a column is missing, holds text or gaps;
+            labels are not 0 and 1, or all alike; too few people.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -245,7 +259,8 @@ class Population:
     def fingerprint(self) -> str:
         """Digest of features, kinds and scaler; it travels with every model fitted to them.
 
-        The scaler counts to six digits, so that another processor gives the same digest.
+        The scaler counts to six digits, so that another processor
+        gives the same digest.
 
         Example:
             >>> from lib.problem import loan
@@ -345,11 +360,12 @@ class Population:
     def settled(self, x: Tensor, x_cf: Tensor) -> Tensor:
         """Return counterfactual features as people can have them.
 
-        What is another value than before is made possible; the rest stays as it was, to the
-        bit.
+        What is another value than before is made possible; the rest
+        stays as it was, to the bit.
 
         Arguments:
-            x, x_cf: Standardised features before and after an action, with shape (*, D).
+            x, x_cf: Standardised features before and after an action,
+                with shape (*, D).
 
         Example:
             >>> from lib.problem import loan
@@ -365,12 +381,14 @@ class Population:
     def grid(self, feature: str, n_values: int) -> Tensor:
         """Return the values that an exact search tries for a feature, with shape (n,).
 
-        They are standardised and evenly spread over its range in the recourse training
-        split. Where only some values are possible, they are those at evenly spread
-        quantiles instead, each once, so that 54 real-estate loans of one person do not use
-        up the grid.
+        They are standardised and evenly spread over its range in the
+        recourse training split. Where only some values are possible,
+        they are those at evenly spread quantiles instead, each once,
+        so that 54 real-estate loans of one person do not use up the
+        grid.
 
-        Raises: ValueError: there is no such feature, or n_values is below 2.
+        Raises: ValueError: there is no such feature, or n_values is
+            below 2.
 
         Example:
             >>> from lib.problem import loan

@@ -21,10 +21,11 @@ class Problem:
 
     Arguments:
         population: The applicants.
-        classifier: Any `Classifier` of their features; solvers that need gradients say so.
+        classifier: Any `Classifier` of their features; solvers that
+            need gradients say so.
         flow: Fitted to them.
-    Raises: ValueError: the parts are for other features, in another order, or for other
-        kinds of numbers.
+    Raises: ValueError: the parts are for other features, in another
+        order, or for other kinds of numbers.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -106,7 +107,8 @@ class Problem:
     def accepts(self, x: Tensor) -> Tensor:
         """Return whether h decides for each person (*, D), with shape (*,).
 
-        The classifier is shown values that people can have (whole numbers).
+        The classifier is shown values that people can have (whole
+        numbers).
 
         Example:
             >>> from lib.problem import loan
@@ -161,7 +163,8 @@ class Problem:
     def check_world(self, world: World) -> None:
         """Raise ValueError unless the world has the flow's graph.
 
-        Who moves, and whose density changes, must be the same, column by column.
+        Who moves, and whose density changes, must be the same, column
+        by column.
 
         Example:
             >>> from lib.problem import loan
@@ -198,8 +201,9 @@ class Problem:
     ) -> "Recommendation":
         """Return the recommendation as people can carry it out, in whole numbers.
 
-        Values and their consequences are made possible, for instance whole credit lines.
-        What nothing moves stays as it is, to the bit.
+        Values and their consequences are made possible, for instance
+        whole credit lines. What nothing moves stays as it is, to the
+        bit.
 
         Arguments:
             x: People, with shape (N, D).
@@ -230,12 +234,14 @@ class Problem:
             w_j\, m_j\, \frac{(x_j - a_j)^2}{\max_j - \min_j}
 
         Arguments:
-            x, m, a: Factual value, whether it is acted on (bool or 0/1), and to what it is
-                set, for the K actionable features in standardised units, each with shape
-                (*, K).
-            weights: Individual weights, with shape (*, K); left out: the unweighted cost.
-        Source: CARMA's cost (doi 10.1145/3630106.3659003) with the weights of section 4.2,
-            arXiv:2604.08030.
+            x, m, a: Factual value, whether it is acted on (bool or
+                0/1), and to what it is set, for the K actionable
+                features in standardised units, each with shape (*,
+                K).
+            weights: Individual weights, with shape (*, K); left out:
+                the unweighted cost.
+        Source: CARMA's cost (doi 10.1145/3630106.3659003) with the
+            weights of section 4.2, arXiv:2604.08030.
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
@@ -253,11 +259,13 @@ class Recommendation:
     """Hold what each person is recommended to do, and what they would then look like.
 
     Arguments:
-        is_acted: True where the person acts; nowhere for someone who has no recourse.
-        values: What to set those features to, in standardised units; the factual value
-            elsewhere.
-        x_cf: Features after the action, by the world the solver searched. Each part has
-            shape (N, D), or (M, N, D) for a stack of M members.
+        is_acted: True where the person acts; nowhere for someone who
+            has no recourse.
+        values: What to set those features to, in standardised units;
+            the factual value elsewhere.
+        x_cf: Features after the action, by the world the solver
+            searched. Each part has shape (N, D), or (M, N, D) for a
+            stack of M members.
     Raises: ValueError: is_acted is not of bool, or the shapes differ.
     Example:
         >>> x = torch.zeros(2, 7)

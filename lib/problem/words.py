@@ -26,18 +26,22 @@ def table(
 ) -> pd.DataFrame:
     """Return what is recommended to each person, and what comes of it: a row a person.
 
-    Where a population has whole numbers, the recommendation is shown as people can carry it
-    out.
+    Where a population has whole numbers, the recommendation is shown
+    as people can carry it out.
 
     Arguments:
         x: Refused people, standardised, with shape (N, D).
-        recommendation: One for each person, each part with shape (N, D).
-        people: What they are called, for the table's index; left out: 0 to N - 1.
-    Returns: Columns outcome (one of `OUTCOMES`), why (empty where all is well), change
-        (their own actions, in words), follows (what moves as a consequence), cost, log_odds
-        (of a positive decision, afterwards), log_density_change (in nats), and every
+        recommendation: One for each person, each part with shape (N,
+            D).
+        people: What they are called, for the table's index; left out:
+            0 to N - 1.
+    Returns: Columns outcome (one of `OUTCOMES`), why (empty where all
+        is well), change (their own actions, in words), follows (what
+        moves as a consequence), cost, log_odds (of a positive
+        decision, afterwards), log_density_change (in nats), and every
         feature afterwards.
-    Raises: ValueError: x and the recommendation differ in shape, or people do not fit.
+    Raises: ValueError: x and the recommendation differ in shape, or
+        people do not fit.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()

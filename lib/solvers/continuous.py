@@ -1,10 +1,11 @@
 """Beyond the grid: the cheapest valid and plausible action over all values.
 
-All pairs of a person and a set of features are searched side by side, by descent on the
-values from several starts. The best of what was visited is then walked back towards the
-person until it is only just valid and plausible. The search does not ask what a person may
-do: its answers for all sets are one table, in which anybody's recourse, and what would
-unlock it, is looked up.
+All pairs of a person and a set of features are searched side by side,
+by descent on the values from several starts. The best of what was
+visited is then walked back towards the person until it is only just
+valid and plausible. The search does not ask what a person may do: its
+answers for all sets are one table, in which anybody's recourse, and
+what would unlock it, is looked up.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -51,29 +52,34 @@ def search(
 ) -> Table:
     """Search the cheapest action on every set of features for every person; return a table.
 
-    Values stay within the range of the data. Descents begin at the best of some scattered
-    actions, and at a known action on the set that it uses, else at the factual values.
-    Where they find nothing, a longer one asks for no more than validity and plausibility,
-    at any cost. The last begins at the best so far, which may be what the best set with a
-    feature less leads to. Where actions are scattered is drawn for each batch of people, so
-    that what is found for a person depends a little on who is beside them.
+    Values stay within the range of the data. Descents begin at the
+    best of some scattered actions, and at a known action on the set
+    that it uses, else at the factual values. Where they find nothing,
+    a longer one asks for no more than validity and plausibility, at
+    any cost. The last begins at the best so far, which may be what
+    the best set with a feature less leads to. Where actions are
+    scattered is drawn for each batch of people, so that what is found
+    for a person depends a little on who is beside them.
 
     Arguments:
         world: Where actions take effect: the true SCM, or the flow.
         x: Refused people, with shape (N, D).
         weights: Of the cost, with shape (N, K); left out: all one.
-        starts: Known actions of each person, for instance the grid's for several masks. On
-            their sets nothing costlier than the valid and plausible among them is returned
-            (those that are so but for rounding, 1e-4, count).
-        n_scouts, n_starts: Scattered actions that are looked at, and how many of them a
-            descent begins at.
+        starts: Known actions of each person, for instance the grid's
+            for several masks. On their sets nothing costlier than the
+            valid and plausible among them is returned (those that are
+            so but for rounding, 1e-4, count).
+        n_scouts, n_starts: Scattered actions that are looked at, and
+            how many of them a descent begins at.
         n_steps, learning_rate: Of each descent.
         seed: Of where the actions are scattered.
-        n_threads: Batches of people that are searched at once; the result is the same.
+        n_threads: Batches of people that are searched at once; the
+            result is the same.
         progress: Wraps the range of batches of people.
-    Raises: ValueError: x are not refused people, weights or starts have another shape, the
-        world's graph is not the flow's, values must be whole numbers, the classifier has no
-        gradient, or there are more than `MOST_FEATURES` actionable features.
+    Raises: ValueError: x are not refused people, weights or starts
+        have another shape, the world's graph is not the flow's,
+        values must be whole numbers, the classifier has no gradient,
+        or there are more than `MOST_FEATURES` actionable features.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -169,7 +175,8 @@ def _search_some(
 def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> Tensor:
     """Keep known actions that are good; return where the first descent begins, (R, K).
 
-    That is the last known action on the row's set of features, else the factual values.
+    That is the last known action on the row's set of features, else
+    the factual values.
     """
     first_start = judge.x[:, judge.columns]
     for start in starts:
@@ -200,7 +207,8 @@ def recommend(
     Arguments:
         world, x: As the table was searched with.
         preferences: Of the same people.
-    Raises: ValueError: as `Problem.check`, or the table is of another number of people.
+    Raises: ValueError: as `Problem.check`, or the table is of another
+        number of people.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -233,14 +241,16 @@ def refine(
 ) -> Recommendation:
     """Improve a network's recommendation (N, D) and return the result.
 
-    Short descents begin at the recommendation and at the best of a few scattered actions:
-    first on its own features, then on all that a person may use. Other arguments as for
-    `search`.
+    Short descents begin at the recommendation and at the best of a
+    few scattered actions: first on its own features, then on all that
+    a person may use. Other arguments as for `search`.
 
-    Returns: The cheapest of what is valid and plausible, else the recommendation as it was:
-        one that is valid and plausible never gets worse.
-    Raises: ValueError: as `Problem.check`; the recommendation has another shape, values
-        must be whole numbers, or the classifier has no gradient.
+    Returns: The cheapest of what is valid and plausible, else the
+        recommendation as it was: one that is valid and plausible
+        never gets worse.
+    Raises: ValueError: as `Problem.check`; the recommendation has
+        another shape, values must be whole numbers, or the classifier
+        has no gradient.
     Example:
         From no recommendation at all, and with little effort:
 

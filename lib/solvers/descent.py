@@ -1,8 +1,9 @@
 """Descent on the values of actions: the moves from which `lib.solvers.continuous` is built.
 
-Each works on many actions side by side, a row an action, and keeps in a `Found` the best of
-what it visits. A `Judge` says what an action comes to. Gradients are needed: the classifier
-must be one that torch can differentiate.
+Each works on many actions side by side, a row an action, and keeps in
+a `Found` the best of what it visits. A `Judge` says what an action
+comes to. Gradients are needed: the classifier must be one that torch
+can differentiate.
 """
 
 from collections.abc import Callable
@@ -30,9 +31,11 @@ class Judge:
     Arguments:
         world: Where actions take effect.
         x: Whose action it is, with shape (R, D).
-        acts: Which of the K actionable features they act on, with shape (R, K), bool.
+        acts: Which of the K actionable features they act on, with
+            shape (R, K), bool.
         weights: Of their cost, with shape (R, K).
-    Raises: ValueError: a shape is another, or the world's graph is not the flow's.
+    Raises: ValueError: a shape is another, or the world's graph is
+        not the flow's.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -89,7 +92,8 @@ class Judge:
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what setting features to values (R, K) comes to; each with shape (R,).
 
-        Returns: Cost, log-odds of a positive decision, and change of log-density in nats.
+        Returns: Cost, log-odds of a positive decision, and change of
+            log-density in nats.
         """
         x_cf = self.recommendation(values).x_cf
         factual = self.x[:, self.columns]
@@ -103,13 +107,13 @@ class Found:
     """Hold the best actions so far, a row an action.
 
     Arguments:
-        cost: Of the cheapest valid and plausible action, infinite where there is none, with
-            shape (R,).
+        cost: Of the cheapest valid and plausible action, infinite
+            where there is none, with shape (R,).
         values: Of that action, or anything, with shape (R, K).
-        log_odds: The highest seen of plausible actions, with shape (R,); minus infinity if
-            none was plausible.
-        gain: The highest change of log-density seen of valid actions, with shape (R,);
-            minus infinity if none was valid.
+        log_odds: The highest seen of plausible actions, with shape
+            (R,); minus infinity if none was plausible.
+        gain: The highest change of log-density seen of valid actions,
+            with shape (R,); minus infinity if none was valid.
     Example:
         >>> found = Found.nothing(torch.zeros(1, 1))
         >>> seen = torch.tensor([[2.0]]), torch.tensor([3.0]), torch.tensor([0.5])
@@ -197,7 +201,8 @@ def penalised_cost(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
 def shortfall(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
     """Return what is missing to be valid and plausible, whatever the cost.
 
-    It is taken in logarithms, so that far too low odds do not drown the density.
+    It is taken in logarithms, so that far too low odds do not drown
+    the density.
 
     Example:
         >>> cost, log_odds, gain = torch.tensor([[0.5, 9.0], [1.0, -1.0], [1.0, 1.0]])
@@ -213,12 +218,13 @@ def scout(
 ) -> Tensor:
     """Return the best of some scattered actions, as starts for descents: (n_starts, R, K).
 
-    They are a Sobol sequence between the factual values and the ends of the range. Best is
-    what has the lowest `penalised_cost`. What is found goes into `found`.
+    They are a Sobol sequence between the factual values and the ends
+    of the range. Best is what has the lowest `penalised_cost`. What
+    is found goes into `found`.
 
     Arguments:
-        n_scouts, n_starts: How many actions are looked at for each row, and how many are
-            kept.
+        n_scouts, n_starts: How many actions are looked at for each
+            row, and how many are kept.
         rng: Of where the actions are scattered.
     Example:
         >>> from lib.problem import loan
@@ -266,7 +272,8 @@ def descend(
     What is found on the way goes into `found`.
 
     Arguments:
-        n_steps, learning_rate: Of Adam; the rate falls to a twentieth along a cosine.
+        n_steps, learning_rate: Of Adam; the rate falls to a twentieth
+            along a cosine.
         loss: `penalised_cost` or `shortfall`.
     Raises: ValueError: the classifier has no gradient.
     Example:
@@ -300,12 +307,12 @@ def descend(
 def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
     """Let each set of features try what the best set with one feature less leads to.
 
-    The added feature is set to what would become of it anyway. What is found goes into
-    `found`.
+    The added feature is set to what would become of it anyway. What
+    is found goes into `found`.
 
     Arguments:
-        sets: The sets, with shape (S, K), bool. The judge's rows are all sets of one person
-            after the other, in this order.
+        sets: The sets, with shape (S, K), bool. The judge's rows are
+            all sets of one person after the other, in this order.
     Raises: ValueError: the rows are not whole rounds of the sets.
     Example:
         >>> from lib.problem import loan
@@ -342,7 +349,8 @@ def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
 def walk_back(judge: Judge, found: Found, n_halvings: int = 20) -> None:
     """Bisect between the best action and none, as far as it stays valid and plausible.
 
-    The cost falls along the way back, until one of the two bounds is met.
+    The cost falls along the way back, until one of the two bounds is
+    met.
 
     Example:
         >>> from lib.problem import loan

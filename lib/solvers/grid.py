@@ -1,23 +1,29 @@
 """The oracle: for each person the cheapest valid and plausible action on a grid.
 
-Every actionable feature takes "no action" or one of n values, which makes 26^4 - 1 =
-456,975 actions for four features and 25 values. The search returns the grid's optimum
-without visiting the actions one by one:
+Every actionable feature takes "no action" or one of n values, which
+makes 26^4 - 1 = 456,975 actions for four features and 25 values. The
+search returns the grid's optimum without visiting the actions one by
+one:
 
-* Features that no causal path connects (amount and duration on one side, income and savings
+* Features that no causal path connects (amount and duration on one
+  side, income and savings
 on
-  the other) form separate blocks. A person's cost and their log-density are sums over
-  blocks, so the world and the flow are evaluated for 676 + 676 actions and not for 676 x
-  676. The first layer of a network classifier is such a sum, too.
-* An action of one block that would be implausible beside the best of every other block is
+  the other) form separate blocks. A person's cost and their
+  log-density are sums over blocks, so the world and the flow are
+  evaluated for 676 + 676 actions and not for 676 x 676. The first
+  layer of a network classifier is such a sum, too.
+* An action of one block that would be implausible beside the best of
+  every other block is
 left
   out at once.
-* Of the plausible actions only the cheapest few thousand are shown to the classifier. If
+* Of the plausible actions only the cheapest few thousand are shown to
+  the classifier. If
 one of
-  them is valid, the cheapest valid one of them is the answer, since everything unseen costs
-  no less. Else the next few are shown.
+  them is valid, the cheapest valid one of them is the answer, since
+  everything unseen costs no less. Else the next few are shown.
 
-The classifier may be any: it is asked for decisions only, and never for gradients.
+The classifier may be any: it is asked for decisions only, and never
+for gradients.
 """
 
 import math
@@ -50,8 +56,8 @@ class Block:
 
     Arguments:
         columns: All features that the actions of this block can move.
-        acts, values: The block's actions, over all D features, each with shape (C, D). The
-            first is "no action".
+        acts, values: The block's actions, over all D features, each
+            with shape (C, D). The first is "no action".
     Example:
         >>> acts = torch.tensor([[False, False], [True, False]])
         >>> Block([0, 1], acts, torch.tensor([[0.0, 0.0], [1.5, 0.0]])).acts.sum(-1)
@@ -83,8 +89,9 @@ def blocks(world: World, grids: Mapping[int, Tensor], may: Tensor) -> list[Block
 
     Arguments:
         grids: The values of each actionable feature, by its column.
-        may: The features that may be acted on, a mask with shape (D,). An actionable
-            feature that may not be acted on stays in its block, without values.
+        may: The features that may be acted on, a mask with shape
+            (D,). An actionable feature that may not be acted on stays
+            in its block, without values.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -125,17 +132,22 @@ def search(
     Arguments:
         world: Where actions take effect; the true SCM in the paper.
         x: Refused people, with shape (N, D).
-        profile: Gives the weights of the cost; the default is the unweighted cost.
-        n_values: Values per feature, evenly spread over its range in the recourse training
-            split.
-        must_be_plausible: Whether log p(x_cf) >= log p(x) is demanded too.
+        profile: Gives the weights of the cost; the default is the
+            unweighted cost.
+        n_values: Values per feature, evenly spread over its range in
+            the recourse training split.
+        must_be_plausible: Whether log p(x_cf) >= log p(x) is demanded
+            too.
         progress: Wraps the range of people, for instance `tqdm`.
-    Returns: For a person without recourse nothing is acted on and x_cf is x. Where a
-        population has whole numbers, the counterfactual is judged, and returned, as the
-        person can have it (`Population.settled`).
-    Raises: ValueError: as `Problem.check` and `Problem.check_world`; n_values is below 2;
-        or somebody has more actions than memory holds.
-    Source: section 5.2 of arXiv:2604.08030; without plausibility: table 6.
+    Returns: For a person without recourse nothing is acted on and
+        x_cf is x. Where a population has whole numbers, the
+        counterfactual is judged, and returned, as the person can have
+        it (`Population.settled`).
+    Raises: ValueError: as `Problem.check` and `Problem.check_world`;
+        n_values is below 2; or somebody has more actions than memory
+        holds.
+    Source: section 5.2 of arXiv:2604.08030; without plausibility:
+        table 6.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -182,8 +194,8 @@ def _people_at_once(problem: Problem, world: World, n_values: int, may: Tensor) 
     """Return how many people's actions are worked out in one go, as memory allows.
 
     Arguments:
-        may: The features that each person may act on, with shape (N, D), in the order in
-            which they are searched.
+        may: The features that each person may act on, with shape (N,
+            D), in the order in which they are searched.
     Raises: ValueError: one person alone has too many actions.
     """
     population = problem.population
@@ -226,9 +238,11 @@ class _Table:
         acts, values: As in the block, with shape (P, C, D).
         x_cf: Features after the action, with shape (P, C, D).
         cost: Weighted cost, with shape (P, C).
-        gain: Change of the block's terms of the log-density, with shape (P, C).
-        first_layer: Change of the classifier's first-layer sums, with shape (P, C, 32);
-            zero wide if the classifier is no network.
+        gain: Change of the block's terms of the log-density, with
+            shape (P, C).
+        first_layer: Change of the classifier's first-layer sums, with
+            shape (P, C, 32); zero wide if the classifier is no
+            network.
     """
 
     columns: list[int]
@@ -306,8 +320,9 @@ def _outer_sum(parts: list[Tensor]) -> Tensor:
 def _plausible_beside_others(gains: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
     """Return those rows of each block that are plausible beside the best row of all others.
 
-    "No action", row 0, always is. Sums over blocks are added in the same order here and
-    where candidates are chosen, and rounding is monotone: no candidate is left out.
+    "No action", row 0, always is. Sums over blocks are added in the
+    same order here and where candidates are chosen, and rounding is
+    monotone: no candidate is left out.
     """
     best = [gain[own].max()[None] for gain, own in zip(gains, rows, strict=True)]
     return [

@@ -1,8 +1,8 @@
 """iCARMA: two small networks that recommend an action for everyone at once.
 
-Networks of several seeds (or settings) are trained side by side: every tensor of weights
-has a leading member axis M, every batch has shape (M, B, ...), and one matrix product
-serves all members.
+Networks of several seeds (or settings) are trained side by side:
+every tensor of weights has a leading member axis M, every batch has
+shape (M, B, ...), and one matrix product serves all members.
 """
 
 import dataclasses
@@ -32,14 +32,17 @@ class Settings:
 
     Arguments:
         profile: From scores to weights and priors.
-        cost, mask, hinge, plausibility, feasibility: Weights of the five terms of the loss.
-        cap: Level, in nats, that the plausibility term of one person approaches and never
-            exceeds; math.inf: none.
+        cost, mask, hinge, plausibility, feasibility: Weights of the
+            five terms of the loss.
+        cap: Level, in nats, that the plausibility term of one person
+            approaches and never exceeds; math.inf: none.
         margin: Demanded of 2 h(x_cf) - 1.
         tau: Temperature of the relaxed mask.
-        n_epochs, batch_size, learning_rate: Of Adam; the rate falls to zero along a cosine.
+        n_epochs, batch_size, learning_rate: Of Adam; the rate falls
+            to zero along a cosine.
         hidden: Width of the two hidden layers of either network.
-    Raises: ValueError: a weight is below zero, or another setting is not above zero.
+    Raises: ValueError: a weight is below zero, or another setting is
+        not above zero.
     Example:
         >>> Settings(n_epochs=10).plausibility
         11.0
@@ -78,14 +81,15 @@ class ICarma:
     Arguments:
         problem: What they were trained for.
         settings: Of each member.
-        seeds: Of each member's random draws; several members may share one.
-        weights: By name, "mask_weight_0" with shape (M, in, out), "mask_bias_0" with shape
-            (M, 1, out), ...
+        seeds: Of each member's random draws; several members may
+            share one.
+        weights: By name, "mask_weight_0" with shape (M, in, out),
+            "mask_bias_0" with shape (M, 1, out), ...
         ids: By which each member is told apart; left out: 0 to M - 1.
-    Raises: ValueError: not one setting, seed and id a member, or an id twice; the
-        classifier has no gradient.
-    Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is explained term by term
-        in notebook 03.
+    Raises: ValueError: not one setting, seed and id a member, or an
+        id twice; the classifier has no gradient.
+    Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is
+        explained term by term in notebook 03.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -170,7 +174,8 @@ class ICarma:
     def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
         """Return each member's "hardness", "weight" or "prior", with shape (M, N, K).
 
-        Scores have shape (N, K), or (M, N, K) for preferences of each member's own.
+        Scores have shape (N, K), or (M, N, K) for preferences of each
+        member's own.
         """
         profiles = [member.profile for member in self.settings]
         if len(set(profiles)) == 1:
@@ -187,7 +192,8 @@ class ICarma:
     def context(self, z: Tensor, preferences: Preferences) -> Tensor:
         """Return what the networks know of each person, with shape (M, N, D + 2K).
 
-        That is the latent, the mask of what the person can act on (A_u), and the hardness.
+        That is the latent, the mask of what the person can act on
+        (A_u), and the hardness.
 
         Arguments:
             z: Latent of each person, with shape (N, D) or (M, N, D).
@@ -209,10 +215,11 @@ class ICarma:
         """Return what `loss_terms` reads, for all people of an epoch, by name.
 
         Arguments:
-            factual: As `CausalFlow.factual` gives it, each tensor with shape (N, *) or
-                (M, N, *).
+            factual: As `CausalFlow.factual` gives it, each tensor
+                with shape (N, *) or (M, N, *).
             preferences: With scores (N, K) or (M, N, K).
-            noise: Difference of two Gumbel draws, with shape (M, N, K).
+            noise: Difference of two Gumbel draws, with shape (M, N,
+                K).
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
@@ -257,7 +264,8 @@ class ICarma:
         Arguments:
             x: People, with shape (M, N, D).
             context: As `context` gives it.
-            m: Which features are acted on (0 or 1), with shape (M, N, K).
+            m: Which features are acted on (0 or 1), with shape (M, N,
+                K).
         Example:
             >>> from lib.problem import loan
             >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
@@ -271,7 +279,8 @@ class ICarma:
         r"""Return the five terms of the loss, each a mean over the batch, with shape (M,).
 
         Arguments:
-            batch: Tensors with leading axes (M, B), cut from what `batch` gives.
+            batch: Tensors with leading axes (M, B), cut from what
+                `batch` gives.
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
@@ -320,13 +329,14 @@ class ICarma:
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
         """Return every member's recommendation, each part with shape (M, N, D).
 
-        A feature is acted on where its probability, the one used in training, is above one
-        half and the person can.
+        A feature is acted on where its probability, the one used in
+        training, is above one half and the person can.
 
         Arguments:
             x: Refused people, with shape (N, D).
             preferences: Theirs, with scores (N, K).
-        Raises: ValueError: shapes differ, x holds NaN, or someone is accepted already.
+        Raises: ValueError: shapes differ, x holds NaN, or someone is
+            accepted already.
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
@@ -389,8 +399,8 @@ class ICarma:
     def load(cls, folder: Path, name: str, problem: Problem) -> "ICarma":
         """Load the stack in folder/name.safetensors.
 
-        Raises: ValueError: no such file, it holds no stack, or it was fitted to another
-            population.
+        Raises: ValueError: no such file, it holds no stack, or it was
+            fitted to another population.
         Example:
             >>> from lib.problem import loan
             >>> other = loan.problem()

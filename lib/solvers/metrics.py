@@ -18,17 +18,19 @@ AVERAGED = ("has_recourse", "valid", "plausible", "joint", "cost", "hard_action"
 def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
     """Return whether a person acts on a feature they like least of those they can act on.
 
-    Ties all count. The mean over people who have a recommendation is the paper's hap, the
-    hard actions probability.
+    Ties all count. The mean over people who have a recommendation is
+    the paper's hap, the hard actions probability.
 
     Arguments:
         preferences: Scores with shape (N, K).
-        is_acted: Over the K actionable features, with shape (*, N, K), bool.
+        is_acted: Over the K actionable features, with shape (*, N,
+            K), bool.
     Returns: With shape (*, N).
     Raises: ValueError: is_acted has another shape or is no mask.
     Source: section 5.4 of arXiv:2604.08030; the tie rule is ours.
     Example:
-        The second person ranks the third feature last; the fourth is closed to them.
+        The second person ranks the third feature last; the fourth is
+        closed to them.
 
         >>> preferences = Preferences(torch.tensor([[1, 2, 3, 4], [1, 2, 3, 5]]))
         >>> hard_action(preferences, torch.tensor([[True, True, True, False]] * 2))
@@ -55,20 +57,24 @@ def per_person(
 ) -> pd.DataFrame:
     """Return a table of what each person's recommendation is worth, a row a person.
 
-    Columns: has_recourse, valid, plausible, joint, spared, cost, hard_action, n_acted,
-    log_p, log_p_cf, log_p_change. joint is valid and plausible; spared is joint without a
-    hardest action; cost is unweighted.
+    Columns: has_recourse, valid, plausible, joint, spared, cost,
+    hard_action, n_acted, log_p, log_p_cf, log_p_change. joint is
+    valid and plausible; spared is joint without a hardest action;
+    cost is unweighted.
 
     Arguments:
         x: Refused people, with shape (N, D).
-        recommendation: One for each person, each tensor with shape (N, D).
-        truth: A world to repeat the action in; adds valid_in_truth, the decision where the
-            flow is not trusted.
-    Raises: ValueError: the recommendation is of a stack, or shapes or features differ.
-    Source: section 5.1 of arXiv:2604.08030: valid is h(x_cf) >= 0.5, plausible is
-        log p(x_cf) >= log p(x).
+        recommendation: One for each person, each tensor with shape
+            (N, D).
+        truth: A world to repeat the action in; adds valid_in_truth,
+            the decision where the flow is not trusted.
+    Raises: ValueError: the recommendation is of a stack, or shapes or
+        features differ.
+    Source: section 5.1 of arXiv:2604.08030: valid is h(x_cf) >= 0.5,
+        plausible is log p(x_cf) >= log p(x).
     Example:
-        Two refused people who do nothing: as plausible as before, and refused as before.
+        Two refused people who do nothing: as plausible as before, and
+        refused as before.
 
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -143,14 +149,17 @@ def _check(
 def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return means over people, a row for each group of `by`.
 
-    They are the metrics of the paper's tables and ours. has_recourse, validity and joint
-    are shares of all people. plausibility and hap are shares of those who have a
-    recommendation: the paper says so of the oracle's plausibility, its oracle's hap can be
-    nothing else (notebook 05), and for every other solver it is our reading. cost_mean and
-    cost_sd are over valid recommendations; sparsity is the mean of n_acted.
+    They are the metrics of the paper's tables and ours. has_recourse,
+    validity and joint are shares of all people. plausibility and hap
+    are shares of those who have a recommendation: the paper says so
+    of the oracle's plausibility, its oracle's hap can be nothing else
+    (notebook 05), and for every other solver it is our reading.
+    cost_mean and cost_sd are over valid recommendations; sparsity is
+    the mean of n_acted.
 
     Arguments:
-        people: As `per_person` gives them, with further columns for `by`.
+        people: As `per_person` gives them, with further columns for
+            `by`.
         by: Names of columns.
     Raises: ValueError: `people` is empty or lacks a column.
     Example:

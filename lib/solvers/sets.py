@@ -15,16 +15,20 @@ class Table:
     """Hold what was found for N people and S sets of the K actionable features.
 
     Arguments:
-        sets: The non-empty sets, small ones first, with shape (S, K), bool.
-        cost: Of the cheapest valid and plausible action on each set, infinite where none
-            was found, with shape (N, S).
+        sets: The non-empty sets, small ones first, with shape (S, K),
+            bool.
+        cost: Of the cheapest valid and plausible action on each set,
+            infinite where none was found, with shape (N, S).
         values: Of that action, with shape (N, S, K).
-        log_odds: The highest seen of plausible actions and of no action, with shape (N, S);
-            below zero where none was valid.
-        gain: The highest change of log-density seen of valid actions, in nats, with shape
-            (N, S); minus infinity: none was valid.
+        log_odds: The highest seen of plausible actions and of no
+            action, with shape (N, S); below zero where none was
+            valid.
+        gain: The highest change of log-density seen of valid actions,
+            in nats, with shape (N, S); minus infinity: none was
+            valid.
     Example:
-        One person, two features. The first alone does not help; both together do.
+        One person, two features. The first alone does not help; both
+        together do.
 
         >>> table = Table(
         ...     sets_of(2),
@@ -47,8 +51,8 @@ class Table:
     def cheapest(self, may: Tensor) -> tuple[Tensor, Tensor]:
         """Return the lowest cost over the sets that a mask (N, K) allows, and that set.
 
-        Returns: The cost, infinite if there is none, and the row of `sets`; each with shape
-            (N,).
+        Returns: The cost, infinite if there is none, and the row of
+            `sets`; each with shape (N,).
         Example:
             >>> cost, anything = torch.tensor([[torch.inf, 0.4, 0.3]]), torch.zeros(1, 3)
             >>> table = Table(sets_of(2), cost, torch.zeros(1, 3, 2), anything, anything)
@@ -61,8 +65,9 @@ class Table:
     def blocked_by(self, may: Tensor) -> tuple[Tensor, Tensor]:
         """Return how far the best attempts of a person without recourse fall short.
 
-        Returns: The highest log-odds seen of a plausible action, and the highest change of
-            log-density of a valid one; each with shape (N,).
+        Returns: The highest log-odds seen of a plausible action, and
+            the highest change of log-density of a valid one; each
+            with shape (N,).
         Example:
             >>> none = torch.full((1, 3), torch.inf)
             >>> log_odds = torch.tensor([[-2.0, -1.0, -0.5]])
@@ -90,8 +95,8 @@ class Table:
     def key(self, may: Tensor) -> Tensor:
         """Return the fewest forbidden features that unlock recourse, as a mask (N, K).
 
-        Of several such sets it is the cheapest. The key is empty for people who have
-        recourse, and for those whom nothing helps.
+        Of several such sets it is the cheapest. The key is empty for
+        people who have recourse, and for those whom nothing helps.
 
         Example:
             >>> cost, anything = torch.tensor([[torch.inf, 0.4, 0.3]]), torch.zeros(1, 3)
@@ -123,7 +128,8 @@ class Table:
 def sets_of(n_features: int) -> Tensor:
     """Return the non-empty sets of n features, small ones first: (2^n - 1, n), bool.
 
-    Raises: ValueError: there are more than `MOST_FEATURES` features, or none.
+    Raises: ValueError: there are more than `MOST_FEATURES` features,
+        or none.
     Example:
         >>> sets_of(2).int()
         tensor([[1, 0],

@@ -28,20 +28,23 @@ def fit(
 ) -> tuple[ICarma, History]:
     """Train members side by side on the refused people of the training split; return them.
 
-    Preferences are drawn anew for every person in every epoch; an epoch ends with the last
-    full batch. Each member has its own random stream, so that its result does not depend on
-    who is trained beside it (up to rounding).
+    Preferences are drawn anew for every person in every epoch; an
+    epoch ends with the last full batch. Each member has its own
+    random stream, so that its result does not depend on who is
+    trained beside it (up to rounding).
 
     Arguments:
-        samplers, settings: Of each of the M members; one alone serves them all. Left out:
-            `Settings()`.
+        samplers, settings: Of each of the M members; one alone serves
+            them all. Left out: `Settings()`.
         seeds: Of each member.
         progress: Wraps the range of epochs, for instance `tqdm`.
-        after_epoch: Called with the number of epochs done and the stack as it stands.
-    Returns: The stack, and the mean of each loss term (see `icarma.TERMS`) by epoch and
-        member, with shape (n_epochs, M).
-    Raises: ValueError: lists of different lengths; settings that a stack must share differ;
-        no one is refused; the classifier has no gradient; the fit diverges.
+        after_epoch: Called with the number of epochs done and the
+            stack as it stands.
+    Returns: The stack, and the mean of each loss term (see
+        `icarma.TERMS`) by epoch and member, with shape (n_epochs, M).
+    Raises: ValueError: lists of different lengths; settings that a
+        stack must share differ; no one is refused; the classifier has
+        no gradient; the fit diverges.
     Example:
         >>> from lib.preferences.samplers import RankingSampler
         >>> from lib.problem import loan

@@ -1,10 +1,12 @@
 """What an audit says of groups: means, gaps between two groups, and how sure one can be.
 
-Answers and chances are those of the room `measures`. Groups are row numbers of people. A
-scenario is a frame of chances: a row for each person, a column for each set of features.
+Answers and chances are those of the room `measures`. Groups are row
+numbers of people. A scenario is a frame of chances: a row for each
+person, a column for each set of features.
 
-Intervals are 95 % percentile bootstrap intervals over people, of the reported network. The
-spread over networks is another thing and stands in a table of its own, `over_seeds`.
+Intervals are 95 % percentile bootstrap intervals over people, of the
+reported network. The spread over networks is another thing and stands
+in a table of its own, `over_seeds`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +31,23 @@ def means(
 ) -> pd.DataFrame:
     """Return the mean of every measure in every group, for the reported network.
 
-    Of a share that is true for everyone, or for no one, resampling knows no spread: there
-    the interval is the exact one of the binomial law (Clopper and Pearson).
+    Of a share that is true for everyone, or for no one, resampling
+    knows no spread: there the interval is the exact one of the
+    binomial law (Clopper and Pearson).
 
     Arguments:
-        scenarios: Chances of each set of features, by the scenario's name.
+        scenarios: Chances of each set of features, by the scenario's
+            name.
         groups: Row numbers of the people in each group.
         n_resamples: How often people are resampled for an interval.
         seed: Of the resampling.
-    Returns: Columns scenario, method, group, measure, n_people, n_counted, estimate, low,
-        high. Of n_people in the group n_counted are averaged over. If these are fewer than
-        `bootstrap.FEWEST`, low and high are the words "too few", and so is estimate if
-        there is no one at all.
-    Raises: ValueError: the answers, the scenarios or the groups do not fit together.
+    Returns: Columns scenario, method, group, measure, n_people,
+        n_counted, estimate, low, high. Of n_people in the group
+        n_counted are averaged over. If these are fewer than
+        `bootstrap.FEWEST`, low and high are the words "too few", and
+        so is estimate if there is no one at all.
+    Raises: ValueError: the answers, the scenarios or the groups do
+        not fit together.
 
     Example:
         >>> answers = pd.DataFrame({"person": range(60), "cost": 0.2}).assign(
@@ -94,12 +100,13 @@ def gaps(
     Arguments:
         scenarios, groups, n_resamples, seed: As for `means`.
         pairs: The two groups of each gap, by its name.
-    Returns: Columns scenario, method, gap, measure, kind, n_counted, estimate, low, high.
-        kind is "difference" (first group minus second) or, where the measure has a natural
-        zero, "ratio" (first by second). n_counted is the fewest who are counted in either
-        group; for a ratio of shares, the fewest who succeed.
-    Raises: ValueError: the answers, the scenarios, the groups or the pairs do not fit
-        together.
+    Returns: Columns scenario, method, gap, measure, kind, n_counted,
+        estimate, low, high. kind is "difference" (first group minus
+        second) or, where the measure has a natural zero, "ratio"
+        (first by second). n_counted is the fewest who are counted in
+        either group; for a ratio of shares, the fewest who succeed.
+    Raises: ValueError: the answers, the scenarios, the groups or the
+        pairs do not fit together.
 
     Example:
         >>> answers = pd.DataFrame({"person": range(60), "valid": True}).assign(
@@ -135,7 +142,8 @@ def growth(
 ) -> pd.DataFrame:
     """Return how each gap compares with that of the same people in another scenario.
 
-    A difference less the difference there; a ratio divided by the ratio there.
+    A difference less the difference there; a ratio divided by the
+    ratio there.
 
     Arguments:
         scenarios, groups, pairs, n_resamples, seed: As for `gaps`.
@@ -184,14 +192,16 @@ def over_seeds(
 ) -> pd.DataFrame:
     """Return the gaps of every network, without intervals.
 
-    Only of methods that have several networks, and of gaps with someone to count on both
-    sides. Networks are told apart by the column member of the answers, and by seed where
-    there is no such column.
+    Only of methods that have several networks, and of gaps with
+    someone to count on both sides. Networks are told apart by the
+    column member of the answers, and by seed where there is no such
+    column.
 
     Arguments:
         scenarios, groups, pairs: As for `gaps`.
-    Returns: Columns seed, scenario, method, gap, measure, kind, estimate; a network has its
-        own rows even if another one has the same seed.
+    Returns: Columns seed, scenario, method, gap, measure, kind,
+        estimate; a network has its own rows even if another one has
+        the same seed.
     Raises: ValueError: as `gaps`.
 
     Example:
@@ -238,7 +248,8 @@ def gaps_of(
     Arguments:
         row: What their rows say already.
         name: Of the measure.
-        means: Its mean; of two means the first one's gap is compared with the second's.
+        means: Its mean; of two means the first one's gap is compared
+            with the second's.
         groups, pairs: As for `gaps`.
 
     Example:
@@ -287,7 +298,8 @@ def within_budget(
         who: Row numbers of the group.
         budgets: Costs, B of them.
     Returns: Shares with shape (B,).
-    Raises: ValueError: the answers, the chances and the group do not fit together.
+    Raises: ValueError: the answers, the chances and the group do not
+        fit together.
 
     Example:
         >>> answers = pd.DataFrame({"person": [0, 1], "setting": "income"}).assign(
@@ -357,7 +369,8 @@ def _each(
     """Yield method, scenario, name of the measure, and its mean.
 
     Arguments:
-        by: Columns that tell networks apart; left out, there is one for each method.
+        by: Columns that tell networks apart; left out, there is one
+            for each method.
     """
     for scenario, chances in scenarios.items():
         for (method, *_), own in answers.groupby(list(by), sort=False):

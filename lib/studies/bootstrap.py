@@ -1,7 +1,7 @@
 """How sure one can be of a statistic of groups of people: 95 % percentile intervals.
 
-People are resampled with replacement, within each group. The same resampled people answer
-all questions about the same groups.
+People are resampled with replacement, within each group. The same
+resampled people answer all questions about the same groups.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +24,12 @@ class Question:
     """A statistic of one or two groups of people whose interval is wanted.
 
     Arguments:
-        row: What its row of a table says already. One entry is n_counted, the number of
-            people that it is of.
-        groups: Names of the groups, in the order in which the statistic takes them.
-        statistic: From row numbers of people, (*, n) for each group, to (*,).
+        row: What its row of a table says already. One entry is
+            n_counted, the number of people that it is of.
+        groups: Names of the groups, in the order in which the
+            statistic takes them.
+        statistic: From row numbers of people, (*, n) for each group,
+            to (*,).
 
     Example:
         >>> cost = np.array([0.1, 0.2, 0.3])
@@ -46,8 +48,8 @@ def answered(
 ) -> list[dict[str, Any]]:
     """Return the questions' rows with estimate, low and high.
 
-    low and high are the words "too few" if fewer than `FEWEST` people are counted, and so
-    is estimate if there are none.
+    low and high are the words "too few" if fewer than `FEWEST` people
+    are counted, and so is estimate if there are none.
 
     Arguments:
         groups: Row numbers of the people in each group.

@@ -45,8 +45,9 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     Arguments:
         number: Of the table, a key of `TABLES`.
         dataset: "Loan" or "GMSC".
-    Returns: A row for each setting and method. The column "setting" joins what tells the
-        rows of one method apart, for instance "soft, linear".
+    Returns: A row for each setting and method. The column "setting"
+        joins what tells the rows of one method apart, for instance
+        "soft, linear".
     Raises: ValueError: the table or the data set is unknown.
     Source: published/, from arXiv:2604.08030.
     Example:
@@ -72,11 +73,13 @@ def by_member(people: pd.DataFrame) -> pd.DataFrame:
     """Return the metrics of each setting, method and member, a row for each.
 
     Arguments:
-        people: Rows as `tables.recommend` and `tables.search` give them.
-    Returns: Columns setting, method, member, seed, reported, then those of
-        `metrics.summarise`.
-    Raises: ValueError: there are no rows, columns are missing, or a member answers one
-        person twice in a setting, as when rows of two stacks are joined under one method.
+        people: Rows as `tables.recommend` and `tables.search` give
+            them.
+    Returns: Columns setting, method, member, seed, reported, then
+        those of `metrics.summarise`.
+    Raises: ValueError: there are no rows, columns are missing, or a
+        member answers one person twice in a setting, as when rows of
+        two stacks are joined under one method.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
         >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1, "person": 0}
@@ -115,7 +118,8 @@ def tolerance(number: int, method: str, metric: str, dataset: str = "Loan") -> f
         method: For instance "iCARMA" or "oracle".
         metric: One of `METRICS`.
         dataset: "Loan" or "GMSC".
-    Raises: ValueError: the table, the metric or the data set is unknown.
+    Raises: ValueError: the table, the metric or the data set is
+        unknown.
     Example:
         >>> tolerance(2, "iCARMA", "validity"), tolerance(2, "iCARMA", "hap")
         (0.02, 0.05)
@@ -136,22 +140,26 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
     """Return one of the paper's tables with ours beside it.
 
     Arguments:
-        people: Rows as `tables.recommend` gives them, of which one member is reported,
-            and as `tables.search` does.
-            Settings are named as in `published`.
+        people: Rows as `tables.recommend` gives them, of which one
+            member is reported, and as `tables.search` does. Settings
+            are named as in `published`.
         number: Of the table.
         dataset: "Loan" or "GMSC".
-    Returns: A row for each setting, method and metric, with the columns
+    Returns: A row for each setting, method and metric, with the
+        columns
 
         - table, setting, method, metric;
         - paper, ours (of the reported member), difference;
         - seed_low, seed_high: over all members; empty for a search;
         - standard_error: over the people that the share is of;
-        - within: is ours no worse than the paper's by more than the `tolerance`? The oracle
-          has nothing to tune and must not be better either. Empty where the paper gives no
-          number, and for the hap of the constant profile, where nothing asks for less.
-    Raises: ValueError: the table or the data set is unknown, there are no rows, a member
-        answers one person twice, or not exactly one member of a method is reported.
+        - within: is ours no worse than the paper's by more than the
+          `tolerance`? The oracle has nothing to tune and must not be
+          better either. Empty where the paper gives no number, and
+          for the hap of the constant profile, where nothing asks for
+          less.
+    Raises: ValueError: the table or the data set is unknown, there
+        are no rows, a member answers one person twice, or not exactly
+        one member of a method is reported.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
         >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1}
@@ -230,9 +238,10 @@ class Verdict:
 
     Arguments:
         claim: In words.
-        paper, ours: Whether each comparison holds, by name, in the published numbers and
-            in those of the reported networks.
-        seeds: Whether all comparisons hold, for each seed; empty for an oracle.
+        paper, ours: Whether each comparison holds, by name, in the
+            published numbers and in those of the reported networks.
+        seeds: Whether all comparisons hold, for each seed; empty for
+            an oracle.
     Example:
         >>> paper = {"linear": True, "convex": True}
         >>> ours = {"linear": True, "convex": False}
@@ -270,20 +279,22 @@ def check(
 ) -> Verdict:
     """Return the verdict on a claim.
 
-    A claim may compare several networks, for instance those of different profiles. Of
-    these, the ones with the same seed belong together, and are asked together.
+    A claim may compare several networks, for instance those of
+    different profiles. Of these, the ones with the same seed belong
+    together, and are asked together.
 
     Arguments:
         claim: In words.
-        tables: The number of each table that the claim is about, with rows as
-            `tables.recommend` and `tables.search` give them.
-        compare: From value(metric, setting, method="iCARMA") to named comparisons. It is
-            asked of the paper's numbers, of the reported networks, and of the networks of
-            every seed where there are more than the reported ones.
+        tables: The number of each table that the claim is about, with
+            rows as `tables.recommend` and `tables.search` give them.
+        compare: From value(metric, setting, method="iCARMA") to named
+            comparisons. It is asked of the paper's numbers, of the
+            reported networks, and of the networks of every seed where
+            there are more than the reported ones.
     Returns: Whether each comparison holds, and in which seeds all do.
-    Raises: ValueError: there is nothing to compare; the paper has no such table; a row
-        that is asked for is missing, or stands for several networks; a network answers one
-        person twice.
+    Raises: ValueError: there is nothing to compare; the paper has no
+        such table; a row that is asked for is missing, or stands for
+        several networks; a network answers one person twice.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
         >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1, "person": 0}

@@ -1,8 +1,9 @@
 """The designs of the studies: who may do what, and likes what, in each setting of a table.
 
-A setting is a row label of one of the paper's tables, for instance "random" in table 1
-or "soft, linear" in table 2. A design gives the preferences of the same people in every
-setting of a table, drawn under one seed.
+A setting is a row label of one of the paper's tables, for instance
+"random" in table 1 or "soft, linear" in table 2. A design gives the
+preferences of the same people in every setting of a table, drawn
+under one seed.
 """
 
 from collections.abc import Mapping
@@ -44,16 +45,19 @@ def hard_preferences(
 ) -> dict[str, Preferences]:
     """Draw the preferences of n_people in each setting of table 1.
 
-    Everyone keeps one ranking in all settings. It is cut at another threshold in each,
-    so that whoever may act on two features may act on the same two when three are left.
+    Everyone keeps one ranking in all settings. It is cut at another
+    threshold in each, so that whoever may act on two features may act
+    on the same two when three are left.
 
     Arguments:
         problem: Of which the actionable features are read.
         n_people: How many people, at least one.
         seed: Of the draw.
         distribution: Of the rankings, a value of `DISTRIBUTIONS`.
-    Returns: For each setting of `CONSTRAINTS`, scores with shape (n_people, K).
-    Raises: ValueError: there are no people, or the distribution is unknown.
+    Returns: For each setting of `CONSTRAINTS`, scores with shape
+        (n_people, K).
+    Raises: ValueError: there are no people, or the distribution is
+        unknown.
     Source: table 1 of arXiv:2604.08030.
     Example:
         >>> from lib.problem import loan
@@ -81,16 +85,19 @@ def soft_preferences(
 ) -> dict[str, Preferences]:
     """Draw the preferences of n_people in the two settings of table 2 or 3.
 
-    With rankings, everyone has the same ranking in both settings, and in the mixed one
-    some of it is out of reach. Scores are drawn anew.
+    With rankings, everyone has the same ranking in both settings, and
+    in the mixed one some of it is out of reach. Scores are drawn
+    anew.
 
     Arguments:
         problem: Of which the actionable features are read.
         elicitation: "ranking" for table 2, "score" for table 3.
         n_people: How many people, at least one.
         seed: Of the draw.
-    Returns: For each setting of `stacks.soft_samplers`, scores with shape (n_people, K).
-    Raises: ValueError: there are no people, or the elicitation is unknown.
+    Returns: For each setting of `stacks.soft_samplers`, scores with
+        shape (n_people, K).
+    Raises: ValueError: there are no people, or the elicitation is
+        unknown.
     Source: tables 2 and 3 of arXiv:2604.08030.
     Example:
         >>> from lib.problem import loan
@@ -111,14 +118,15 @@ def biased_preferences(
 ) -> dict[str, Preferences]:
     """Draw the preferences of n_people in each setting of table 5.
 
-    The settings are those of table 1, for two populations that lean to some features.
+    The settings are those of table 1, for two populations that lean
+    to some features.
 
     Arguments:
         problem: Of which the actionable features are read.
         n_people: How many people, at least one.
         seed: Of the draw.
-    Returns: For each setting, for instance "causal order aligned, 2", scores with shape
-        (n_people, K).
+    Returns: For each setting, for instance "causal order aligned, 2",
+        scores with shape (n_people, K).
     Raises: ValueError: there are no people.
     Source: table 5 of arXiv:2604.08030.
     Example:
@@ -146,7 +154,8 @@ def transfer_preferences(
     Everyone keeps one ranking in all settings.
 
     Arguments:
-        problem: Of which the actionable features, four of them, are read.
+        problem: Of which the actionable features, four of them, are
+            read.
         n_people: How many people, at least one.
         seed: Of the draw.
     Returns: For each setting, scores with shape (n_people, K).

@@ -79,9 +79,11 @@ def causal_graph(
 
     Arguments:
         graph: Whose features and edges are drawn.
-        kinds: Of each feature: "actionable", "mutable" or "immutable".
+        kinds: Of each feature: "actionable", "mutable" or
+            "immutable".
         at: Where each feature stands in the unit square.
-    Raises: ValueError: a feature has no kind or no place, or a kind is unknown.
+    Raises: ValueError: a feature has no kind or no place, or a kind
+        is unknown.
 
     Example:
         >>> from matplotlib.figure import Figure

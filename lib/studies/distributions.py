@@ -16,7 +16,8 @@ def marginal(
     """Draw one feature's histograms as densities, one for each sample; return the axes.
 
     Arguments:
-        samples: Values (N,) under the keys "data" (filled), "flow", ...
+        samples: Values (N,) under the keys "data" (filled), "flow",
+            ...
         name: Of the feature.
         bins: How many, all equally wide.
     Raises: ValueError: a sample is empty or has no colour.
@@ -53,7 +54,8 @@ def pair(
     """Draw contours of two features that hold shares of people; return the axes.
 
     Arguments:
-        samples: Values (N, 2) under the keys "data", "flow", ...; one colour for each key.
+        samples: Values (N, 2) under the keys "data", "flow", ...; one
+            colour for each key.
         levels: Shares of people, between 0 and 1.
     Raises: ValueError: a sample is empty or has no colour.
 
@@ -114,12 +116,14 @@ def log_densities(
 ) -> Axes:
     """Draw log-density after the action against before, a dot a person; return the axes.
 
-    Below the diagonal a person is less plausible than before. People below -16 nats before
-    or -25 nats after are drawn at that edge.
+    Below the diagonal a person is less plausible than before. People
+    below -16 nats before or -25 nats after are drawn at that edge.
 
     Arguments:
-        log_p, log_p_cf: Log-density before and after, in nats, with shape (N,).
-        valid: Whether a person is accepted afterwards, with shape (N,), bool.
+        log_p, log_p_cf: Log-density before and after, in nats, with
+            shape (N,).
+        valid: Whether a person is accepted afterwards, with shape
+            (N,), bool.
     Raises: ValueError: the shapes differ, or valid is not of bool.
 
     Example:

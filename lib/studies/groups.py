@@ -1,6 +1,7 @@
 """Who is compared with whom: attributes of people and the groups that they make.
 
-`params/groups.yaml` says how people are told apart. A new attribute is a new entry there.
+`params/groups.yaml` says how people are told apart. A new attribute
+is a new entry there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,15 +28,15 @@ class Attribute:
     Arguments:
         name: Of the attribute.
         labels: From low to high; at least two.
-        feature: Which feature tells; None: labels are drawn, independent of everything and
-            each alike.
-        cuts: Where the next label begins, in the units of the data; one less than there are
-            labels.
+        feature: Which feature tells; None: labels are drawn,
+            independent of everything and each alike.
+        cuts: Where the next label begins, in the units of the data;
+            one less than there are labels.
         quantiles: The same as shares of people, in place of `cuts`.
-        of: Whose quantiles: "refused" (the people handed over) or "applicants" (the
-            recourse training split).
-    Raises: ValueError: too few labels or one twice; cuts that do not fit or do not ascend;
-        quantiles outside of [0, 1].
+        of: Whose quantiles: "refused" (the people handed over) or
+            "applicants" (the recourse training split).
+    Raises: ValueError: too few labels or one twice; cuts that do not
+        fit or do not ascend; quantiles outside of [0, 1].
 
     Example:
         >>> Attribute("age", ("young", "old"), feature="age", cuts=(40.0,)).labels
@@ -88,8 +89,9 @@ class Attribute:
         Arguments:
             population: Whose units the cuts are in.
             x: Standardised features of N people, with shape (N, D).
-        Raises: ValueError: labels of this attribute are drawn; the population has no such
-            feature; x is not of people of this population.
+        Raises: ValueError: labels of this attribute are drawn; the
+            population has no such feature; x is not of people of this
+            population.
 
         Example:
             >>> from lib.problem import loan
@@ -120,9 +122,10 @@ def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]
     """Return attributes by name, from a file such as `params/groups.yaml`.
 
     Arguments:
-        features: Names of the features that an attribute may be read off.
-    Raises: ValueError: no such file; an unknown key or feature; what `Attribute` refuses.
-        The message names the file.
+        features: Names of the features that an attribute may be read
+            off.
+    Raises: ValueError: no such file; an unknown key or feature; what
+        `Attribute` refuses. The message names the file.
 
     Example:
         >>> import tempfile
@@ -149,19 +152,20 @@ def balanced(
 ) -> tuple[np.ndarray, pd.DataFrame]:
     """Return rows of x that make all cells equally large, and these people's labels.
 
-    A cell is a combination of compared labels. Chance decides who is left out and which
-    label is drawn; of a person's features, only those that `compared` are read off have a
-    say.
+    A cell is a combination of compared labels. Chance decides who is
+    left out and which label is drawn; of a person's features, only
+    those that `compared` are read off have a say.
 
     Arguments:
         x: Standardised features of N people, with shape (N, D).
-        attributes: All attributes that people get a label of, by name.
+        attributes: All attributes that people get a label of, by
+            name.
         compared: Names of the attributes that make the cells.
         seed: Of who is left out and of the labels drawn.
-    Returns: Row numbers with shape (n,), ascending, and a table with a row for each person
-        and a column for each attribute.
-    Raises: ValueError: an attribute is unknown; a cell has no one in it, or fewer people
-        than the drawn labels need.
+    Returns: Row numbers with shape (n,), ascending, and a table with
+        a row for each person and a column for each attribute.
+    Raises: ValueError: an attribute is unknown; a cell has no one in
+        it, or fewer people than the drawn labels need.
 
     Example:
         >>> from lib.problem import loan
@@ -205,14 +209,15 @@ def members(
 ) -> dict[str, np.ndarray]:
     """Return the row numbers of the people in each group: by attribute, then by cell.
 
-    A cell's name begins with the label of the last attribute ("non-white women").
+    A cell's name begins with the label of the last attribute
+    ("non-white women").
 
     Arguments:
         labels: A row for each person, a column for each attribute.
         attributes: By name.
         compared: Names of the attributes that make the groups.
-    Raises: ValueError: an attribute is unknown, no one is in a group, or two groups have
-        one name.
+    Raises: ValueError: an attribute is unknown, no one is in a group,
+        or two groups have one name.
 
     Example:
         >>> attributes = {
@@ -302,8 +307,10 @@ def _deal(
     """Return the labels drawn for the people who stay, by row number.
 
     Arguments:
-        people: Row numbers of the people in each combination of labels read off.
-        cells: Combinations of labels to be drawn: as many people get each.
+        people: Row numbers of the people in each combination of
+            labels read off.
+        cells: Combinations of labels to be drawn: as many people get
+            each.
         n_people: How many people there are, for the message.
     Raises: ValueError: there are too few people for one in each cell.
     """

@@ -1,10 +1,11 @@
 """What an audit averages: measures of recommendations, and their means over people.
 
-Answers are rows of `metrics.per_person` as `tables.recommend` and `tables.search` give
-them: one for each method, network, person (0 to N - 1) and set of features that the person
-may be able to act on (the column setting). Chances say how likely each set is for each
-person (`scenarios.Scenario.chances`). A mean is the expected sum over all draws of sets,
-divided by the expected number of people counted.
+Answers are rows of `metrics.per_person` as `tables.recommend` and
+`tables.search` give them: one for each method, network, person (0 to
+N - 1) and set of features that the person may be able to act on (the
+column setting). Chances say how likely each set is for each person
+(`scenarios.Scenario.chances`). A mean is the expected sum over all
+draws of sets, divided by the expected number of people counted.
 """
 
 from collections.abc import Iterable
@@ -20,9 +21,11 @@ class Measure:
 
     Arguments:
         column: Of the answers.
-        over: Column that is true for those who are counted; None: everyone.
+        over: Column that is true for those who are counted; None:
+            everyone.
         worse: 1 if more of it is worse for a person, -1 if less is.
-        has_zero: Whether it has a natural zero, so that ratios mean something.
+        has_zero: Whether it has a natural zero, so that ratios mean
+            something.
 
     Example:
         >>> Measure("cost", over="valid", worse=1, has_zero=True) == MEASURES["cost"]
@@ -49,7 +52,8 @@ class Mean:
     """Mean of a measure over some people.
 
     Arguments:
-        total, counted: What each person adds above and below the line, with shape (N,).
+        total, counted: What each person adds above and below the
+            line, with shape (N,).
 
     Example:
         >>> mean = Mean(np.array([0.2, 0.0, 0.4]), np.array([1.0, 0.0, 1.0]))
@@ -67,8 +71,9 @@ class Mean:
         Arguments:
             answers: Of one method and one network.
             chances: A row for each person, a column for each set.
-        Raises: ValueError: a column is missing; a person has no answer for one of the sets,
-            or several; a value that counts is not finite.
+        Raises: ValueError: a column is missing; a person has no
+            answer for one of the sets, or several; a value that
+            counts is not finite.
 
         Example:
             >>> answers = pd.DataFrame(
@@ -117,8 +122,9 @@ class Mean:
     def n_in_ratio(self, who: np.ndarray, measure: Measure) -> int:
         """Return how many of them a ratio rests on; an expected number, rounded.
 
-        For a share, these are the people who succeed. Otherwise they are all who are
-        counted, or nobody if the measure is zero for all of them.
+        For a share, these are the people who succeed. Otherwise they
+        are all who are counted, or nobody if the measure is zero for
+        all of them.
 
         Example:
             >>> mean = Mean(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
@@ -136,10 +142,11 @@ def wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarra
 
     Arguments:
         answers: Of one method and one network.
-        chances: A row for each of N people, a column for each of S sets.
+        chances: A row for each of N people, a column for each of S
+            sets.
     Returns: Values with shape (N, S).
-    Raises: ValueError: a column is missing; a chance is NaN or below zero; a person has no
-        answer for one of the sets, or several.
+    Raises: ValueError: a column is missing; a chance is NaN or below
+        zero; a person has no answer for one of the sets, or several.
 
     Example:
         >>> answers = pd.DataFrame(

@@ -21,8 +21,8 @@ def beside_paper(
     Arguments:
         rows: As `tables.beside_paper` gives them.
         metric: Which of their metrics.
-    Raises: ValueError: a column is missing, the metric is not in the table, or a method has
-        no marker.
+    Raises: ValueError: a column is missing, the metric is not in the
+        table, or a method has no marker.
 
     Example:
         >>> from matplotlib.figure import Figure
@@ -76,12 +76,14 @@ def intervals(
     Where there is no interval, "too few" stands in its place.
 
     Arguments:
-        rows: Of `groups`, of one measure, with a column `along` that holds the categories.
+        rows: Of `groups`, of one measure, with a column `along` that
+            holds the categories.
         along: Name of that column.
         order: Of the categories.
-        seeds: Of `groups.over_seeds`; every network is a pale dot below its interval.
-    Raises: ValueError: a column is missing, a category is not in the order, or a method has
-        no marker.
+        seeds: Of `groups.over_seeds`; every network is a pale dot
+            below its interval.
+    Raises: ValueError: a column is missing, a category is not in the
+        order, or a method has no marker.
 
     Example:
         >>> from matplotlib.figure import Figure
@@ -126,8 +128,8 @@ def interval_band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str
         at: The numbers, one for each of the rows.
         rows: As for `intervals`.
         method: Whose rows they are.
-    Raises: ValueError: a column is missing, there is no number for each row, or the method
-        has no marker.
+    Raises: ValueError: a column is missing, there is no number for
+        each row, or the method has no marker.
 
     Example:
         >>> from matplotlib.figure import Figure
@@ -164,14 +166,15 @@ def frontier(
     Both are means of the two settings.
 
     Arguments:
-        trials: Of the search, as `tuning.trials_table` gives them, with columns
-            plausibility_mean and hap_mean.
-        networks: Ours, with columns profile, plausibility, hap, validity (the lower of the
-            two settings); a row a seed, the reported one marked in "reported". It is drawn
-            hollow if it is not as valid as the search demands.
+        trials: Of the search, as `tuning.trials_table` gives them,
+            with columns plausibility_mean and hap_mean.
+        networks: Ours, with columns profile, plausibility, hap,
+            validity (the lower of the two settings); a row a seed,
+            the reported one marked in "reported". It is drawn hollow
+            if it is not as valid as the search demands.
         paper: The paper's, with columns profile, plausibility, hap.
-    Raises: ValueError: a column is missing, a profile has no colour, or not exactly one
-        network of a profile is the reported one.
+    Raises: ValueError: a column is missing, a profile has no colour,
+        or not exactly one network of a profile is the reported one.
 
     Example:
         >>> from matplotlib.figure import Figure

@@ -1,7 +1,8 @@
 """What each person may act on: the scenarios of the fairness study, read from files.
 
-A file in `params/scenarios/` says who is privileged, and what privileged and other people
-can act on. A new assumption is a new file.
+A file in `params/scenarios/` says who is privileged, and what
+privileged and other people can act on. A new assumption is a new
+file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +30,17 @@ class Scenario:
 
     Arguments:
         name: Of the scenario.
-        n_actionable: How many features each person can act on; None draws the number.
+        n_actionable: How many features each person can act on; None
+            draws the number.
         by: Attribute that says who is privileged; None: nobody is.
         rates: Share of each of its labels that is privileged.
-        privileged, others: Permutation distribution of either (`rankings.FAVOURITES`).
-    Raises: ValueError: n_actionable is no number of features; there is an attribute without
-        rates, or the other way round; a rate is outside of [0, 1].
-    Source: section 5.5 and appendix B of arXiv:2604.08030. The paper draws once for each
-        person; `chances` are of all draws.
+        privileged, others: Permutation distribution of either
+            (`rankings.FAVOURITES`).
+    Raises: ValueError: n_actionable is no number of features; there
+        is an attribute without rates, or the other way round; a rate
+        is outside of [0, 1].
+    Source: section 5.5 and appendix B of arXiv:2604.08030. The paper
+        draws once for each person; `chances` are of all draws.
 
     Example:
         >>> Scenario("race", 2, by="race", rates={"white": 0.9, "non-white": 0.05}).others
@@ -71,8 +75,10 @@ class Scenario:
         """Return how likely each person is to be privileged, with shape (N,).
 
         Arguments:
-            labels: A row for each person, a column for each attribute.
-        Raises: ValueError: a person has no label, or one that has no rate.
+            labels: A row for each person, a column for each
+                attribute.
+        Raises: ValueError: a person has no label, or one that has no
+            rate.
 
         Example:
             >>> scenario = Scenario("mine", 2, "race", {"white": 0.9, "non-white": 0.05})
@@ -93,11 +99,12 @@ class Scenario:
 
         Arguments:
             features: Names of the K actionable features.
-            labels: A row for each person, a column for each attribute.
-        Returns: A row for each person, a column for each set that anyone may have (see
-            `sets`); rows sum to 1.
-        Raises: ValueError: n_actionable or a distribution does not suit the features; as
-            `rate`.
+            labels: A row for each person, a column for each
+                attribute.
+        Returns: A row for each person, a column for each set that
+            anyone may have (see `sets`); rows sum to 1.
+        Raises: ValueError: n_actionable or a distribution does not
+            suit the features; as `rate`.
 
         Example:
             >>> features = ("loan_amount", "loan_duration", "income", "savings")
@@ -177,9 +184,10 @@ def read_scenario(
     Arguments:
         attributes: That privilege may follow, by name.
         features: Names of the K actionable features.
-    Raises: ValueError: no such file; an unknown key, attribute, label or distribution; a
-        label without a rate; a rate outside of [0, 1]; a number of features that nobody can
-        have. The message names the file.
+    Raises: ValueError: no such file; an unknown key, attribute, label
+        or distribution; a label without a rate; a rate outside of [0,
+        1]; a number of features that nobody can have. The message
+        names the file.
 
     Example:
         >>> import tempfile

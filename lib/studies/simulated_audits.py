@@ -25,8 +25,9 @@ def audits(
 ) -> pd.DataFrame:
     """Return what audits of so many people would have reported of a difference.
 
-    Each audit draws people with replacement from the two groups, as if these were everyone
-    there is, and for each person one set of features.
+    Each audit draws people with replacement from the two groups, as
+    if these were everyone there is, and for each person one set of
+    features.
 
     Arguments:
         answers: Of one method and one network.
@@ -35,13 +36,16 @@ def audits(
         pair: Row numbers of the two groups.
         sizes: How many people an audit draws from each group.
         n_audits: How many audits of each size.
-        n_resamples: How often an audit resamples its people for its interval.
+        n_resamples: How often an audit resamples its people for its
+            interval.
         seed: Of all draws.
-    Returns: Columns n_people, width, seen, too_few. seen is the share of audits whose
-        interval leaves out zero, too_few the share that can give no interval, width the
-        mean of the intervals given ("too few" if there are none).
-    Raises: ValueError: the measure is unknown, a number is not above zero, or the answers,
-        the chances and the groups do not fit together.
+    Returns: Columns n_people, width, seen, too_few. seen is the share
+        of audits whose interval leaves out zero, too_few the share
+        that can give no interval, width the mean of the intervals
+        given ("too few" if there are none).
+    Raises: ValueError: the measure is unknown, a number is not above
+        zero, or the answers, the chances and the groups do not fit
+        together.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -105,8 +109,10 @@ def _one_audit(
     """Return the row of the difference that one audit reports.
 
     Arguments:
-        each: Mean of each set alone, with total and counted of shape (N, S).
-        steps: Cumulated chances of all sets but the last, with shape (N, S - 1).
+        each: Mean of each set alone, with total and counted of shape
+            (N, S).
+        steps: Cumulated chances of all sets but the last, with shape
+            (N, S - 1).
     """
     halves = {"first": np.arange(n_people), "second": np.arange(n_people, 2 * n_people)}
     who = np.concatenate([rng.choice(group, n_people) for group in pair])

@@ -1,8 +1,8 @@
 """The stacks of networks that the studies of soft preferences and of transfer need: who is
 in them, and trained on what.
 
-They are trained as jobs of the batch (`workflow/train.py`), side by side with the
-notebooks.
+They are trained as jobs of the batch (`workflow/train.py`), side by
+side with the notebooks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,8 +62,8 @@ def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sample
     Arguments:
         features: Names of the K actionable features.
         elicitation: "ranking" or "score".
-    Returns: A sampler for `SOFT`, everything can be done, and one for `MIXED`, each person
-        can't do some things.
+    Returns: A sampler for `SOFT`, everything can be done, and one for
+        `MIXED`, each person can't do some things.
     Raises: ValueError: the elicitation is unknown.
     Source: tables 2 and 3 of arXiv:2604.08030.
     Example:
@@ -91,10 +91,12 @@ def tuned(elicitation: str) -> dict[str, dict[str, float]]:
 
     Arguments:
         elicitation: "ranking" or "score".
-    Returns: For each profile of `TUNED`, some of `TUNABLE` and their values.
-    Raises: ValueError: the elicitation is unknown; the file is missing or cannot be read;
-        a profile is missing or unknown; a value is missing, unknown, no number or out of
-        range. The message names the file.
+    Returns: For each profile of `TUNED`, some of `TUNABLE` and their
+        values.
+    Raises: ValueError: the elicitation is unknown; the file is
+        missing or cannot be read; a profile is missing or unknown; a
+        value is missing, unknown, no number or out of range. The
+        message names the file.
     Example:
         >>> found = tuned("ranking")
         >>> list(found)
@@ -152,10 +154,12 @@ def soft_settings(found: Mapping[str, float], profile: str, **shared: Any) -> Se
     """Return the settings of a member for a profile.
 
     Arguments:
-        found: p_min, p_max and any others of `Settings`, for instance from `tuned`.
+        found: p_min, p_max and any others of `Settings`, for instance
+        from `tuned`.
         profile: A key of `GAMMA`.
         shared: What else to set, as for `Settings`.
-    Raises: ValueError: the profile is unknown, or a value is missing or out of range.
+    Raises: ValueError: the profile is unknown, or a value is missing
+        or out of range.
     Example:
         >>> settings = soft_settings(tuned("ranking")["linear"], "linear", n_epochs=5)
         >>> settings.profile.gamma, settings.profile.w_max, settings.n_epochs
@@ -171,7 +175,8 @@ def soft_profile(found: Mapping[str, float], profile: str) -> Profile:
     Arguments:
         found: p_min and p_max; others are not looked at.
         profile: A key of `GAMMA`.
-    Raises: ValueError: the profile is unknown, or a prior is missing or out of range.
+    Raises: ValueError: the profile is unknown, or a prior is missing
+        or out of range.
     Example:
         >>> soft_profile({"p_min": 0.01, "p_max": 0.6}, "convex")
         Profile(gamma=2.0, w_max=7.0, p_min=0.01, p_max=0.6)
@@ -190,7 +195,8 @@ def soft(
 ) -> Members:
     """Return the members of all four profiles times all seeds, profile by profile.
 
-    The constant profile has the settings of the study of hard constraints.
+    The constant profile has the settings of the study of hard
+    constraints.
 
     Arguments:
         elicitation: "ranking" or "score".
@@ -198,7 +204,8 @@ def soft(
         seeds: One a member of each profile, at least one.
         n_epochs: Of training.
     Returns: Samplers, settings and seeds, one of each a member.
-    Raises: ValueError: there are no seeds; the elicitation is unknown; see `tuned`.
+    Raises: ValueError: there are no seeds; the elicitation is
+        unknown; see `tuned`.
     Example:
         >>> samplers, settings, seeds = soft("score", ("income", "savings"), [1, 2], 5)
         >>> [own.profile.gamma for own in settings]
@@ -229,7 +236,8 @@ def biased(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Memb
         seeds: One a member, at least one.
         n_epochs: Of training.
     Returns: Samplers, settings and seeds, one of each a member.
-    Raises: ValueError: there are no seeds, or `rco` leans to features that are not there.
+    Raises: ValueError: there are no seeds, or `rco` leans to features
+        that are not there.
     Example:
         >>> features = ("loan_amount", "loan_duration", "income", "savings")
         >>> samplers, settings, seeds = biased(features, [1000], 5)
@@ -245,17 +253,20 @@ def biased(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Memb
 def carma(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
     """Return the members of the baseline without individuals.
 
-    Everything can be done, and weights and priors are the population's. First come the
-    members for a population without common preferences, then those for one that leans to
-    `rco`, with the weights, priors and mask term that were found for the linear profile.
-    There is no plausibility and no feasibility in their loss.
+    Everything can be done, and weights and priors are the
+    population's. First come the members for a population without
+    common preferences, then those for one that leans to `rco`, with
+    the weights, priors and mask term that were found for the linear
+    profile. There is no plausibility and no feasibility in their
+    loss.
 
     Arguments:
         features: Names of the four actionable features.
         seeds: One a member of each population, at least one.
         n_epochs: Of training.
     Returns: Samplers, settings and seeds, one of each a member.
-    Raises: ValueError: there are no seeds, not four features; see `tuned`.
+    Raises: ValueError: there are no seeds, not four features; see
+        `tuned`.
     Source: CARMA, doi 10.1145/3630106.3659003.
     Example:
         >>> features = ("loan_amount", "loan_duration", "income", "savings")
@@ -298,7 +309,8 @@ def everyone(population: str, n_people: int) -> Preferences:
         population: "uniform" or "rco".
         n_people: How many people.
     Returns: Scores with shape (n_people, 4).
-    Raises: ValueError: the population is unknown, or there are no people.
+    Raises: ValueError: the population is unknown, or there are no
+        people.
     Example:
         >>> everyone("rco", 2).scores
         tensor([[3, 2, 3, 2],
@@ -312,8 +324,8 @@ def everyone(population: str, n_people: int) -> Preferences:
 def transfer(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
     """Return the members for Give Me Some Credit.
 
-    First come those of the constant profile, then those of the linear one, with the priors
-    that were found for Loan.
+    First come those of the constant profile, then those of the linear
+    one, with the priors that were found for Loan.
 
     Arguments:
         features: Names of the K actionable features.
@@ -350,7 +362,8 @@ def of_profile(stack: ICarma, profile: str) -> ICarma:
         stack: Members of several profiles.
         profile: A key of `GAMMA`.
     Returns: A stack of their own, in which they keep their ids.
-    Raises: ValueError: the profile is unknown, or no member was trained for it.
+    Raises: ValueError: the profile is unknown, or no member was
+        trained for it.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan

@@ -46,16 +46,20 @@ def recommend(
         problem: Of the people.
         stack: The M members.
         x: Refused people, with shape (N, D).
-        preferences: Theirs, for each setting, with scores of shape (N, K).
-        chosen: Id of the member to report, see `best_member`; left out: none is reported.
+        preferences: Theirs, for each setting, with scores of shape
+            (N, K).
+        chosen: Id of the member to report, see `best_member`; left
+            out: none is reported.
         method: What the stack is called.
-        carried_out: Judge recommendations as people can follow them, see
-            `Problem.carried_out`.
-    Returns: Columns of `metrics.per_person`, then setting, method, member (its id), seed,
-        reported (is it the chosen one?) and person. A member has N rows in each setting,
-        whichever seed it shares with others.
-    Raises: ValueError: there is nobody or no setting, x and preferences do not fit each
-        other or the problem, or the stack has no such member.
+        carried_out: Judge recommendations as people can follow them,
+            see `Problem.carried_out`.
+    Returns: Columns of `metrics.per_person`, then setting, method,
+        member (its id), seed, reported (is it the chosen one?) and
+        person. A member has N rows in each setting, whichever seed it
+        shares with others.
+    Raises: ValueError: there is nobody or no setting, x and
+        preferences do not fit each other or the problem, or the stack
+        has no such member.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan
@@ -94,20 +98,23 @@ def search(
 ) -> pd.DataFrame:
     """Return what the grid search finds, judged: a row for each setting and person.
 
-    It searches the true world and is called "oracle". Where no equations are known it goes
-    through the flow, and is called "search".
+    It searches the true world and is called "oracle". Where no
+    equations are known it goes through the flow, and is called
+    "search".
 
     Arguments:
         problem: Of the people.
         x: Refused people, with shape (N, D).
-        preferences: Theirs, for each setting, with scores of shape (N, K).
+        preferences: Theirs, for each setting, with scores of shape
+            (N, K).
         profile: Of the weights in the cost that is made least.
         n_values: Grid values a feature.
         must_be_plausible: Look among plausible actions only.
         progress: Wraps the range of people, for instance `tqdm`.
-    Returns: Columns as of `recommend`; member and seed are 0, and all rows are reported.
-    Raises: ValueError: there is nobody or no setting, or x and preferences do not fit each
-        other or the problem.
+    Returns: Columns as of `recommend`; member and seed are 0, and all
+        rows are reported.
+    Raises: ValueError: there is nobody or no setting, or x and
+        preferences do not fit each other or the problem.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -176,17 +183,18 @@ def best_member(
 ) -> int:
     """Return the id of the member to report.
 
-    It is the most successful one where preferences are drawn as in training. Members
-    within one standard error (over people) of the best are tied. Of those, it is the one
-    that is valid most often.
+    It is the most successful one where preferences are drawn as in
+    training. Members within one standard error (over people) of the
+    best are tied. Of those, it is the one that is valid most often.
 
     Arguments:
-        validation: Rows of `recommend` for validation people, of one method.
+        validation: Rows of `recommend` for validation people, of one
+            method.
         setting: In which preferences are drawn as in training.
-        success: Column of `metrics.per_person`: "joint", or "spared" where preferences
-            are soft.
-    Raises: ValueError: the setting or the column is unknown, or a member answers one person
-        more than once.
+        success: Column of `metrics.per_person`: "joint", or "spared"
+            where preferences are soft.
+    Raises: ValueError: the setting or the column is unknown, or a
+        member answers one person more than once.
     Example:
         >>> columns = {"setting": "random", "person": range(4), "valid": True}
         >>> rows = [
@@ -227,12 +235,14 @@ def soft(
         stack: Members of all four profiles.
         elicitation: "ranking" for table 2, "score" for table 3.
         x: Refused people, with shape (N, D).
-        x_validation: Refused people to choose members by, with shape (V, D).
-        seed: Of the preferences of x_validation; those of x have the next one.
-    Returns: Columns of `recommend`, and profile. Settings are named as in
-        `claims.published`, for instance "soft, linear".
-    Raises: ValueError: there is nobody, a profile has no member, or the elicitation is
-        unknown.
+        x_validation: Refused people to choose members by, with shape
+            (V, D).
+        seed: Of the preferences of x_validation; those of x have the
+            next one.
+    Returns: Columns of `recommend`, and profile. Settings are named
+        as in `claims.published`, for instance "soft, linear".
+    Raises: ValueError: there is nobody, a profile has no member, or
+        the elicitation is unknown.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan
@@ -271,7 +281,8 @@ def soft_search(
 ) -> pd.DataFrame:
     """Return the rows of `search` for table 2.
 
-    For each profile, the cheapest action by each person's own weights is found.
+    For each profile, the cheapest action by each person's own weights
+    is found.
 
     Arguments:
         problem: Of the people.
@@ -307,7 +318,8 @@ def ablation(
 ) -> pd.DataFrame:
     """Return the rows of `search` for table 6.
 
-    With one or two features, a plausible action is demanded, or is not.
+    With one or two features, a plausible action is demanded, or is
+    not.
 
     Arguments:
         problem: Of the people.
@@ -344,17 +356,21 @@ def transfer(
 ) -> pd.DataFrame:
     """Return the rows of `recommend` for Give Me Some Credit, tables 1 and 2.
 
-    Each profile reports its own `best_member`, judged by recommendations that are carried
-    out, where preferences are drawn as in training.
+    Each profile reports its own `best_member`, judged by
+    recommendations that are carried out, where preferences are drawn
+    as in training.
 
     Arguments:
         problem: Of the people.
         stack: Members of the constant and of the linear profile.
         x: Refused people, with shape (N, D).
-        x_validation: Refused people to choose members by, with shape (V, D).
-        seed: Of the preferences of x_validation; those of x have the next one.
+        x_validation: Refused people to choose members by, with shape
+            (V, D).
+        seed: Of the preferences of x_validation; those of x have the
+            next one.
         carried_out: As for `recommend`.
-    Returns: Columns of `recommend`, number (of the table) and profile.
+    Returns: Columns of `recommend`, number (of the table) and
+        profile.
     Raises: ValueError: there is nobody, or a profile has no member.
     Example:
         >>> from lib.base.files import MODELS

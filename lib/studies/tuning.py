@@ -1,9 +1,10 @@
 """The search for settings: Optuna proposes, a stack trains all proposals at once, and
 validation people judge.
 
-There is one search for rankings and one for scores, as in the paper. Each has a study for
-every profile that is not constant: what suits one profile doesn't suit another. The storage
-may be a file or a database that several workers share.
+There is one search for rankings and one for scores, as in the paper.
+Each has a study for every profile that is not constant: what suits
+one profile doesn't suit another. The storage may be a file or a
+database that several workers share.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -50,8 +51,9 @@ class Search:
         problem: Of the people.
         elicitation: "ranking" or "score".
         studies: By profile, as `open_studies` gives them.
-    Raises: ValueError: the elicitation is unknown, the studies are not of the profiles, or
-        nobody is refused in the validation split.
+    Raises: ValueError: the elicitation is unknown, the studies are
+        not of the profiles, or nobody is refused in the validation
+        split.
     Example:
         >>> from optuna.storages import InMemoryStorage
         >>> from lib.problem import loan
@@ -97,9 +99,10 @@ class Search:
     def run_batch(self, n_each: int, n_epochs: int, progress: Progress = iter) -> None:
         """Try n_each proposals of each profile's study, trained as one stack.
 
-        What validation people show of each is put into its study. A proposal fails if it
-        recommends nothing to anybody. If the batch is interrupted, all its proposals are
-        put there as failed, so that nobody waits for them.
+        What validation people show of each is put into its study. A
+        proposal fails if it recommends nothing to anybody. If the
+        batch is interrupted, all its proposals are put there as
+        failed, so that nobody waits for them.
 
         Arguments:
             n_each: Proposals a profile, at least one.
@@ -141,13 +144,15 @@ class Search:
     def run_finalists(self, n_each: int, n_epochs: int, progress: Progress = iter) -> None:
         """Train each profile's best n_each trials once more, at full length.
 
-        They become trials of their own. What was done before is not done again.
+        They become trials of their own. What was done before is not
+        done again.
 
         Arguments:
             n_each: Finalists a profile, at least one.
             n_epochs: Of training.
             progress: Wraps the range of epochs, for instance `tqdm`.
-        Raises: ValueError: a number is not above zero, or no trial is finished.
+        Raises: ValueError: a number is not above zero, or no trial is
+            finished.
         Example:
             >>> from optuna.storages import InMemoryStorage
             >>> from lib.problem import loan
@@ -227,15 +232,19 @@ class Search:
 
             - elicitation, profile, trial (its number in its study);
             - the values of `SPACE` that were proposed;
-            - the metrics of each setting, for instance "hap, soft", and n_epochs;
-            - shortfall: by how much validity and plausibility lie below the paper's and hap
-              above, summed over both settings. Where ours is better it counts nothing;
-            - unreached: the part of the shortfall beyond `claims.tolerance`;
-            - on_front: is the trial valid enough, and none such of this profile and length
-              better in both objectives?
+            - the metrics of each setting, for instance "hap, soft",
+              and n_epochs;
+            - shortfall: by how much validity and plausibility lie
+              below the paper's and hap above, summed over both
+              settings. Where ours is better it counts nothing;
+            - unreached: the part of the shortfall beyond
+              `claims.tolerance`;
+            - on_front: is the trial valid enough, and none such of
+              this profile and length better in both objectives?
             - by_hand: was it our proposal, not Optuna's?
-            - chosen: of the trials of the profile that were trained longest, the one that
-              leaves the least unreached (of several, the one with the smallest shortfall).
+            - chosen: of the trials of the profile that were trained
+              longest, the one that leaves the least unreached (of
+              several, the one with the smallest shortfall).
         Raises: ValueError: no trial is finished.
         Example:
             >>> from optuna.storages import InMemoryStorage
@@ -280,11 +289,13 @@ class Search:
 def open_studies(elicitation: str, storage: str | BaseStorage) -> dict[str, optuna.Study]:
     """Return a study for each profile, made or continued.
 
-    Two objectives are means over the two settings: plausibility goes up, hap down.
+    Two objectives are means over the two settings: plausibility goes
+    up, hap down.
 
     Arguments:
         elicitation: "ranking" or "score".
-        storage: A database URL, for instance sqlite:///tuning.db, or a storage of Optuna.
+        storage: A database URL, for instance sqlite:///tuning.db, or
+            a storage of Optuna.
     Raises: ValueError: the elicitation is unknown.
     Example:
         >>> from optuna.storages import InMemoryStorage
@@ -370,7 +381,8 @@ def _choose(table: pd.DataFrame) -> pd.DataFrame:
 def _is_on_front(trials: Sequence[FrozenTrial]) -> list[bool]:
     """Return whether each trial is valid enough and beaten by no other of its length.
 
-    A trial beats another if it is as good in both objectives and better in one.
+    A trial beats another if it is as good in both objectives and
+    better in one.
     """
     fine = [trial for trial in trials if trial.constraints["validity"] <= 0]
 

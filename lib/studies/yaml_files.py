@@ -12,8 +12,8 @@ from lib.base import checks
 def read(path: Path) -> dict[str, Any]:
     """Return the entries of a YAML file by name.
 
-    Raises: ValueError: there is no such file (the message names those in its folder), or it
-        does not hold lines `name: value`.
+    Raises: ValueError: there is no such file (the message names those
+        in its folder), or it does not hold lines `name: value`.
 
     Example:
         >>> import tempfile
