@@ -7,9 +7,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
+from lib.causal import flow
+from lib.causal.scm import SCM, additive
 from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences, Profile
+from lib.problem import classifier
+from lib.problem.population import Population
+from lib.problem.recourse import Problem
 from lib.solvers import icarma, training
 from lib.solvers.icarma import Settings
 
@@ -183,6 +189,37 @@ def test_same_seed_same_bits(problem, stack):
         torch.equal(again.weights[name], weight)
         for name, weight in stack[0].weights.items()
     )
+
+
+@pytest.mark.parametrize("n_actionable", [1, 2, 8])
+def test_any_number_of_features(n_actionable):
+    """Own equations, K features that can be acted on and one that can't: trained, asked."""
+    noise = stats.norm(0, 1)
+    equations = {"root": additive((), lambda pa: 0.0, noise)}
+    for k in range(n_actionable):
+        equations[f"x{k}"] = additive(("root",), lambda pa: 0.5 * pa["root"], noise)
+    kinds = {name: "actionable" if name != "root" else "immutable" for name in equations}
+    population = Population.from_scm(
+        SCM(equations),
+        kinds,
+        label=lambda x: x[:, 1:].sum(-1) > 0,
+        n_classifier=500,
+        n_flow=500,
+        n_recourse=400,
+    )
+    h, _ = classifier.fit(population, n_epochs=10)
+    for_flow = population.x["flow/train"], population.x["flow/validation"]
+    density, _ = flow.fit(population.graph, *for_flow, n_epochs=5)
+    own = Problem(population, h, density)
+    sampler = RankingSampler(population.actionable)
+    fitted, _ = training.fit(own, sampler, SHORT, seeds=[0, 1])
+    x = own.refused("test")
+    preferences = sampler.draw(range(len(x)), np.random.default_rng(0))
+    found = fitted.recommend(x, preferences)
+    assert found.x_cf.shape == (2, len(x), n_actionable + 1)
+    acts = found.is_acted[..., population.actionable_index]
+    assert not (acts & ~preferences.is_actionable).any() and acts.any()
+    assert torch.equal(found.x_cf[..., 0], x[:, 0].expand(2, -1))
 
 
 def test_training_lowers_the_loss(problem):

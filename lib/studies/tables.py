@@ -11,7 +11,7 @@ import pandas as pd
 from torch import Tensor
 
 from lib.base import checks
-from lib.preferences.scores import GAMMA, Preferences, Profile
+from lib.preferences.scores import CONSTANT, GAMMA, Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation
 from lib.solvers import grid, metrics
 from lib.solvers.icarma import ICarma
@@ -27,8 +27,6 @@ from lib.studies.stacks import MIXED, W_MAX, of_profile
 # by which success the reported network of a profile is chosen; a constant network does
 # not know what is hard, so it is not asked to spare anybody
 SUCCESS = {name: "joint" if gamma is None else "spared" for name, gamma in GAMMA.items()}
-
-UNWEIGHTED = Profile()  # all features cost alike
 
 
 def recommend(
@@ -91,7 +89,7 @@ def search(
     problem: Problem,
     x: Tensor,
     preferences: Mapping[str, Preferences],
-    profile: Profile = UNWEIGHTED,
+    profile: Profile = CONSTANT,
     n_values: int = 25,
     must_be_plausible: bool = True,
     progress: Callable[[range], Iterable[int]] = iter,
@@ -342,7 +340,7 @@ def ablation(
         preferences = hard_preferences(problem, len(x), seed + 1, distribution)
         for demanded, must_be in (("No", False), ("Yes", True)):
             named = {f"{name}, {k}, {demanded}": preferences[k] for k in ("1", "2")}
-            parts.append(search(problem, x, named, UNWEIGHTED, n_values, must_be, progress))
+            parts.append(search(problem, x, named, CONSTANT, n_values, must_be, progress))
     return pd.concat(parts, ignore_index=True)
 
 
