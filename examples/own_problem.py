@@ -65,7 +65,11 @@ def from_a_table(frame: pd.DataFrame, n_epochs: int = 100) -> pd.DataFrame:
     sampler = RankingSampler(population.actionable)  # any ranking, any number of "can't"
     stack, _ = training.fit(problem, sampler, Settings(n_epochs=n_epochs))
 
-    refused = problem.refused("test")[:3]
+    applicants = pd.DataFrame(
+        {"age": [27, 35, 52], "income": [2100, 2500, 3000], "cards": [2, 3, 1]},
+        index=["Ana", "Ben", "Cem"],
+    ).assign(debt=[1300, 1700, 1800])
+    refused = population.standardised(applicants)
     answers = pd.DataFrame(
         {
             "income": ["hard", "can't", "can't"],
@@ -90,7 +94,7 @@ def with_another_librarys_classifier(frame: pd.DataFrame) -> pd.DataFrame:
     population = Population.from_frame(frame, label="repaid", kinds=KINDS, edges=EDGES)
 
     def logit(x: torch.Tensor) -> torch.Tensor:  # the adapter
-        return torch.from_numpy(model.decision_function(population.in_units(x).numpy()))
+        return torch.from_numpy(model.decision_function(population.as_recorded(x).numpy()))
 
     h = classifier.Classifier(population.features, logit)
     for_flow = population.x["flow/train"], population.x["flow/validation"]

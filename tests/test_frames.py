@@ -119,7 +119,31 @@ BAD_TABLES = {
         {},
         "cards has the same value for everyone",
     ),
-    "nobody": (lambda f: f[:0], {}, "frame is 0: at least 20"),
+    "nobody": (lambda f: f[:0], {}, "There is nobody"),
+    "too few": (lambda f: f[:19], {}, "number of rows is 19: at least 20"),
+    "the label as a feature": (
+        lambda f: f,
+        {"kinds": KINDS | {"repaid": "mutable"}},
+        "learns from the answer",
+    ),
+    "kinds as a list": (
+        lambda f: f,
+        {"kinds": list(KINDS)},
+        "expected a dict feature -> kind",
+    ),
+    "no edges said": (lambda f: f, {"edges": None}, r"edges is None: expected a dict"),
+    "causes as text": (lambda f: f, {"edges": {"cards": "income"}}, "text"),
+    "a file": (lambda f: "people.csv", {}, "read the file first"),
+    "numbered columns": (
+        lambda f: f.set_axis(range(5), axis=1),
+        {"kinds": {0: "actionable"}},
+        "name the columns first",
+    ),
+    "the label twice": (
+        lambda f: pd.concat([f, f[["repaid"]]], axis=1),
+        {},
+        "two columns 'repaid'",
+    ),
     "a kind": (lambda f: f, {"kinds": KINDS | {"age": "fixed"}}, "Unknown kind of feature"),
     "an effect": (lambda f: f, {"edges": {"incme": ["age"]}}, r"'incme'.*mean 'income'"),
     "a cause": (lambda f: f, {"edges": [("agee", "income")]}, r"'agee'.*mean 'age'"),
@@ -148,6 +172,20 @@ def test_bad_tables_are_named(frame, name):
 def test_a_frame_of_edges_needs_its_columns():
     with pytest.raises(ValueError, match=r"column of the edges: 'cause'"):
         frames.graph(["a"], pd.DataFrame({"from": ["a"], "to": ["a"]}))
+
+
+def test_people_are_known_by_the_labels_of_their_rows(frame):
+    """A person of a split, looked up in the table and standardised again, is the same."""
+    population = made(frame.set_axis([f"p{i}" for i in range(200)]), seed=3)
+    labels = population.people["recourse/test"]
+    assert len({*labels}) == 50 and not {*labels} & {*population.people["recourse/train"]}
+    rows = frame.set_axis([f"p{i}" for i in range(200)]).loc[labels]
+    x = population.x["recourse/test"]
+    assert torch.allclose(population.standardised(rows)[:, 1], x[:, 1], atol=1e-5)
+    recorded = population.as_recorded(x)
+    assert torch.equal(
+        recorded[:, [0, 2]], torch.tensor(rows[["age", "cards"]].to_numpy()).double()
+    )
 
 
 def test_labels_are_learned(frame):

@@ -33,6 +33,20 @@ def test_any_classifier_decides(problem):
     )
 
 
+def test_a_classifier_that_gives_no_numbers_is_named(problem):
+    h, x = problem.classifier, problem.population.x["recourse/test"]
+    broken = Classifier(h.features, lambda x: x.sum(-1) * torch.nan)
+    with pytest.raises(ValueError, match=f"NaN or infinite log-odds for {len(x)} of"):
+        broken.accepts(x)
+    never_empty = Classifier(h.features, lambda x: torch.zeros(len(x)) / (len(x) > 0))
+    assert never_empty.logit(x[:0]).shape == (0,)
+    module = torch.nn.Sequential(torch.nn.Dropout(0.9), torch.nn.Linear(7, 1)).double()
+    dropped = Classifier(h.features, module)
+    assert torch.equal(dropped.logit(x), dropped.logit(x))
+    with pytest.raises(ValueError, match="AttributeError"):
+        replace(problem, classifier=Classifier(h.features, lambda x: x.iloc[0]))
+
+
 def test_parts_of_a_problem_must_fit(problem):
     h, population = problem.classifier, problem.population
     turned = NetworkClassifier(h.features[::-1], h.weights, h.biases)

@@ -70,6 +70,11 @@ def test_bad_input_is_named(problem, people, searched):
     x, found = searched
     with pytest.raises(ValueError, match=r"recommendation.values has shape \(30, 7\)"):
         words.table(problem, x[:5], found)
+    two = words.table(problem, x[:2], found[:2], people=["Ana", "Ana"])
+    assert (
+        len(two) == 2
+        and two.savings.tolist() == words.table(problem, x, found).savings[:2].tolist()
+    )
     with pytest.raises(ValueError, match="people names 2, but x holds 30"):
         words.table(problem, x, found, people=["Ana", "Ben"])
     assert isinstance(people[1], Preferences)

@@ -1,8 +1,7 @@
 """The search for the settings of notebook 05: `make tune`, about an hour on two cores.
 
     python workflow/tune.py ranking
-    python workflow/tune.py score --storage
-    postgresql://user@host/tuning
+    python workflow/tune.py score --storage postgresql://user@host/tuning
 
 Start it several times, on one machine, or on many with a database
 that all can reach (and a driver of that database installed): the

@@ -121,10 +121,8 @@ class World:
             >>> round(share_of_ones.item(), 1)
             0.5
         """
-        checks.positive(n_people=n_people)
-        if n_people != int(n_people):
-            raise ValueError(f"n_people must be a whole number, got {n_people!r}.")
-        return self.predict(self.draw_noise(int(n_people), rng))
+        checks.counts(n_people=n_people)
+        return self.predict(self.draw_noise(n_people, rng))
 
     def predict(self, noise: Tensor) -> Tensor:
         """Return the features that follow from the noise, both with shape (*, D).

@@ -35,7 +35,7 @@ class Preferences:
 
     Arguments:
         scores: Whole numbers from 1 to K + 1, with shape (*, N, K);
-            see the room.
+            see the top of this file.
     Raises: ValueError: a score is out of range, or someone may act on
         nothing at all.
     Source: section 4 of arXiv:2604.08030.
@@ -439,8 +439,9 @@ def _score(feature: str, answer: str, n_features: int) -> int:
         return n_features + 1
     if answer in WORDS:
         return 1 + round(WORDS.index(answer) * (n_features - 1) / (len(WORDS) - 1))
-    if answer.isdecimal() and 1 <= int(answer) <= n_features:
-        return int(answer)
+    number = answer.removesuffix(".0")  # pandas makes 1.0 of 1 beside a gap
+    if number.isdecimal() and 1 <= int(number) <= n_features:
+        return int(number)
     raise ValueError(
         f"{feature}: can't read {answer!r}. Say {', '.join(WORDS)}, "
         f"a number from 1 (easiest) to {n_features}, or can't."

@@ -22,12 +22,15 @@ DTYPES = (torch.float32, torch.float64)
 class Classifier:
     """Hold any classifier: a map from standardised features to log-odds.
 
+    The decision is positive where the log-odds are 0 or above. A
+    probability p has the log-odds log(p / (1 - p)).
+
     Arguments:
         features: Names of the D features.
         logit: From features with shape (N, D) to log-odds with shape
-            (N,) or (N, 1): a torch module, or a function around
-            another library's model. A solver that needs gradients
-            asks `has_gradient`.
+            (N,) or (N, 1): a torch module (put into evaluation mode),
+            or a function around another library's model. A solver
+            that needs gradients asks `has_gradient`.
     Example:
         >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 1)
         >>> h.accepts(torch.tensor([[0.5, 0.0], [1.5, 0.0]]))
@@ -36,19 +39,21 @@ class Classifier:
 
     def __init__(self, features: Sequence[str], logit: Logit) -> None:
         self.features = tuple(features)
-        self._logit = logit
+        self._logit = logit.eval() if isinstance(logit, torch.nn.Module) else logit
 
     def logit(self, x: Tensor) -> Tensor:
         """Return the log-odds of a positive decision, with shape (*,), for features (*, D).
 
         Raises: ValueError: the function gives something else than one
-            number a person.
+            finite number a person.
         Example:
             >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 1)
             >>> h.logit(torch.zeros(3, 5, 2)).shape
             torch.Size([3, 5])
         """
         rows = x.reshape(-1, len(self.features))
+        if len(rows) == 0:  # many a library refuses to be asked about nobody
+            return x.new_zeros(x.shape[:-1])
         if not self.has_gradient:
             rows = rows.detach()
         logits = torch.as_tensor(self._logit(rows))
@@ -56,6 +61,12 @@ class Classifier:
             raise ValueError(
                 f"The classifier gave values with shape {tuple(logits.shape)} for "
                 f"{len(rows)} people: expected one log-odds a person, ({len(rows)},)."
+            )
+        if not logits.isfinite().all():
+            raise ValueError(
+                f"The classifier gave NaN or infinite log-odds for "
+                f"{int((~logits.isfinite()).sum())} of {len(rows)} people: expected a "
+                "number for each. Does it know all these features?"
             )
         return logits.to(x.dtype).reshape(x.shape[:-1])
 
@@ -225,12 +236,8 @@ def fit(
         >>> len(losses), h.features[0]
         (2, 'gender')
     """
-    checks.positive(
-        n_epochs=n_epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weight_of_refusable=weight_of_refusable,
-    )
+    checks.counts(n_epochs=n_epochs, batch_size=batch_size)
+    checks.positive(learning_rate=learning_rate, weight_of_refusable=weight_of_refusable)
     x = population.possible(population.x["classifier/train"])
     y = population.y["classifier/train"]
     rng = np.random.default_rng(seed)

@@ -20,18 +20,16 @@ Edges: TypeAlias = (
 def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
     """Return the features of a table as float64, with shape (N, D).
 
-    Raises: ValueError: a column is missing or twice, holds text, gaps
-        or infinities, or is the same for everyone.
+    Raises: ValueError: a column is missing or twice, or holds text,
+        gaps or infinities.
 
     Example:
         >>> values(pd.DataFrame({"age": [30, 40], "name": ["A", "B"]}), ["age"])
         array([[30.],
                [40.]])
     """
-    checks.known("column of the table:", features, tuple(map(str, frame.columns)))
     for name in features:
-        if isinstance(frame[name], pd.DataFrame):
-            raise ValueError(f"The table has two columns {name!r}. Keep one.")
+        _column(frame, name)
         if not pd.api.types.is_numeric_dtype(frame[name]):
             raise ValueError(
                 f"Column {name!r} holds {frame[name].dtype}: expected numbers. Turn "
@@ -43,11 +41,7 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
                 f"Column {name!r} has {(~finite).sum()} gaps or infinite values (the first "
                 f"in row {int((~finite).argmax())}). Drop or fill those rows first."
             )
-        if len(frame) > 1 and frame[name].nunique() == 1:
-            raise ValueError(
-                f"{name} has the same value for everyone: leave the feature out."
-            )
-    return frame[list(features)].to_numpy(dtype=float)
+    return frame[list(features)].to_numpy(dtype=float, copy=True)
 
 
 def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
@@ -60,8 +54,7 @@ def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
         >>> labels(pd.DataFrame({"repaid": [1, 0]}), "repaid")
         array([ True, False])
     """
-    checks.known("column of the table:", [label], tuple(map(str, frame.columns)))
-    found = pd.unique(frame[label])
+    found = pd.unique(_column(frame, label))
     if not set(found.tolist()) <= {0, 1}:
         raise ValueError(
             f"The label {label!r} holds {found[:5].tolist()}: expected True or 1 where the "
@@ -86,11 +79,33 @@ def graph(features: Sequence[str], edges: Edges) -> Graph:
         return edges
     if isinstance(edges, Mapping):
         checks.known("effect among the edges:", edges, tuple(features))
-        return Graph({name: tuple(edges.get(name, ())) for name in features})
+        return Graph({name: edges.get(name, ()) for name in features})
+    if not isinstance(edges, Iterable):
+        raise ValueError(
+            f"edges is {edges!r}: expected a dict effect -> causes, pairs (cause, "
+            "effect), a frame with the columns cause and effect, or a Graph."
+        )
     if isinstance(edges, pd.DataFrame):
         checks.known("column of the edges:", ("cause", "effect"), tuple(edges.columns))
         edges = zip(edges["cause"], edges["effect"], strict=True)
     return Graph.from_edges(features, edges)
+
+
+def _column(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return the one column of this name."""
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(
+            f"Expected a pandas table, got {type(frame).__name__}: read the file first, "
+            "for instance with pandas.read_csv."
+        )
+    if not isinstance(name, str):
+        raise ValueError(
+            f"{name!r} is no text: name the columns first, with frame.rename(columns=str)."
+        )
+    checks.known("column of the table:", [name], tuple(frame.columns))
+    if isinstance(frame[name], pd.DataFrame):
+        raise ValueError(f"The table has two columns {name!r}. Keep one.")
+    return frame[name]
 
 
 def is_whole(

@@ -138,7 +138,7 @@ def applicants(
         ...     applicants("", n_people=100, seed=0, or_stand_in=True).heading
         'SYNTHETIC STAND-IN, 100 drawn people'
     """
-    _check_number(n_people)
+    checks.counts(n_people=n_people)
     found = find(path)
     if found is not None:
         people, steps = clean(read(found))
@@ -192,7 +192,7 @@ def stand_in(
         >>> len(drawn), bool((drawn.dependents % 1 == 0).all())
         (500, True)
     """
-    _check_number(n_people)
+    checks.counts(n_people=n_people)
     if missing := [name for name in ("mean", "std", "weight") if name not in scaler]:
         raise ValueError(
             f"The scaler has no {missing[0]!r}: expected mean, std and weight."
@@ -418,10 +418,3 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
         ]
         parts.append(PHRASES[name].format(" -> ".join(dict.fromkeys(shown))))
     return ", ".join(parts)
-
-
-def _check_number(n_people: int) -> None:
-    """Raise ValueError unless it is a whole number above zero."""
-    checks.positive(n_people=n_people)
-    if n_people != int(n_people):
-        raise ValueError(f"n_people must be a whole number, got {n_people!r}.")

@@ -152,8 +152,8 @@ def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     Raises: ValueError: a column is missing, holds no numbers, has
         negative or infinite values, or is in another unit; nobody is
         left.
-    Source: section 10 of the specification of this study follows PEAR
-        (De Toni et al.) and arXiv:2604.08030, appendix C.
+    Source: the cleaning of PEAR (De Toni et al.), as in appendix C of
+        arXiv:2604.08030.
 
     Example:
         >>> raw = pd.DataFrame(dict.fromkeys(COLUMNS, [0.5, 0.5, 0.5])).assign(

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -49,6 +49,8 @@ class Population:
             nearest that a person can have, for instance whole numbers
             of credit lines; None: every value is possible.
         truth: The true SCM, in standardised units, where it is known.
+        people: What the people of each split are called, where that
+            is known: the row labels of their table.
     Raises: ValueError: kinds and graph list other features, or a
         split is empty, has NaN, or labels that do not fit.
 
@@ -68,6 +70,7 @@ class Population:
     y: Mapping[str, Tensor]
     whole: Callable[[Tensor], Tensor] | None = None
     truth: SCM | None = None
+    people: Mapping[str, pd.Index] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         checks.known("kind of feature", self.kinds.values(), KINDS)
@@ -83,6 +86,7 @@ class Population:
             checks.people(f"split {split!r}", x, self.features)
             if len(x) == 0:
                 raise ValueError(f"Split {split!r} is empty: ask for more people.")
+        checks.known("split with labels:", self.y, tuple(self.x))
         for split, y in self.y.items():
             checks.shape(f"y of split {split!r}", y, self.x[split].shape[:-1])
 
@@ -116,15 +120,13 @@ class Population:
             (tensor([2.], dtype=torch.float64), tensor([[-1.],
                     [ 1.]]))
         """
-        mean = x["recourse/train"].mean(0)
-        std = torch.from_numpy(x["recourse/train"].numpy().std(0))
-        constant = [f for f, s in zip(kinds, std.tolist(), strict=True) if s == 0]
-        if constant:
-            raise ValueError(
-                f"{', '.join(constant)} has the same value for everyone in the recourse "
-                "training split. Leave the feature out, or use more people."
-            )
-        standardised = {split: ((own - mean) / std).float() for split, own in x.items()}
+        checks.known("split that a population needs:", ["recourse/train"], tuple(x))
+        for part, people in x.items():
+            checks.people(f"split {part!r}", people, tuple(kinds))
+        own = x["recourse/train"]
+        mean, std = own.mean(0), torch.from_numpy(own.numpy().std(0))
+        _check_differ(list(kinds), own)
+        standardised = {part: ((own - mean) / std).float() for part, own in x.items()}
         true = None if truth is None else truth.standardised(mean, std)
         return cls(name, kinds, graph, mean, std, standardised, y, whole, true)
 
@@ -199,9 +201,9 @@ class Population:
         """Return the population of a table of past applicants, a row a person.
 
         Columns of whole numbers are counted: where a density is
-        fitted, a count n is spread over [n - 1/2, n + 1/2), and
-        recommendations are made whole again, within the range that
-        was seen.
+        fitted, a count n is spread over [n - 1/2, n + 1/2). `possible`
+        makes it whole again, within the range that was seen. The row
+        labels are kept as `people`.
 
         Arguments:
             frame: Numbers, without gaps; columns that are neither
@@ -234,10 +236,18 @@ class Population:
             >>> float(population.in_units(x)[0, 1]) % 1
             0.0
         """
+        if not isinstance(kinds, Mapping):
+            raise ValueError(f"kinds is {kinds!r}: expected a dict feature -> kind.")
+        if label in kinds:
+            raise ValueError(
+                f"The label {label!r} is also among the kinds: leave it out there, or the "
+                "classifier learns from the answer."
+            )
         values = frames.values(frame, list(kinds))
+        _check_differ(list(kinds), torch.from_numpy(values))
         labels = frames.labels(frame, label)
         graph = frames.graph(list(kinds), edges)
-        _check_enough("frame", len(frame))
+        _check_enough("The number of rows", len(frame))
         is_whole = frames.is_whole(frame, list(kinds), whole)
         order, noise = (
             np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2)
@@ -253,7 +263,10 @@ class Population:
                 f"Everyone to learn from has the same {label}: nothing to decide."
             )
         nearest = frames.Nearest.of(values, is_whole) if is_whole.any() else None
-        return cls.from_units(name, kinds, graph, x, y, nearest)
+        made = cls.from_units(name, kinds, graph, x, y, nearest)
+        labels_of = {part: frame.index[rows[own]] for part, own in parts.items()}
+        people = {f"{use}/{part}": own for use in USES for part, own in labels_of.items()}
+        return replace(made, people=people)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -341,6 +354,38 @@ class Population:
         """
         return x * self.std.to(x) + self.mean.to(x)
 
+    def standardised(self, frame: pd.DataFrame) -> Tensor:
+        """Return people of a table as solvers take them, with shape (N, D).
+
+        Arguments:
+            frame: In the units of the data, with a column for each
+                feature; other columns are left out.
+        Raises: ValueError: as `from_frame` of such a table.
+        Example:
+            >>> from lib.problem import loan
+            >>> population = loan.population(100, 100, 100)
+            >>> mean = pd.DataFrame([population.mean.tolist()], columns=population.features)
+            >>> population.standardised(mean)
+            tensor([[0., 0., 0., 0., 0., 0., 0.]])
+        """
+        values = torch.from_numpy(frames.values(frame, self.features))
+        return ((values - self.mean) / self.std).to(self.low.dtype)
+
+    def as_recorded(self, x: Tensor) -> Tensor:
+        """Return standardised features (*, D) as a table would hold them, in float64.
+
+        They are in the units of the data, and whole numbers are whole.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> population = loan.population(100, 100, 100)
+            >>> recorded = population.as_recorded(torch.zeros(7))
+            >>> bool((recorded == population.mean).all())
+            True
+        """
+        units = self.in_units(x.double())
+        return units if self.whole is None else self.whole(units)
+
     def possible(self, x: Tensor) -> Tensor:
         """Return the nearest standardised features that a person can have.
 
@@ -360,8 +405,8 @@ class Population:
     def settled(self, x: Tensor, x_cf: Tensor) -> Tensor:
         """Return counterfactual features as people can have them.
 
-        What is another value than before is made possible; the rest
-        stays as it was, to the bit.
+        A value that changed becomes the nearest possible one. One that
+        did not is returned unchanged, to the bit.
 
         Arguments:
             x, x_cf: Standardised features before and after an action,
@@ -382,10 +427,9 @@ class Population:
         """Return the values that an exact search tries for a feature, with shape (n,).
 
         They are standardised and evenly spread over its range in the
-        recourse training split. Where only some values are possible,
+        recourse training split. Where a population has whole numbers,
         they are those at evenly spread quantiles instead, each once,
-        so that 54 real-estate loans of one person do not use up the
-        grid.
+        so that one extreme value does not use up the grid.
 
         Raises: ValueError: there is no such feature, or n_values is
             below 2.
@@ -426,10 +470,22 @@ def split(x: Tensor, names_and_shares: Mapping[str, float]) -> dict[str, np.ndar
     return dict(zip(names_and_shares, np.split(np.arange(len(x)), stops[:-1]), strict=True))
 
 
+def _check_differ(features: Sequence[str], people: Tensor) -> None:
+    """Raise ValueError if some feature is the same for all of these people (N, D)."""
+    if len(people) == 0:
+        raise ValueError("There is nobody: expected a row a person.")
+    is_constant = (people.amax(0) == people.amin(0)).tolist()
+    if constant := [f for f, same in zip(features, is_constant, strict=True) if same]:
+        raise ValueError(
+            f"{', '.join(constant)} has the same value for everyone. Leave the feature "
+            "out, or use more people."
+        )
+
+
 def _check_enough(what: str, n_people: int) -> None:
     """Raise ValueError if so many people can't fill three splits."""
     if n_people < FEWEST:
         raise ValueError(
-            f"{what} is {n_people}: at least {FEWEST} people are needed "
-            "to fill three splits."
+            f"{what} is {n_people}: at least {FEWEST} people are needed to fill three "
+            "splits."
         )

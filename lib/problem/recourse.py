@@ -55,10 +55,12 @@ class Problem:
             )
         try:
             self.accepts(x)
-        except (RuntimeError, TypeError) as error:
+        except ValueError:
+            raise
+        except Exception as error:  # of whatever library
             raise ValueError(
                 f"The classifier can't decide for people of {x.dtype} with shape "
-                f"{tuple(x.shape)}: {error}"
+                f"{tuple(x.shape)}: {type(error).__name__}: {error}"
             ) from error
 
     @property
@@ -105,7 +107,7 @@ class Problem:
         return x[~self.accepts(x)]
 
     def accepts(self, x: Tensor) -> Tensor:
-        """Return whether h decides for each person (*, D), with shape (*,).
+        """Return whether h accepts each person (*, D), with shape (*,).
 
         The classifier is shown values that people can have (whole
         numbers).
@@ -196,9 +198,7 @@ class Problem:
                 "decisions."
             )
 
-    def carried_out(
-        self, x: Tensor, recommendation: "Recommendation", world: World | None = None
-    ) -> "Recommendation":
+    def carried_out(self, x: Tensor, recommendation: "Recommendation") -> "Recommendation":
         """Return the recommendation as people can carry it out, in whole numbers.
 
         Values and their consequences are made possible, for instance
@@ -208,7 +208,6 @@ class Problem:
         Arguments:
             x: People, with shape (N, D).
             recommendation: For them, each part with shape (*, N, D).
-            world: Where actions take effect; left out: the flow.
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()  # any value is possible here
@@ -220,7 +219,7 @@ class Problem:
         acts = recommendation.is_acted
         x = x.expand_as(recommendation.values)
         values = torch.where(acts, self.population.possible(recommendation.values), x)
-        x_cf = (world or self.flow).counterfactual(x, acts, values)
+        x_cf = self.flow.counterfactual(x, acts, values)
         return Recommendation(acts, values, self.population.settled(x, x_cf))
 
     def action_cost(

@@ -33,15 +33,18 @@ def table(
         x: Refused people, standardised, with shape (N, D).
         recommendation: One for each person, each part with shape (N,
             D).
-        people: What they are called, for the table's index; left out:
-            0 to N - 1.
+        people: What they are called, for the table's index, for
+            instance `population.people["recourse/test"]`; left out: 0
+            to N - 1.
     Returns: Columns outcome (one of `OUTCOMES`), why (empty where all
         is well), change (their own actions, in words), follows (what
-        moves as a consequence), cost, log_odds (of a positive
-        decision, afterwards), log_density_change (in nats), and every
-        feature afterwards.
-    Raises: ValueError: x and the recommendation differ in shape, or
-        people do not fit.
+        moves as a consequence), cost (unweighted, without unit; see
+        `Problem.action_cost`), log_odds (of a positive decision,
+        afterwards), log_density_change (in nats), and every feature
+        afterwards.
+    Raises: ValueError: x and the recommendation differ in shape,
+        people do not fit, or a feature is called like one of the
+        columns.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -78,14 +81,18 @@ def table(
         "log_odds": log_odds.numpy(),
         "log_density_change": gain.numpy(),
     }
+    if clash := [name for name in problem.population.features if name in rows]:
+        raise ValueError(
+            f"A feature is called {clash[0]!r}, as a column of this table is: rename it."
+        )
     index = pd.Index(range(len(x)) if people is None else people, name="person")
-    return pd.DataFrame(rows, index=index).join(after.set_axis(index))
+    return pd.DataFrame({**rows, **after.to_dict("list")}, index=index)
 
 
 def _in_units(problem: Problem, x: Tensor) -> pd.DataFrame:
     """Return people as a table in the units of the data."""
-    possible = problem.population.in_units(problem.population.possible(x).double())
-    return pd.DataFrame(possible.numpy(), columns=list(problem.population.features))
+    recorded = problem.population.as_recorded(x)
+    return pd.DataFrame(recorded.numpy(), columns=list(problem.population.features))
 
 
 def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
@@ -98,7 +105,7 @@ def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
 def _why(kind: str, log_odds: float, gain: float) -> str:
     """Return what is missing, in words."""
     if kind == "nothing":
-        return "no action that this person may take was found to be accepted and plausible"
+        return f"nothing is recommended, and the log-odds as they are are {log_odds:.2f}"
     if kind == "refused":
         return f"the log-odds of a positive decision are {log_odds:.2f}, below 0"
     if kind == "implausible":

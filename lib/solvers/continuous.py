@@ -167,7 +167,9 @@ def _search_some(
     descend(judge, found.values, found, n_steps, learning_rate)
     walk_back(judge, found)
     # no action is plausible
-    found.log_odds = torch.maximum(found.log_odds, problem.classifier.logit(rows))
+    with torch.no_grad():
+        as_they_are = problem.classifier.logit(rows)
+    found.log_odds = torch.maximum(found.log_odds, as_they_are)
     parts = (found.cost, found.values, found.log_odds, found.gain)
     return [part.unflatten(0, (len(x), len(sets))) for part in parts]
 

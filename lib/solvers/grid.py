@@ -6,21 +6,17 @@ search returns the grid's optimum without visiting the actions one by
 one:
 
 * Features that no causal path connects (amount and duration on one
-  side, income and savings
-on
-  the other) form separate blocks. A person's cost and their
-  log-density are sums over blocks, so the world and the flow are
-  evaluated for 676 + 676 actions and not for 676 x 676. The first
-  layer of a network classifier is such a sum, too.
+  side, income and savings on the other) form separate blocks. A
+  person's cost and their log-density are sums over blocks, so the
+  world and the flow are evaluated for 676 + 676 actions and not for
+  676 x 676. The first layer of a network classifier is such a sum,
+  too.
 * An action of one block that would be implausible beside the best of
-  every other block is
-left
-  out at once.
+  every other block is left out at once.
 * Of the plausible actions only the cheapest few thousand are shown to
-  the classifier. If
-one of
-  them is valid, the cheapest valid one of them is the answer, since
-  everything unseen costs no less. Else the next few are shown.
+  the classifier. If one of them is valid, the cheapest valid one of
+  them is the answer, since everything unseen costs no less. Else the
+  next few are shown.
 
 The classifier may be any: it is asked for decisions only, and never
 for gradients.

@@ -63,8 +63,10 @@ class Settings:
     hidden: int = 64
 
     def __post_init__(self) -> None:
-        above_zero = ("tau", "n_epochs", "batch_size", "learning_rate", "hidden")
-        checks.positive(**{name: getattr(self, name) for name in above_zero})
+        checks.positive(tau=self.tau, learning_rate=self.learning_rate)
+        checks.counts(
+            n_epochs=self.n_epochs, batch_size=self.batch_size, hidden=self.hidden
+        )
         if not self.cap > 0:
             raise ValueError(f"cap must be above zero (math.inf: none), got {self.cap!r}.")
         for name in TERMS:
@@ -85,7 +87,7 @@ class ICarma:
             share one.
         weights: By name, "mask_weight_0" with shape (M, in, out),
             "mask_bias_0" with shape (M, 1, out), ...
-        ids: By which each member is told apart; left out: 0 to M - 1.
+        ids: A number of its own for each member; left out: 0 to M - 1.
     Raises: ValueError: not one setting, seed and id a member, or an
         id twice; the classifier has no gradient.
     Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is
@@ -330,7 +332,9 @@ class ICarma:
         """Return every member's recommendation, each part with shape (M, N, D).
 
         A feature is acted on where its probability, the one used in
-        training, is above one half and the person can.
+        training, is above one half and the person can. Values may be
+        fractions: where a population has whole numbers, hand the
+        result to `Problem.carried_out`.
 
         Arguments:
             x: Refused people, with shape (N, D).

@@ -1,4 +1,4 @@
-"""Training of a stack of iCARMA's networks: side by side, each with own random draws."""
+"""Training of a stack of iCARMA's networks: side by side, each with its own draws."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -62,7 +62,8 @@ def fit(
     if len(x) == 0:
         raise ValueError(
             "Nobody in the training split is refused, so there is no one to train on. "
-            "Draw more people."
+            "Does the classifier return log-odds, 0 or above for yes? (A probability p "
+            "has the log-odds log(p / (1 - p)).) Else draw more people."
         )
     rngs = [np.random.default_rng(seed) for seed in seeds]
     weights = _initial_weights(problem, shared.hidden, rngs, x.dtype)

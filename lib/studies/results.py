@@ -19,7 +19,7 @@ def beside_paper(
     A pale bar is the range over seeds, where there are several.
 
     Arguments:
-        rows: As `tables.beside_paper` gives them.
+        rows: As `claims.beside_paper` gives them.
         metric: Which of their metrics.
     Raises: ValueError: a column is missing, the metric is not in the
         table, or a method has no marker.
