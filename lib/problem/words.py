@@ -105,7 +105,7 @@ def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
 def _why(kind: str, log_odds: float, gain: float) -> str:
     """Return what is missing, in words."""
     if kind == "nothing":
-        return f"nothing is recommended, and the log-odds as they are are {log_odds:.2f}"
+        return f"nothing is recommended; the log-odds stay at {log_odds:.2f}"
     if kind == "refused":
         return f"the log-odds of a positive decision are {log_odds:.2f}, below 0"
     if kind == "implausible":
