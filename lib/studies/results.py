@@ -104,16 +104,16 @@ def intervals(
         if seeds is None:
             continue
         theirs = seeds[(seeds.method == method) & seeds[along].isin(list(place))]
-        if len(theirs):
-            ax.scatter(
-                theirs.estimate,
-                theirs[along].map(place) + 0.13,
-                s=9,
-                color=by_name("method", method, COLOURS),
-                alpha=0.45,
-                lw=0,
-                label=f"{method}, each network",
-            )
+        each = f"{method}, each network" if len(theirs) else ""  # none: no legend entry
+        ax.scatter(
+            theirs.estimate,
+            [place[name] + 0.13 for name in theirs[along]],
+            s=9,
+            color=by_name("method", method, COLOURS),
+            alpha=0.45,
+            lw=0,
+            label=each,
+        )
     ax.set_yticks(range(len(order)), order)
     ax.set_ylim(len(order) - 0.4, -0.6)
     return ax
