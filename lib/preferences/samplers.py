@@ -1,9 +1,9 @@
 """Who answers what: preferences drawn in training, drawn or read for the people of a study.
 
-A sampler has one method, draw(people, rng). It gives the preferences
-of the people with these row numbers, for instance range(n). All but
-`Grouped` only count them: there, everyone's preferences come from one
-distribution.
+A sampler has one method, draw(people, rng). It gives the
+preferences of the people with these row numbers, for instance
+range(n). All but `Grouped` only count them: there, everyone's
+preferences come from one distribution.
 """
 
 from collections.abc import Sequence
@@ -122,8 +122,8 @@ class ScoreSampler:
 
     Arguments:
         probabilities: Of the scores 1 to K + 1, the last being
-            "can't", for any feature; with 0 at the end nobody is held
-            back by a hard constraint.
+            "can't", for any feature; with 0 at the end nobody is
+            held back by a hard constraint.
     Raises: ValueError: not probabilities, or "can't" is certain.
     Source: section 4.1 of arXiv:2604.08030; drawing again is ours.
 
@@ -155,8 +155,8 @@ class ScoreSampler:
 
         Arguments:
             n_features: K.
-            with_impossible: Of the scores 1 to K + 1; if not, of 1 to
-                K (soft preferences only).
+            with_impossible: Of the scores 1 to K + 1; if not, of 1
+                to K (soft preferences only).
         Raises: ValueError: there is no feature.
 
         Example:
@@ -231,8 +231,8 @@ class TableSampler:
 class HybridSampler:
     """Draw each person's preferences from one of several samplers.
 
-    For instance from a file's answers for some, and at random for the
-    others.
+    For instance from a file's answers for some, and at random for
+    the others.
 
     Arguments:
         samplers, shares: The samplers, and how large a share of
@@ -281,14 +281,14 @@ class HybridSampler:
 class Grouped:
     """Draw for each person from the distribution of their group.
 
-    The groups belong to one list of people: entry i of `group` is the
-    group of row i of the people that are handed to `draw`. In
+    The groups belong to one list of people: entry i of `group` is
+    the group of row i of the people that are handed to `draw`. In
     training these are the rows of `problem.refused("train")` (not
     those of all applicants), in a study the rows of the people it
-    asks about, for instance `problem.refused("test")`. So every split
-    needs a sampler of its own. A draw for fewer or more people than
-    there are groups is refused, because then the groups are those of
-    other people.
+    asks about, for instance `problem.refused("test")`. So every
+    split needs a sampler of its own. A draw for fewer or more
+    people than there are groups is refused, because then the groups
+    are those of other people.
 
     Two groups with one such sampler for training people and another
     for test people make the paper's four distributions.
@@ -332,8 +332,8 @@ class Grouped:
         """Draw for each person from the sampler of their group, with scores (N, K).
 
         Arguments:
-            people: Row numbers of as many people as have a group, in
-                any order.
+            people: Row numbers of as many people as have a group,
+                in any order.
         Raises: ValueError: other row numbers than the groups cover,
             fewer or more of them; the samplers draw scores of
             different shapes.

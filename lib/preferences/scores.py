@@ -36,8 +36,8 @@ class Preferences:
     Arguments:
         scores: Whole numbers from 1 to K + 1, with shape (*, N, K);
             see the top of this file.
-    Raises: ValueError: a score is out of range, or someone may act on
-        nothing at all.
+    Raises: ValueError: a score is out of range, or someone may act
+        on nothing at all.
     Source: section 4 of arXiv:2604.08030.
 
     Example:
@@ -92,9 +92,9 @@ class Preferences:
         """Return the preferences of some people, in the order asked for.
 
         Arguments:
-            rows: Row numbers, a slice, or a mask with shape (N,). One
-                row number gives the preferences of one person, still
-                with shape (*, 1, K).
+            rows: Row numbers, a slice, or a mask with shape (N,).
+                One row number gives the preferences of one person,
+                still with shape (*, 1, K).
         Raises: ValueError: rows are neither; a mask has another
             length. IndexError: there is no such row.
         """
@@ -117,10 +117,10 @@ class Preferences:
         """Return preferences of people who only say what they can do, all equally easy.
 
         Arguments:
-            is_actionable: True where a person can act, with shape (*,
-                N, K).
-        Raises: ValueError: no mask, or someone may act on nothing at
-            all.
+            is_actionable: True where a person can act, with shape
+                (*, N, K).
+        Raises: ValueError: no mask, or someone may act on nothing
+            at all.
 
         Example:
             >>> Preferences.from_mask(torch.tensor([[True, False, True]])).scores
@@ -154,8 +154,8 @@ class Profile:
               p(s) = p_{max} - (p_{max} - p_{min})\, h(s)
 
     Arguments:
-        gamma: Shape of h: 1 linear, above 1 convex, below 1 concave;
-            None: constant, h = 0.
+        gamma: Shape of h: 1 linear, above 1 convex, below 1
+            concave; None: constant, h = 0.
         w_max: Weight of the hardest feature that can still be done,
             >= 1.
         p_min, p_max: Prior probability of acting on the hardest and
@@ -240,8 +240,8 @@ def from_words(answers: str | Mapping[str, str], features: Sequence[str]) -> Pre
 
     Arguments:
         answers: "income: can't; savings: hard; ..." or a mapping of
-            that kind. Every feature is answered by one of `WORDS`, by
-            a rank or score from 1 to K, or by "can't".
+            that kind. Every feature is answered by one of `WORDS`,
+            by a rank or score from 1 to K, or by "can't".
         features: Names of the K actionable features.
     Raises: ValueError: a feature is unknown, left out or answered
         twice; a word is unknown; nothing is left to do.
@@ -271,10 +271,11 @@ def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Preferences:
     """Return the answers of many people as preferences, with scores of shape (N, K).
 
     Arguments:
-        frame: A row for each person and a column for each actionable
-            feature, in any order; cells as in `from_words`.
-        features: Names of the K actionable features, in the order of
-            the scores.
+        frame: A row for each person and a column for each
+            actionable feature, in any order; cells as in
+            `from_words`.
+        features: Names of the K actionable features, in the order
+            of the scores.
     Raises: ValueError: the frame is empty; a column is missing,
         unknown or there twice; a cell is empty (NaN) or can't be
         read. The message names the row as its index does.
@@ -320,7 +321,8 @@ def read(path: Path, features: Sequence[str]) -> Preferences:
     Arguments:
         path: A file with a header, a column for each actionable
             feature and a row for each person; cells as in
-            `from_words`. Other columns, such as names, are not read.
+            `from_words`. Other columns, such as names, are not
+            read.
         features: Names of the K actionable features.
     Raises: ValueError: the file is missing or empty, a column is
         missing or there twice, or an answer can't be read (the

@@ -201,9 +201,9 @@ class Population:
         """Return the population of a table of past applicants, a row a person.
 
         Columns of whole numbers are counted: where a density is
-        fitted, a count n is spread over [n - 1/2, n + 1/2). `possible`
-        makes it whole again, within the range that was seen. The row
-        labels are kept as `people`.
+        fitted, a count n is spread over [n - 1/2, n + 1/2).
+        `possible` makes it whole again, within the range that was
+        seen. The row labels are kept as `people`.
 
         Arguments:
             frame: Numbers, without gaps; columns that are neither
@@ -374,7 +374,8 @@ class Population:
     def as_recorded(self, x: Tensor) -> Tensor:
         """Return standardised features (*, D) as a table would hold them, in float64.
 
-        They are in the units of the data, and whole numbers are whole.
+        They are in the units of the data, and whole numbers are
+        whole.
 
         Example:
             >>> from lib.problem import loan
@@ -405,8 +406,8 @@ class Population:
     def settled(self, x: Tensor, x_cf: Tensor) -> Tensor:
         """Return counterfactual features as people can have them.
 
-        A value that changed becomes the nearest possible one. One that
-        did not is returned unchanged, to the bit.
+        A value that changed becomes the nearest possible one. One
+        that did not is returned unchanged, to the bit.
 
         Arguments:
             x, x_cf: Standardised features before and after an action,

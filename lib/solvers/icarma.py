@@ -87,7 +87,8 @@ class ICarma:
             share one.
         weights: By name, "mask_weight_0" with shape (M, in, out),
             "mask_bias_0" with shape (M, 1, out), ...
-        ids: A number of its own for each member; left out: 0 to M - 1.
+        ids: A number of its own for each member; left out: 0 to M -
+            1.
     Raises: ValueError: not one setting, seed and id a member, or an
         id twice; the classifier has no gradient.
     Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is

@@ -4,9 +4,9 @@ Answers and chances are those of the room `measures`. Groups are row
 numbers of people. A scenario is a frame of chances: a row for each
 person, a column for each set of features.
 
-Intervals are 95 % percentile bootstrap intervals over people, of the
-reported network. The spread over networks is another thing and stands
-in a table of its own, `over_seeds`.
+Intervals are 95 % percentile bootstrap intervals over people, of
+the reported network. The spread over networks is another thing and
+stands in a table of its own, `over_seeds`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,16 +36,16 @@ def means(
     binomial law (Clopper and Pearson).
 
     Arguments:
-        scenarios: Chances of each set of features, by the scenario's
-            name.
+        scenarios: Chances of each set of features, by the
+            scenario's name.
         groups: Row numbers of the people in each group.
         n_resamples: How often people are resampled for an interval.
         seed: Of the resampling.
     Returns: Columns scenario, method, group, measure, n_people,
         n_counted, estimate, low, high. Of n_people in the group
         n_counted are averaged over. If these are fewer than
-        `bootstrap.FEWEST`, low and high are the words "too few", and
-        so is estimate if there is no one at all.
+        `bootstrap.FEWEST`, low and high are the words "too few",
+        and so is estimate if there is no one at all.
     Raises: ValueError: the answers, the scenarios or the groups do
         not fit together.
 
@@ -100,13 +100,14 @@ def gaps(
     Arguments:
         scenarios, groups, n_resamples, seed: As for `means`.
         pairs: The two groups of each gap, by its name.
-    Returns: Columns scenario, method, gap, measure, kind, n_counted,
-        estimate, low, high. kind is "difference" (first group minus
-        second) or, where the measure has a natural zero, "ratio"
-        (first by second). n_counted is the fewest who are counted in
-        either group; for a ratio of shares, the fewest who succeed.
-    Raises: ValueError: the answers, the scenarios, the groups or the
-        pairs do not fit together.
+    Returns: Columns scenario, method, gap, measure, kind,
+        n_counted, estimate, low, high. kind is "difference" (first
+        group minus second) or, where the measure has a natural
+        zero, "ratio" (first by second). n_counted is the fewest who
+        are counted in either group; for a ratio of shares, the
+        fewest who succeed.
+    Raises: ValueError: the answers, the scenarios, the groups or
+        the pairs do not fit together.
 
     Example:
         >>> answers = pd.DataFrame({"person": range(60), "valid": True}).assign(
@@ -248,8 +249,8 @@ def gaps_of(
     Arguments:
         row: What their rows say already.
         name: Of the measure.
-        means: Its mean; of two means the first one's gap is compared
-            with the second's.
+        means: Its mean; of two means the first one's gap is
+            compared with the second's.
         groups, pairs: As for `gaps`.
 
     Example:
@@ -298,8 +299,8 @@ def within_budget(
         who: Row numbers of the group.
         budgets: Costs, B of them.
     Returns: Shares with shape (B,).
-    Raises: ValueError: the answers, the chances and the group do not
-        fit together.
+    Raises: ValueError: the answers, the chances and the group do
+        not fit together.
 
     Example:
         >>> answers = pd.DataFrame({"person": [0, 1], "setting": "income"}).assign(

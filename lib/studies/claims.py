@@ -1,5 +1,6 @@
 """The paper's numbers with ours beside them, and its claims as comparisons between rows of
-a table: do they hold in the paper's numbers, in ours, in every seed?
+a table: do they hold in the paper's numbers, in ours, in every
+seed?
 """
 
 from collections.abc import Callable, Iterable
@@ -78,8 +79,8 @@ def by_member(people: pd.DataFrame) -> pd.DataFrame:
     Returns: Columns setting, method, member, seed, reported, then
         those of `metrics.summarise`.
     Raises: ValueError: there are no rows, columns are missing, or a
-        member answers one person twice in a setting, as when rows of
-        two stacks are joined under one method.
+        member answers one person twice in a setting, as when rows
+        of two stacks are joined under one method.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
         >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1, "person": 0}
@@ -141,8 +142,8 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
 
     Arguments:
         people: Rows as `tables.recommend` gives them, of which one
-            member is reported, and as `tables.search` does. Settings
-            are named as in `published`.
+            member is reported, and as `tables.search` does.
+            Settings are named as in `published`.
         number: Of the table.
         dataset: "Loan" or "GMSC".
     Returns: A row for each setting, method and metric, with the
@@ -153,13 +154,13 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
         - seed_low, seed_high: over all members; empty for a search;
         - standard_error: over the people that the share is of;
         - within: is ours no worse than the paper's by more than the
-          `tolerance`? The oracle has nothing to tune and must not be
-          better either. Empty where the paper gives no number, and
-          for the hap of the constant profile, where nothing asks for
-          less.
+          `tolerance`? The oracle has nothing to tune and must not
+          be better either. Empty where the paper gives no number,
+          and for the hap of the constant profile, where nothing
+          asks for less.
     Raises: ValueError: the table or the data set is unknown, there
-        are no rows, a member answers one person twice, or not exactly
-        one member of a method is reported.
+        are no rows, a member answers one person twice, or not
+        exactly one member of a method is reported.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
         >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1}
@@ -240,8 +241,8 @@ class Verdict:
         claim: In words.
         paper, ours: Whether each comparison holds, by name, in the
             published numbers and in those of the reported networks.
-        seeds: Whether all comparisons hold, for each seed; empty for
-            an oracle.
+        seeds: Whether all comparisons hold, for each seed; empty
+            for an oracle.
     Example:
         >>> paper = {"linear": True, "convex": True}
         >>> ours = {"linear": True, "convex": False}
@@ -285,16 +286,18 @@ def check(
 
     Arguments:
         claim: In words.
-        tables: The number of each table that the claim is about, with
-            rows as `tables.recommend` and `tables.search` give them.
-        compare: From value(metric, setting, method="iCARMA") to named
-            comparisons. It is asked of the paper's numbers, of the
-            reported networks, and of the networks of every seed where
-            there are more than the reported ones.
-    Returns: Whether each comparison holds, and in which seeds all do.
-    Raises: ValueError: there is nothing to compare; the paper has no
-        such table; a row that is asked for is missing, or stands for
-        several networks; a network answers one person twice.
+        tables: The number of each table that the claim is about,
+            with rows as `tables.recommend` and `tables.search` give
+            them.
+        compare: From value(metric, setting, method="iCARMA") to
+            named comparisons. It is asked of the paper's numbers,
+            of the reported networks, and of the networks of every
+            seed where there are more than the reported ones.
+    Returns: Whether each comparison holds, and in which seeds all
+        do.
+    Raises: ValueError: there is nothing to compare; the paper has
+        no such table; a row that is asked for is missing, or stands
+        for several networks; a network answers one person twice.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
         >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1, "person": 0}

@@ -35,8 +35,8 @@ class Attribute:
         quantiles: The same as shares of people, in place of `cuts`.
         of: Whose quantiles: "refused" (the people handed over) or
             "applicants" (the recourse training split).
-    Raises: ValueError: too few labels or one twice; cuts that do not
-        fit or do not ascend; quantiles outside of [0, 1].
+    Raises: ValueError: too few labels or one twice; cuts that do
+        not fit or do not ascend; quantiles outside of [0, 1].
 
     Example:
         >>> Attribute("age", ("young", "old"), feature="age", cuts=(40.0,)).labels
@@ -90,8 +90,8 @@ class Attribute:
             population: Whose units the cuts are in.
             x: Standardised features of N people, with shape (N, D).
         Raises: ValueError: labels of this attribute are drawn; the
-            population has no such feature; x is not of people of this
-            population.
+            population has no such feature; x is not of people of
+            this population.
 
         Example:
             >>> from lib.problem import loan
@@ -122,10 +122,10 @@ def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]
     """Return attributes by name, from a file such as `params/groups.yaml`.
 
     Arguments:
-        features: Names of the features that an attribute may be read
-            off.
-    Raises: ValueError: no such file; an unknown key or feature; what
-        `Attribute` refuses. The message names the file.
+        features: Names of the features that an attribute may be
+            read off.
+    Raises: ValueError: no such file; an unknown key or feature;
+        what `Attribute` refuses. The message names the file.
 
     Example:
         >>> import tempfile
@@ -152,9 +152,9 @@ def balanced(
 ) -> tuple[np.ndarray, pd.DataFrame]:
     """Return rows of x that make all cells equally large, and these people's labels.
 
-    A cell is a combination of compared labels. Chance decides who is
-    left out and which label is drawn; of a person's features, only
-    those that `compared` are read off have a say.
+    A cell is a combination of compared labels. Chance decides who
+    is left out and which label is drawn; of a person's features,
+    only those that `compared` are read off have a say.
 
     Arguments:
         x: Standardised features of N people, with shape (N, D).
@@ -162,10 +162,10 @@ def balanced(
             name.
         compared: Names of the attributes that make the cells.
         seed: Of who is left out and of the labels drawn.
-    Returns: Row numbers with shape (n,), ascending, and a table with
-        a row for each person and a column for each attribute.
-    Raises: ValueError: an attribute is unknown; a cell has no one in
-        it, or fewer people than the drawn labels need.
+    Returns: Row numbers with shape (n,), ascending, and a table
+        with a row for each person and a column for each attribute.
+    Raises: ValueError: an attribute is unknown; a cell has no one
+        in it, or fewer people than the drawn labels need.
 
     Example:
         >>> from lib.problem import loan
@@ -216,8 +216,8 @@ def members(
         labels: A row for each person, a column for each attribute.
         attributes: By name.
         compared: Names of the attributes that make the groups.
-    Raises: ValueError: an attribute is unknown, no one is in a group,
-        or two groups have one name.
+    Raises: ValueError: an attribute is unknown, no one is in a
+        group, or two groups have one name.
 
     Example:
         >>> attributes = {
@@ -309,10 +309,11 @@ def _deal(
     Arguments:
         people: Row numbers of the people in each combination of
             labels read off.
-        cells: Combinations of labels to be drawn: as many people get
-            each.
+        cells: Combinations of labels to be drawn: as many people
+            get each.
         n_people: How many people there are, for the message.
-    Raises: ValueError: there are too few people for one in each cell.
+    Raises: ValueError: there are too few people for one in each
+        cell.
     """
     smallest = min(people, key=lambda key: len(people[key]))
     size = len(people[smallest]) // len(cells)

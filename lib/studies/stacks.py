@@ -62,8 +62,8 @@ def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sample
     Arguments:
         features: Names of the K actionable features.
         elicitation: "ranking" or "score".
-    Returns: A sampler for `SOFT`, everything can be done, and one for
-        `MIXED`, each person can't do some things.
+    Returns: A sampler for `SOFT`, everything can be done, and one
+        for `MIXED`, each person can't do some things.
     Raises: ValueError: the elicitation is unknown.
     Source: tables 2 and 3 of arXiv:2604.08030.
     Example:
@@ -91,11 +91,11 @@ def tuned(elicitation: str) -> dict[str, dict[str, float]]:
 
     Arguments:
         elicitation: "ranking" or "score".
-    Returns: For each profile of `TUNED`, some of `TUNABLE` and their
-        values.
+    Returns: For each profile of `TUNED`, some of `TUNABLE` and
+        their values.
     Raises: ValueError: the elicitation is unknown; the file is
-        missing or cannot be read; a profile is missing or unknown; a
-        value is missing, unknown, no number or out of range. The
+        missing or cannot be read; a profile is missing or unknown;
+        a value is missing, unknown, no number or out of range. The
         message names the file.
     Example:
         >>> found = tuned("ranking")
@@ -154,12 +154,12 @@ def soft_settings(found: Mapping[str, float], profile: str, **shared: Any) -> Se
     """Return the settings of a member for a profile.
 
     Arguments:
-        found: p_min, p_max and any others of `Settings`, for instance
-        from `tuned`.
+        found: p_min, p_max and any others of `Settings`, for
+        instance from `tuned`.
         profile: A key of `GAMMA`.
         shared: What else to set, as for `Settings`.
-    Raises: ValueError: the profile is unknown, or a value is missing
-        or out of range.
+    Raises: ValueError: the profile is unknown, or a value is
+        missing or out of range.
     Example:
         >>> settings = soft_settings(tuned("ranking")["linear"], "linear", n_epochs=5)
         >>> settings.profile.gamma, settings.profile.w_max, settings.n_epochs
@@ -175,8 +175,8 @@ def soft_profile(found: Mapping[str, float], profile: str) -> Profile:
     Arguments:
         found: p_min and p_max; others are not looked at.
         profile: A key of `GAMMA`.
-    Raises: ValueError: the profile is unknown, or a prior is missing
-        or out of range.
+    Raises: ValueError: the profile is unknown, or a prior is
+        missing or out of range.
     Example:
         >>> soft_profile({"p_min": 0.01, "p_max": 0.6}, "convex")
         Profile(gamma=2.0, w_max=7.0, p_min=0.01, p_max=0.6)
@@ -236,8 +236,8 @@ def biased(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Memb
         seeds: One a member, at least one.
         n_epochs: Of training.
     Returns: Samplers, settings and seeds, one of each a member.
-    Raises: ValueError: there are no seeds, or `rco` leans to features
-        that are not there.
+    Raises: ValueError: there are no seeds, or `rco` leans to
+        features that are not there.
     Example:
         >>> features = ("loan_amount", "loan_duration", "income", "savings")
         >>> samplers, settings, seeds = biased(features, [1000], 5)
@@ -324,8 +324,8 @@ def everyone(population: str, n_people: int) -> Preferences:
 def transfer(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
     """Return the members for Give Me Some Credit.
 
-    First come those of the constant profile, then those of the linear
-    one, with the priors that were found for Loan.
+    First come those of the constant profile, then those of the
+    linear one, with the priors that were found for Loan.
 
     Arguments:
         features: Names of the K actionable features.

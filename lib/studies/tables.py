@@ -49,15 +49,15 @@ def recommend(
         chosen: Id of the member to report, see `best_member`; left
             out: none is reported.
         method: What the stack is called.
-        carried_out: Judge recommendations as people can follow them,
-            see `Problem.carried_out`.
+        carried_out: Judge recommendations as people can follow
+            them, see `Problem.carried_out`.
     Returns: Columns of `metrics.per_person`, then setting, method,
         member (its id), seed, reported (is it the chosen one?) and
-        person. A member has N rows in each setting, whichever seed it
-        shares with others.
+        person. A member has N rows in each setting, whichever seed
+        it shares with others.
     Raises: ValueError: there is nobody or no setting, x and
-        preferences do not fit each other or the problem, or the stack
-        has no such member.
+        preferences do not fit each other or the problem, or the
+        stack has no such member.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan
@@ -109,8 +109,8 @@ def search(
         n_values: Grid values a feature.
         must_be_plausible: Look among plausible actions only.
         progress: Wraps the range of people, for instance `tqdm`.
-    Returns: Columns as of `recommend`; member and seed are 0, and all
-        rows are reported.
+    Returns: Columns as of `recommend`; member and seed are 0, and
+        all rows are reported.
     Raises: ValueError: there is nobody or no setting, or x and
         preferences do not fit each other or the problem.
     Example:
@@ -186,11 +186,11 @@ def best_member(
     best are tied. Of those, it is the one that is valid most often.
 
     Arguments:
-        validation: Rows of `recommend` for validation people, of one
-            method.
+        validation: Rows of `recommend` for validation people, of
+            one method.
         setting: In which preferences are drawn as in training.
-        success: Column of `metrics.per_person`: "joint", or "spared"
-            where preferences are soft.
+        success: Column of `metrics.per_person`: "joint", or
+            "spared" where preferences are soft.
     Raises: ValueError: the setting or the column is unknown, or a
         member answers one person more than once.
     Example:
@@ -233,10 +233,10 @@ def soft(
         stack: Members of all four profiles.
         elicitation: "ranking" for table 2, "score" for table 3.
         x: Refused people, with shape (N, D).
-        x_validation: Refused people to choose members by, with shape
-            (V, D).
-        seed: Of the preferences of x_validation; those of x have the
-            next one.
+        x_validation: Refused people to choose members by, with
+            shape (V, D).
+        seed: Of the preferences of x_validation; those of x have
+            the next one.
     Returns: Columns of `recommend`, and profile. Settings are named
         as in `claims.published`, for instance "soft, linear".
     Raises: ValueError: there is nobody, a profile has no member, or
@@ -279,13 +279,14 @@ def soft_search(
 ) -> pd.DataFrame:
     """Return the rows of `search` for table 2.
 
-    For each profile, the cheapest action by each person's own weights
-    is found.
+    For each profile, the cheapest action by each person's own
+    weights is found.
 
     Arguments:
         problem: Of the people.
         x: Refused people, with shape (N, D).
-        seed: As for `soft`: preferences are drawn with the next one.
+        seed: As for `soft`: preferences are drawn with the next
+            one.
         n_values: Grid values a feature.
         progress: Wraps the range of people, for instance `tqdm`.
     Returns: Columns of `search`, and profile.
@@ -322,7 +323,8 @@ def ablation(
     Arguments:
         problem: Of the people.
         x: Refused people, with shape (N, D).
-        seed: As for `soft`: preferences are drawn with the next one.
+        seed: As for `soft`: preferences are drawn with the next
+            one.
         n_values: Grid values a feature.
         progress: Wraps the range of people, for instance `tqdm`.
     Returns: Columns of `search`.
@@ -355,17 +357,17 @@ def transfer(
     """Return the rows of `recommend` for Give Me Some Credit, tables 1 and 2.
 
     Each profile reports its own `best_member`, judged by
-    recommendations that are carried out, where preferences are drawn
-    as in training.
+    recommendations that are carried out, where preferences are
+    drawn as in training.
 
     Arguments:
         problem: Of the people.
         stack: Members of the constant and of the linear profile.
         x: Refused people, with shape (N, D).
-        x_validation: Refused people to choose members by, with shape
-            (V, D).
-        seed: Of the preferences of x_validation; those of x have the
-            next one.
+        x_validation: Refused people to choose members by, with
+            shape (V, D).
+        seed: Of the preferences of x_validation; those of x have
+            the next one.
         carried_out: As for `recommend`.
     Returns: Columns of `recommend`, number (of the table) and
         profile.

@@ -1,10 +1,10 @@
 """The search for settings: Optuna proposes, a stack trains all proposals at once, and
 validation people judge.
 
-There is one search for rankings and one for scores, as in the paper.
-Each has a study for every profile that is not constant: what suits
-one profile doesn't suit another. The storage may be a file or a
-database that several workers share.
+There is one search for rankings and one for scores, as in the
+paper. Each has a study for every profile that is not constant: what
+suits one profile doesn't suit another. The storage may be a file or
+a database that several workers share.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -107,7 +107,8 @@ class Search:
         Arguments:
             n_each: Proposals a profile, at least one.
             n_epochs: Of training.
-            progress: Wraps the range of epochs, for instance `tqdm`.
+            progress: Wraps the range of epochs, for instance
+                `tqdm`.
         Raises: ValueError: a number is not above zero.
         Example:
             >>> from optuna.storages import InMemoryStorage
@@ -150,9 +151,10 @@ class Search:
         Arguments:
             n_each: Finalists a profile, at least one.
             n_epochs: Of training.
-            progress: Wraps the range of epochs, for instance `tqdm`.
-        Raises: ValueError: a number is not above zero, or no trial is
-            finished.
+            progress: Wraps the range of epochs, for instance
+                `tqdm`.
+        Raises: ValueError: a number is not above zero, or no trial
+            is finished.
         Example:
             >>> from optuna.storages import InMemoryStorage
             >>> from lib.problem import loan
@@ -289,13 +291,13 @@ class Search:
 def open_studies(elicitation: str, storage: str | BaseStorage) -> dict[str, optuna.Study]:
     """Return a study for each profile, made or continued.
 
-    Two objectives are means over the two settings: plausibility goes
-    up, hap down.
+    Two objectives are means over the two settings: plausibility
+    goes up, hap down.
 
     Arguments:
         elicitation: "ranking" or "score".
-        storage: A database URL, for instance sqlite:///tuning.db, or
-            a storage of Optuna.
+        storage: A database URL, for instance sqlite:///tuning.db,
+            or a storage of Optuna.
     Raises: ValueError: the elicitation is unknown.
     Example:
         >>> from optuna.storages import InMemoryStorage
