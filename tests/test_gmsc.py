@@ -132,16 +132,26 @@ def test_a_population_says_whether_its_people_are_real(people, invented):
     assert real.name == "Give Me Some Credit"
     with pytest.raises(ValueError, match=r"Expected Applicants, got DataFrame. Say of a"):
         gmsc.population(people)
-    with pytest.raises(ValueError, match=r"There are 19 people: at least 20"):
+    with pytest.raises(ValueError, match=r"number of people is 19: at least 20"):
         gmsc.population(replace(invented, people=people[:19]))
+
+
+def test_models_of_a_stand_in_are_refused_for_real_people(people, invented, tmp_path):
+    """Both have one scaler, so that the fingerprint does not tell them apart."""
+    files.save(tmp_path, "gmsc_scaler", {"a": torch.ones(1)}, {"people": "synthetic"}, {})
+    gmsc.check_models(invented, tmp_path)
+    real = Applicants(people, {}, is_real=True)
+    gmsc.check_models(real, files.MODELS)
+    with pytest.raises(ValueError, match=r"fitted to the stand-in: remove .*gmsc_\*"):
+        gmsc.problem(real, tmp_path)
 
 
 def test_applicants_that_cannot_be_are_said(people):
     cases = {
-        r"no column age": (people.drop(columns="age"), None),
+        r"Unknown column of the table: 'age'": (people.drop(columns="age"), None),
         r"column paid_back of booleans": (people.assign(paid_back="yes"), None),
         r"column paid_back": (people.drop(columns="paid_back"), None),
-        r"income has gaps": (people.assign(income=np.nan), None),
+        r"'income' has \d+ gaps": (people.assign(income=np.nan), None),
         r"std of the scaler has shape \(9,\)": (people, (torch.zeros(10), torch.ones(9))),
     }
     for message, (given, scaler) in cases.items():

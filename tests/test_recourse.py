@@ -74,10 +74,10 @@ def test_people_and_preferences_are_checked(problem, people):
     broken[0, 2] = torch.nan
     for wrong, message in (
         (x[:, :6], "label column"),
-        (x.float(), r"of torch.float32, this problem of torch.float64: use x.double\(\)"),
+        (x.float(), r"torch.float32, the model works in torch.float64: use x.double\(\)"),
         (x.long(), "floating-point"),
         (broken, r"NaN or infinite values \(in education\)"),
-        (x[0], r"one row a refused person"),
+        (x[0], r"expected a row a person"),
         (x[:0], "at least one of them"),
         (accepted[: len(x)], "are already accepted"),
     ):

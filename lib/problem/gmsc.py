@@ -33,7 +33,13 @@ from lib.problem.gmsc_data import (
     find,
     read,
 )
-from lib.problem.population import FEWEST, FOR_RECOURSE, USES, Population, split
+from lib.problem.population import (
+    FOR_RECOURSE,
+    Population,
+    check_enough,
+    for_every_use,
+    split,
+)
 from lib.problem.recourse import Problem
 
 KINDS = (
@@ -334,11 +340,7 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
             "people whether they are real: Applicants(people, steps={}, is_real=...)."
         )
     people = applicants.people
-    if len(people) < FEWEST:
-        raise ValueError(
-            f"There are {len(people)} people: "
-            f"at least {FEWEST} are needed to fill three splits."
-        )
+    check_enough("The number of people", len(people))
     order, noise = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2)
     )
@@ -346,22 +348,38 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
     in_units = torch.from_numpy(dequantised(people, noise))
     paid_back = torch.from_numpy(people["paid_back"].to_numpy(copy=True))
     rows = split(in_units, FOR_RECOURSE)
-    train = in_units[rows["train"]]
-    own_scaler = train.mean(0), torch.from_numpy(train.numpy().std(0))
-    mean, std = applicants.scaler or own_scaler
-    x = {part: ((in_units[own] - mean) / std).float() for part, own in rows.items()}
-    y = {part: paid_back[own] for part, own in rows.items()}
     name = "Give Me Some Credit"
-    return Population(
-        name=name if applicants.is_real else f"{name}, synthetic stand-in",
-        kinds=KINDS,
-        graph=graph(),
-        mean=mean,
-        std=std,
-        x={f"{use}/{part}": own for use in USES for part, own in x.items()},
-        y={f"{use}/{part}": own for use in USES for part, own in y.items()},
-        whole=whole,
+    return Population.from_units(
+        name if applicants.is_real else f"{name}, synthetic stand-in",
+        KINDS,
+        graph(),
+        for_every_use({part: in_units[own] for part, own in rows.items()}),
+        for_every_use({part: paid_back[own] for part, own in rows.items()}),
+        whole,
+        scaler=applicants.scaler,
     )
+
+
+def check_models(applicants: Applicants, models: Path) -> None:
+    """Raise ValueError if these are real people and the models know a stand-in only.
+
+    A stand-in has the scaler of the real people, so that models do not
+    tell the two apart by it.
+
+    Arguments:
+        applicants: Who is asked about.
+        models: Folder with gmsc_scaler, which says what was fitted.
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> invented = {name: rng.poisson(3, 40) for name in COLUMNS} | {"paid_back": True}
+        >>> check_models(Applicants(pd.DataFrame(invented), {}, is_real=True), MODELS)
+    """
+    fitted_to = files.load(models, "gmsc_scaler")[1]["people"]
+    if applicants.is_real and fitted_to == "synthetic":
+        raise ValueError(
+            f"The data is here, but the models in {models} were fitted to the stand-in: "
+            f"remove {models}/gmsc_* and run the batch again."
+        )
 
 
 def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Problem:
@@ -372,7 +390,8 @@ def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Pro
         models: Folder with gmsc_classifier and gmsc_flow: the
             committed ones.
         seed: As for `population`.
-    Raises: ValueError: the models were fitted to another population.
+    Raises: ValueError: the models were fitted to another population,
+        or to a stand-in for these real people.
 
     Example:
         >>> from unittest import mock
@@ -381,6 +400,7 @@ def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Pro
         >>> problem(drawn).refused("test").shape[-1]
         10
     """
+    check_models(applicants, models)
     drawn = population(applicants, seed)
     return Problem(
         drawn,

@@ -19,6 +19,8 @@ import numpy as np
 import pandas as pd
 import pooch
 
+from lib.problem import frames
+
 VARIABLE = "ICARMA_GMSC_CSV"
 SHA256 = "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac"
 MIRROR = (
@@ -199,19 +201,10 @@ def check(people: pd.DataFrame) -> None:
         Traceback (most recent call last):
         ValueError: age counts, so it must be whole. See `clean`.
     """
-    if not isinstance(people, pd.DataFrame):
-        raise ValueError(f"people must be a pandas DataFrame, got {type(people).__name__}.")
-    if missing := [name for name in COLUMNS if name not in people]:
-        raise ValueError(
-            f"people have no column {', '.join(missing)}; "
-            f"found {', '.join(map(str, people))}. See `clean`."
-        )
-    for name in COLUMNS:
-        if not pd.api.types.is_numeric_dtype(people[name]):
-            raise ValueError(f"{name} holds {people[name].dtype} values: expected numbers.")
-        own = people[name].to_numpy(dtype=float)
-        if not (np.isfinite(own).all() and (own >= 0).all()):
-            raise ValueError(f"{name} has gaps, infinite or negative values. See `clean`.")
+    values = frames.values(people, list(COLUMNS))
+    for name, own in zip(COLUMNS, values.T, strict=True):
+        if (own < 0).any():
+            raise ValueError(f"{name} has negative values. See `clean`.")
         if name in COUNTS and (own % 1 != 0).any():
             raise ValueError(f"{name} counts, so it must be whole. See `clean`.")
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ FOR_FITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 USES = ("classifier", "flow", "recourse")
 KINDS = ("actionable", "mutable", "immutable")
 FEWEST = 20  # people that fill three splits
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Population:
         y: Mapping[str, Tensor],
         whole: Callable[[Tensor], Tensor] | None = None,
         truth: SCM | None = None,
+        scaler: tuple[Tensor, Tensor] | None = None,
     ) -> "Population":
         """Return a population from splits in the units of the data; fit its scaler.
 
@@ -107,6 +110,8 @@ class Population:
             x: As for a population, but in the units of the data,
                 float64.
             truth: The true SCM, in the units of the data.
+            scaler: Mean and standard deviation of other people, whose
+                models are used for these; left out: their own.
         Raises: ValueError: as for a population, or a feature is the
             same for everyone.
 
@@ -124,8 +129,8 @@ class Population:
         for part, people in x.items():
             checks.people(f"split {part!r}", people, tuple(kinds))
         own = x["recourse/train"]
-        mean, std = own.mean(0), torch.from_numpy(own.numpy().std(0))
         _check_differ(list(kinds), own)
+        mean, std = scaler or (own.mean(0), torch.from_numpy(own.numpy().std(0)))
         standardised = {part: ((own - mean) / std).float() for part, own in x.items()}
         true = None if truth is None else truth.standardised(mean, std)
         return cls(name, kinds, graph, mean, std, standardised, y, whole, true)
@@ -175,7 +180,7 @@ class Population:
         """
         sizes = {"classifier": n_classifier, "flow": n_flow, "recourse": n_recourse}
         for use, n_people in sizes.items():
-            _check_enough(f"n_{use}", n_people)
+            check_enough(f"n_{use}", n_people)
         streams = np.random.SeedSequence(seed).spawn(len(sizes))
         x: dict[str, Tensor] = {}
         for stream, (use, n_people) in zip(streams, sizes.items(), strict=True):
@@ -247,7 +252,7 @@ class Population:
         _check_differ(list(kinds), torch.from_numpy(values))
         labels = frames.labels(frame, label)
         graph = frames.graph(list(kinds), edges)
-        _check_enough("The number of rows", len(frame))
+        check_enough("The number of rows", len(frame))
         is_whole = frames.is_whole(frame, list(kinds), whole)
         order, noise = (
             np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2)
@@ -256,17 +261,16 @@ class Population:
         spread = values[rows] + is_whole * (noise.random(values.shape) - 0.5)
         in_units, paid = torch.from_numpy(spread), torch.from_numpy(labels[rows])
         parts = split(in_units, FOR_RECOURSE)
-        x = {f"{use}/{part}": in_units[own] for use in USES for part, own in parts.items()}
-        y = {f"{use}/{part}": paid[own] for use in USES for part, own in parts.items()}
+        x = for_every_use({part: in_units[own] for part, own in parts.items()})
+        y = for_every_use({part: paid[own] for part, own in parts.items()})
         if len(y["classifier/train"].unique()) < 2:
             raise ValueError(
                 f"Everyone to learn from has the same {label}: nothing to decide."
             )
         nearest = frames.Nearest.of(values, is_whole) if is_whole.any() else None
         made = cls.from_units(name, kinds, graph, x, y, nearest)
-        labels_of = {part: frame.index[rows[own]] for part, own in parts.items()}
-        people = {f"{use}/{part}": own for use in USES for part, own in labels_of.items()}
-        return replace(made, people=people)
+        people = {part: frame.index[rows[own]] for part, own in parts.items()}
+        return replace(made, people=for_every_use(people))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -483,8 +487,25 @@ def _check_differ(features: Sequence[str], people: Tensor) -> None:
         )
 
 
-def _check_enough(what: str, n_people: int) -> None:
-    """Raise ValueError if so many people can't fill three splits."""
+def for_every_use(parts: Mapping[str, T]) -> dict[str, T]:
+    """Return one sample's parts as the splits of the classifier, the flow and recourse.
+
+    Example:
+        >>> for_every_use({"train": 1})
+        {'classifier/train': 1, 'flow/train': 1, 'recourse/train': 1}
+    """
+    return {f"{use}/{part}": own for use in USES for part, own in parts.items()}
+
+
+def check_enough(what: str, n_people: int) -> None:
+    """Raise ValueError if so many people can't fill three splits.
+
+    Example:
+        >>> check_enough("n_flow", 3)
+        Traceback (most recent call last):
+        ...
+        ValueError: n_flow is 3: at least 20 people are needed to fill three splits.
+    """
     if n_people < FEWEST:
         raise ValueError(
             f"{what} is {n_people}: at least {FEWEST} people are needed to fill three "

@@ -144,21 +144,16 @@ class Problem:
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
-            >>> problem.check_people(problem.refused("test").double())
+            >>> problem.check_people(torch.zeros(7))  # doctest: +ELLIPSIS
             Traceback (most recent call last):
             ...
-            ValueError: x is of torch.float64, this problem of torch.float32: use x.float().
+            ValueError: x has shape (7,): expected a row a person, (N, 7), and at least ...
         """
-        checks.people("x", x, self.population.features)
+        checks.people("x", x, self.population.features, self.flow.dtype)
         if x.ndim != 2 or len(x) == 0:
             raise ValueError(
-                f"x has shape {tuple(x.shape)}: expected one row a refused person, "
+                f"x has shape {tuple(x.shape)}: expected a row a person, "
                 f"(N, {len(self.population.features)}), and at least one of them."
-            )
-        if x.dtype != self.flow.dtype:
-            to = "float" if self.flow.dtype == torch.float32 else "double"
-            raise ValueError(
-                f"x is of {x.dtype}, this problem of {self.flow.dtype}: use x.{to}()."
             )
         checks.refused(self.accepts(x))
 
