@@ -1,4 +1,4 @@
-"""Stacked networks against torch's own layers, Adam against torch's own, bit by bit."""
+"""Networks against torch's own layers, Adam against torch's own, bit by bit."""
 
 import lib.pinned
 
@@ -6,11 +6,12 @@ import itertools
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
-from lib.base.arithmetic import Adam, stacked_network, through_relu
+from lib.base.arithmetic import Adam, exact_root, network, replaced
 from lib.base.files import ROOT
 
 
@@ -22,26 +23,56 @@ def drawn(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
     ]
 
 
-@pytest.mark.parametrize("widths", [(5, 2), (5, 8, 2), (5, 8, 6, 2)])
-def test_values_and_gradients_are_torchs(widths):
+PLAIN = {"relu": F.relu, "elu": F.elu, "tanh": torch.tanh}
+MEMBERS = [(), (3,)]  # one network, and a stack
+
+
+def layers_of(widths, members):
+    """Return shapes of weights and of biases."""
     layers = list(itertools.pairwise(widths))
-    x, *weights_and_biases = drawn(
-        (3, 7, 5),
-        *[(3, *shape) for shape in layers],
-        *[(3, 1, n_out) for _, n_out in layers],
+    in_front = (1,) if members else ()
+    return (
+        [(*members, *shape) for shape in layers],
+        [(*members, *in_front, n_out) for _, n_out in layers],
     )
-    weights, biases = weights_and_biases[: len(layers)], weights_and_biases[len(layers) :]
-    theirs = x
+
+
+def plainly(x, weights, biases, activation):
+    """Return what torch's own products and activations give."""
     for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-        theirs = torch.baddbmm(bias, F.relu(theirs) if i else theirs, weight)
-    ours = stacked_network(x, weights, biases)
+        x = (PLAIN[activation](x) if i else x) @ weight + bias
+    return x
+
+
+@pytest.mark.parametrize("activation", PLAIN)
+@pytest.mark.parametrize("members", MEMBERS)
+@pytest.mark.parametrize("widths", [(5, 2), (5, 8, 2), (5, 8, 6, 2), (1, 4, 1)])
+def test_values_and_gradients_are_torchs(widths, members, activation):
+    for_weights, for_biases = layers_of(widths, members)
+    n = len(for_weights)
+    x, *layers = drawn((*members, 7, widths[0]), *for_weights, *for_biases)
+    weights, biases = layers[:n], layers[n:]
+    theirs = plainly(x, weights, biases, activation)
+    ours = network(x, weights, biases, activation)
     assert torch.allclose(ours, theirs, atol=1e-12)
     outer = torch.linspace(-1, 2, ours.numel(), dtype=torch.float64).view_as(ours)
-    for wanted in ((x, *weights, *biases), tuple(weights)):  # data asks for no gradient
-        x.requires_grad_(wanted[0] is x)
+    everything = [x, *layers]
+    for wanted in (  # frozen weights, data without a gradient, one layer alone
+        everything,
+        layers,
+        [x],
+        [weights[-1]],
+        [biases[-1]],
+        [weights[0], biases[-1]],
+    ):
+        for part in everything:
+            part.requires_grad_(any(part is one for one in wanted))
         found = [
-            torch.autograd.grad(out, wanted, outer, retain_graph=True)
-            for out in (stacked_network(x, weights, biases), theirs)
+            torch.autograd.grad(out, wanted, outer)
+            for out in (
+                network(x, weights, biases, activation),
+                plainly(x, weights, biases, activation),
+            )
         ]
         assert all(
             torch.allclose(mine, reference, atol=1e-12)
@@ -49,34 +80,75 @@ def test_values_and_gradients_are_torchs(widths):
         )
 
 
-def test_gradient_by_finite_differences():
-    x, *layers = drawn((2, 4, 3), (2, 3, 5), (2, 5, 2), (2, 1, 5), (2, 1, 2))
+@pytest.mark.parametrize("activation", PLAIN)
+@pytest.mark.parametrize("members", MEMBERS)
+def test_gradient_by_finite_differences(members, activation):
+    for_weights, for_biases = layers_of((3, 5, 2), members)
+    x, *layers = drawn((*members, 4, 3), *for_weights, *for_biases)
     assert torch.autograd.gradcheck(
-        lambda x, *layers: stacked_network(x, layers[:2], layers[2:]), (x, *layers)
+        lambda x, *layers: network(x, layers[:2], layers[2:], activation), (x, *layers)
     )
+
+
+@pytest.mark.parametrize("activation", PLAIN)
+def test_what_is_not_asked_for_is_not_worked_out(activation, monkeypatch):
+    """Products are counted: forward one a layer, backward one a gradient that is needed."""
+    x, *layers = drawn((7, 5), (5, 8), (8, 6), (6, 2), (8,), (6,), (2,))
+    products = []
+    multiply = np.matmul
+    monkeypatch.setattr(np, "matmul", lambda a, b: products.append(1) or multiply(a, b))
+    for wanted, n_products in (
+        ([], 3),
+        ([x], 3 + 3),
+        (layers, 3 + 5),
+        ([x, *layers], 3 + 6),
+        ([layers[2]], 3 + 1),
+        ([layers[1]], 3 + 2),
+    ):
+        products.clear()
+        for part in (x, *layers):
+            part.requires_grad_(any(part is one for one in wanted))
+        out = network(x, layers[:3], layers[3:], activation)
+        if wanted:
+            torch.autograd.grad(out.sum(), wanted)
+        assert len(products) == n_products
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_rows_of_any_shape_are_one_product(dtype):
+    """A frozen network answers people of all members at once, and one or none alone."""
+    x, weight, second = (part.detach().to(dtype) for part in drawn((3, 7, 5), (5, 8), (8, 2)))
+    layers = [weight, second], [torch.ones(8, dtype=dtype), torch.zeros(2, dtype=dtype)]
+    flat = network(x.reshape(21, 5), *layers, "elu")
+    assert torch.equal(network(x, *layers, "elu"), flat.view(3, 7, 2))
+    assert flat.dtype == dtype and network(x[0, 0], *layers, "elu").shape == (2,)
+    assert network(x[:0], *layers).shape == (0, 7, 2)
+    assert network(x[:, :0], *layers).shape == (3, 0, 2)
+
+
+def test_inputs_and_weights_are_left_as_they_are():
+    parts = drawn((2, 4, 3), (2, 3, 5), (2, 5, 2), (2, 1, 5), (2, 1, 2))
+    before = [part.detach().clone() for part in parts]
+    out = network(parts[0], parts[1:3], parts[3:], "elu")
+    outer = torch.ones_like(out)
+    torch.autograd.grad(out, parts, outer)
+    assert (outer == 1).all()
+    assert all(torch.equal(a, b) for a, b in zip(parts, before, strict=True))
+
+
+def test_a_second_derivative_is_refused():
+    x, weight, bias = drawn((4, 3), (3, 2), (2,))
+    (slope,) = torch.autograd.grad(
+        network(x, [weight], [bias]).square().sum(), x, create_graph=True
+    )
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
 
 
 def test_views_that_are_not_contiguous():
     x = torch.arange(24.0).reshape(4, 3, 2).transpose(0, 1)
     weight, bias = torch.ones(3, 2, 1), torch.zeros(3, 1, 1)
-    assert torch.equal(stacked_network(x, [weight], [bias]), x.sum(-1, keepdim=True))
-
-
-def test_the_gradient_stops_where_the_relu_gave_nothing():
-    before = torch.tensor([-1.0, 0.0, 2.0])
-    assert through_relu(torch.tensor([5.0, 6.0, 7.0]), before.relu()).tolist() == [0, 0, 7]
-
-
-def test_the_gradient_through_a_relu_is_autograds_to_the_bit():
-    (before,) = drawn((6, 50))
-    out = before.relu()
-    behind = torch.linspace(-3, 3, out.numel(), dtype=out.dtype).view_as(out)
-    (theirs,) = torch.autograd.grad(out, before, behind)
-    ours = behind.clone()
-    assert through_relu(ours, out.detach()) is ours  # in place
-    assert torch.equal(ours, theirs)
-    with pytest.raises(ValueError, match=r"shape \(2,\), but the ReLU gave \(3,\)"):
-        through_relu(torch.ones(2), torch.ones(3))
+    assert torch.equal(network(x, [weight], [bias]), x.sum(-1, keepdim=True))
 
 
 W, B = (2, 3, 4), (2, 1, 4)  # shapes of a layer for two members, from 3 to 4 values
@@ -88,26 +160,70 @@ W, B = (2, 3, 4), (2, 1, 4)  # shapes of a layer for two members, from 3 to 4 va
         ((2, 5, 3), [], [], "at least one: got 0 weights and 0 biases"),
         ((2, 5, 3), [W], [], "got 1 weights and 0 biases"),
         ((5, 3), [W], [B], r"x has shape \(5, 3\), expected \(members, people, in\)"),
+        ((), [(3, 4)], [(4,)], r"x has shape \(\), expected \(\*, in\)"),
         ((1, 5, 3), [W], [B], r"weight of layer 0 has shape \(2, 3, 4\), expected \(1, 3"),
         ((2, 5, 7), [W], [B], r"weight of layer 0 .* expected \(2, 7, out\)"),
+        ((2, 5, 7), [(3, 4)], [(4,)], r"weight of layer 0 .* expected \(7, out\)"),
         ((2, 5, 3), [W, W], [B, B], r"weight of layer 1 .* expected \(2, 4, out\)"),
+        ((2, 5, 3), [W, (4, 4)], [B, (4,)], r"weight of layer 1 .* expected \(2, 4, out\)"),
         ((2, 5, 3), [W], [(2, 4)], r"bias of layer 0 has shape \(2, 4\), expected \(2, 1"),
         ((2, 5, 3), [W], [(2, 1, 1)], r"expected \(2, 1, 4\)"),
+        ((5, 3), [(3, 4)], [(1, 4)], r"bias .* has shape \(1, 4\), expected \(4,\)"),
     ],
 )
 def test_layers_that_do_not_fit(x, weights, biases, message):
     with pytest.raises(ValueError, match=message):
-        stacked_network(
+        network(
             torch.ones(x),
             [torch.ones(shape) for shape in weights],
             [torch.ones(shape) for shape in biases],
         )
 
 
+def test_unknown_activations_are_refused():
+    x, weight, bias = drawn((4, 3), (3, 2), (2,))
+    with pytest.raises(ValueError, match="Unknown activation 'gelu'"):
+        network(x, [weight], [bias], "gelu")
+
+
 def test_other_types_of_numbers_are_not_mixed():
     x = torch.ones(2, 5, 3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"float32 and x torch.float64: .*x.float\(\)"):
-        stacked_network(x, [torch.ones(W)], [torch.ones(B)])
+        network(x, [torch.ones(W)], [torch.ones(B)])
+
+
+# --- the exact root, and values that are put in place
+
+
+def test_the_root_is_numpys_to_the_bit_and_its_gradient_autograds():
+    x = torch.from_numpy(np.random.default_rng(0).uniform(1e-6, 50, 100_000)).float()
+    assert np.array_equal(exact_root(x).numpy(), np.sqrt(x.numpy()))
+    single = exact_root(torch.tensor(2.0))
+    assert single.shape == () and single.item() == np.sqrt(np.float32(2))
+    (few,) = drawn((3, 4))
+    few = few.detach().abs().requires_grad_()
+    assert torch.autograd.gradcheck(exact_root, few)
+
+
+def test_the_exact_root_is_nearest_to_the_true_one():
+    """Against integers: no other float32 has a square nearer to x (x itself is exact)."""
+    x = torch.arange(2.0, 2_000.0)
+    root = exact_root(x).double()
+    for other in (
+        torch.nextafter(root.float(), torch.tensor(0.0)).double(),
+        torch.nextafter(root.float(), torch.tensor(1e9)).double(),
+    ):
+        true = torch.from_numpy(np.sqrt(x.double().numpy()))
+        assert ((root - true).abs() <= (other - true).abs()).all()
+
+
+def test_replaced_values_leave_the_gradient_alone():
+    (x,) = drawn((3, 4))
+    where = x.detach() > 0
+    out = replaced(x, where, torch.zeros(()))
+    assert torch.equal(out, x.detach().where(~where, torch.zeros((), dtype=x.dtype)))
+    (gradient,) = torch.autograd.grad(out, x, 2 * torch.ones_like(x))
+    assert (gradient == 2).all() and where.any() and not where.all()
 
 
 # --- Adam

@@ -319,7 +319,7 @@ def test_any_classifier_that_torch_can_differentiate(problem, people):
 
     def logit(x):
         for i, (weight, bias) in enumerate(zip(h.weights, h.biases, strict=True)):
-            x = (x.relu() if i else x) @ weight.to(x).T + bias.to(x)
+            x = (x.relu() if i else x) @ weight.to(x) + bias.to(x)
         return x
 
     other = replace(problem, classifier=Classifier(problem.population.features, logit))

@@ -154,7 +154,7 @@ def test_blocks_follow_the_graph(problem):
 def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plausible):
     """Made-up tables: what the pruning leaves holds the cheapest, if there is any."""
     person, h = people[0][0], problem.classifier
-    at_start = h.weights[0] @ person + h.biases[0]
+    at_start = person @ h.weights[0] + h.biases[0]
     n_answers = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)

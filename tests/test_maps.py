@@ -49,7 +49,39 @@ def test_affine_is_zukos():
 def test_spline_is_zukos_after_the_bend():
     raw, x = draw(100, 3 * N_BINS - 1), draw(100, seed=1)
     theirs = MonotonicRQSTransform(*raw.split([N_BINS, N_BINS, N_BINS - 1], -1))
-    assert torch.allclose(Spline(raw).forward(x)[0], theirs(torch.asinh(x)))
+    z = theirs(torch.asinh(x))
+    assert torch.allclose(Spline(raw).forward(x)[0], z)
+    z[:3] = torch.tensor([-7.0, 5.0, 9.0])  # at the splines' end and beyond it
+    assert torch.allclose(Spline(raw).inverse(z), theirs.inv(z).sinh(), rtol=0, atol=1e-10)
+
+
+def test_inverse_and_its_gradient_are_zukos():
+    """To float64 accuracy: the terms are the same, and only the root is taken otherwise."""
+    parts = draw(100, 3 * N_BINS - 1), draw(100, seed=1)
+    found = []
+    for inverse in (
+        lambda raw, z: Spline(raw).spline.inv(z),
+        lambda raw, z: MonotonicRQSTransform(
+            *raw.split([N_BINS, N_BINS, N_BINS - 1], -1)
+        ).inv(z),
+    ):
+        inputs = [part.clone().requires_grad_() for part in parts]
+        x = inverse(*inputs)
+        found.append([x, *torch.autograd.grad(x.sum(), inputs)])
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_the_inverse_takes_no_root_of_torchs(monkeypatch):
+    """torch's root depends on the processor (`exact_root` says how)."""
+
+    def refuse(*_):
+        raise AssertionError
+
+    spline = Spline(draw(20, 3 * N_BINS - 1))
+    for name in ("sqrt", "pow", "__pow__"):
+        monkeypatch.setattr(torch.Tensor, name, refuse)
+    assert spline.inverse(draw(20, seed=1)).isfinite().all()
 
 
 @pytest.mark.parametrize("kind", [Affine, Spline])

@@ -71,7 +71,7 @@ def test_per_person_agrees_with_the_oracle(problem, people):
     assert (table.n_acted <= preferences.is_actionable.sum(-1).numpy()).all()
 
 
-def test_per_person_by_hand(problem):
+def test_per_person_by_hand(problem, as_zuko):
     """Against numpy, for people of every kind: implausible, refused, without recourse."""
     x = problem.refused("test")[:40]
     columns = problem.population.actionable_index
@@ -87,17 +87,17 @@ def test_per_person_by_hand(problem):
         Preferences(torch.from_numpy(scores)),
         Recommendation(is_acted, values, x_cf),
     )
-    acts = is_acted.numpy()
+    acts, zukos = is_acted.numpy(), as_zuko(problem.flow)
     assert table.has_recourse.tolist() == acts.any(1).tolist() and not table.has_recourse[0]
     assert (
         table.valid.tolist()
         == (problem.classifier.probability(x_cf).numpy() >= 0.5).tolist()
     )
     gain = (
-        problem.flow.zuko_layer().log_abs_det_jacobian(x_cf, None)
+        zukos.log_abs_det_jacobian(x_cf, None)
         - 0.5 * problem.flow.abduct(x_cf).square().sum(-1)
     ) - (
-        problem.flow.zuko_layer().log_abs_det_jacobian(x, None)
+        zukos.log_abs_det_jacobian(x, None)
         - 0.5 * problem.flow.abduct(x).square().sum(-1)
     )
     assert (table.log_p_cf - table.log_p).to_numpy() == pytest.approx(

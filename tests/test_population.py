@@ -56,12 +56,12 @@ def test_classifier_learns_the_label_and_decides_at_one_half(problem):
 def test_classifier_agrees_with_a_plain_network(problem):
     h = problem.classifier
     network = torch.nn.Sequential(
-        *[m for w in h.weights for m in (torch.nn.Linear(*w.shape[::-1]), torch.nn.ReLU())][
+        *[m for w in h.weights for m in (torch.nn.Linear(*w.shape), torch.nn.ReLU())][
             :-1
         ]
     )
     for layer, weight, bias in zip(network[::2], h.weights, h.biases, strict=True):
-        layer.weight.data, layer.bias.data = weight, bias
+        layer.weight.data, layer.bias.data = weight.T, bias
     x = problem.population.x["classifier/test"]
     assert torch.allclose(h.logit(x), network(x).squeeze(-1), atol=1e-12)
 

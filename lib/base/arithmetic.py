@@ -1,11 +1,11 @@
-"""What equal bits and speed cost: stacked layers, their gradient, and a descent.
+"""What equal bits and speed cost: dense networks, an exact root, and a descent.
 
 A rerun has to give the same bits on every x86 processor (`lib.pinned`
 says how). torch's own matrix products keep to that only on a path
 that is about 2.5 times slower (MKL_CBWR=COMPATIBLE). The products of
 numpy's OpenBLAS, pinned to its Haswell kernels, are both fast and the
-same everywhere. So the layers of a stack multiply with numpy.
-Autograd cannot look into numpy, and therefore their gradient is
+same everywhere. So every network of the project multiplies with
+numpy. Autograd cannot look into numpy, and therefore the gradient is
 written out here.
 
 This is also the one room that calls what torch does not document.
@@ -13,7 +13,7 @@ Each call says why.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,55 +21,121 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from lib.base import checks
 
 
-def through_relu(gradient: Tensor, out: Tensor) -> Tensor:
-    """Return the gradient in front of a ReLU, given the gradient behind it.
+def exact_root(x: Tensor) -> Tensor:
+    """Return the square root of each entry, correctly rounded.
 
-    It is computed in place, by the kernel that autograd itself calls
-    behind `relu`. The kernel has no public name. The public ways, a
-    mask and then a product or a fill, take 10 to 20 times as long for
-    the same bits: they need a second pass and a new array.
-
-    Arguments:
-        gradient: Of the loss by what the ReLU gave, with any shape;
-            overwritten.
-        out: What the ReLU gave, with the same shape.
-    Returns: `gradient`, which is zero now where the ReLU gave
-        nothing.
-    Raises: ValueError: the shapes differ.
+    torch's own root is not: under the pins, every fifth of its
+    float32 values differs from the correctly rounded one, and which
+    do depends on the processor. numpy's is the same everywhere.
 
     Example:
-        >>> out = torch.tensor([-1.0, 0.0, 2.0]).relu()
-        >>> through_relu(torch.tensor([5.0, 6.0, 7.0]), out)
-        tensor([0., 0., 7.])
+        >>> x = torch.tensor([4.0, 2.0], requires_grad=True)
+        >>> exact_root(x).tolist()
+        [2.0, 1.4142135381698608]
+        >>> exact_root(x).sum().backward()
+        >>> x.grad
+        tensor([0.2500, 0.3536])
     """
-    if gradient.shape != out.shape:
-        raise ValueError(
-            f"The gradient has shape {tuple(gradient.shape)}, but the ReLU gave "
-            f"{tuple(out.shape)}: expected the same shape."
-        )
-    return torch.ops.aten.threshold_backward.grad_input(
-        gradient, out, 0, grad_input=gradient
-    )
+    return _Root.apply(x)
 
 
-def stacked_network(
-    x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
-) -> Tensor:
-    """Return what each member's own network gives for its own inputs.
+class _Root(Function):
+    """The square root by numpy, with gradient 0.5 / root."""
 
-    A network is a row of linear layers with ReLU between them.
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        """Return the root, and keep it for the gradient."""
+        root = torch.empty_like(x)
+        np.sqrt(x.numpy(), out=root.numpy())
+        ctx.save_for_backward(root)
+        return root
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        """Return the gradient by x."""
+        (root,) = ctx.saved_tensors
+        return gradient * (0.5 / root)
+
+
+def replaced(x: Tensor, where: Tensor, by: Tensor) -> Tensor:
+    """Return x with some entries replaced, and x's gradient as if none were.
 
     Arguments:
-        x: Inputs of the M members, with shape (M, N, in).
-        weights: Of each layer, with shape (M, in, out).
-        biases: Of each layer, with shape (M, 1, out).
-    Returns: Outputs of the last layer, with shape (M, N, out).
-    Raises: ValueError: no layers, or layers that do not fit each
-        other or x.
+        x: With any shape.
+        where: Which entries are replaced, bool, with the same shape.
+        by: What they are replaced by, with a shape that expands to
+            that of x. No gradient reaches it.
+
+    Example:
+        >>> x = torch.tensor([1e-7, 2.0], requires_grad=True)
+        >>> clean = replaced(x, torch.tensor([True, False]), torch.zeros(()))
+        >>> clean.tolist()
+        [0.0, 2.0]
+        >>> clean.sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+    """
+    return _Replaced.apply(x, where, by)
+
+
+class _Replaced(Function):
+    """A choice of values that the gradient passes straight through."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, where: Tensor, by: Tensor) -> Tensor:
+        """Return the chosen values."""
+        return torch.where(where, by, x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient by x: all of it."""
+        return gradient, None, None
+
+
+# Each works in place. The gradients are the kernels that autograd itself calls behind the
+# activation, given what it gave. They have no public names. The public ways, a mask or an
+# exponential and then a product, take several times as long for the same bits: they need
+# more passes and new arrays.
+_ACTIVATE = {"relu": torch.relu_, "elu": F.elu_, "tanh": torch.tanh_}
+_aten = torch.ops.aten
+_GRADIENT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "relu": lambda g, out: _aten.threshold_backward.grad_input(g, out, 0, grad_input=g),
+    "elu": lambda g, out: _aten.elu_backward.grad_input(g, 1, 1, 1, True, out, grad_input=g),
+    "tanh": lambda g, out: _aten.tanh_backward.grad_input(g, out, grad_input=g),
+}
+ACTIVATIONS = tuple(_ACTIVATE)
+
+
+def network(
+    x: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    activation: str = "relu",
+) -> Tensor:
+    """Return what a dense network gives, or a stack of them, each for its own inputs.
+
+    A network is a row of linear layers with an activation between
+    them. Gradients are worked out for those of its arguments that ask
+    for one.
+
+    Arguments:
+        x: Inputs, with shape (*, in); for a stack of M members,
+            inputs of each, with shape (M, N, in).
+        weights: Of each layer, with shape (in, out); for a stack (M,
+            in, out).
+        biases: Of each layer, with shape (out,); for a stack (M, 1,
+            out).
+        activation: "relu", "elu" or "tanh".
+    Returns: Outputs of the last layer, with shape (*, out); for a
+        stack (M, N, out).
+    Raises: ValueError: no layers, layers that do not fit each other
+        or x, or another activation.
 
     Example:
         Two members with one layer each: the first doubles its input,
@@ -77,90 +143,110 @@ def stacked_network(
 
         >>> weight = torch.tensor([2.0, -1.0]).view(2, 1, 1)
         >>> x = torch.tensor([[[1.0], [3.0]], [[1.0], [3.0]]])
-        >>> stacked_network(x, [weight], [torch.zeros(2, 1, 1)]).squeeze(-1)
+        >>> network(x, [weight], [torch.zeros(2, 1, 1)]).squeeze(-1)
         tensor([[ 2.,  6.],
                 [-1., -3.]])
+        >>> network(torch.tensor([5.0]), [weight[0]], [torch.ones(1)])  # one network
+        tensor([11.])
     """
+    checks.known("activation", [activation], ACTIVATIONS)
     _check_layers(x, weights, biases)
-    return _StackedNetwork.apply(
-        x, *(part for layer in zip(weights, biases, strict=True) for part in layer)
-    )
+    layers = [part for layer in zip(weights, biases, strict=True) for part in layer]
+    if weights[0].ndim == 3 or x.ndim == 2:
+        return _Network.apply(activation, x, *layers)
+    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])  # one product for them all
+    out = _Network.apply(activation, rows, *layers)
+    return out.view(*x.shape[:-1], out.shape[-1])
 
 
 def _check_layers(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
     """Raise ValueError unless the layers fit each other and x; a few microseconds."""
     if not weights or len(weights) != len(biases):
         raise ValueError(
-            "A stack needs one weight and one bias for each of its layers, at least one: "
+            "A network needs one weight and one bias for each of its layers, at least one: "
             f"got {len(weights)} weights and {len(biases)} biases."
         )
-    if x.ndim != 3:
-        raise ValueError(f"x has shape {tuple(x.shape)}, expected (members, people, in).")
-    n_members, _, width = x.shape
+    is_stack = weights[0].ndim == 3
+    if x.ndim != 3 if is_stack else x.ndim < 1:
+        expected = "(members, people, in)" if is_stack else "(*, in)"
+        raise ValueError(f"x has shape {tuple(x.shape)}, expected {expected}.")
+    members, width = x.shape[:1] if is_stack else (), x.shape[-1]
     for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if weight.dtype != x.dtype:
             raise ValueError(
                 f"The weight of layer {i} holds {weight.dtype} and x {x.dtype}: convert x, "
                 "for instance with x.float(), or the weights."
             )
-        if weight.shape[:-1] != (n_members, width):
+        if weight.shape[:-1] != (*members, width):
             raise ValueError(
                 f"The weight of layer {i} has shape {tuple(weight.shape)}, expected "
-                f"({n_members}, {width}, out): as many members as x, and one row an input."
+                f"({', '.join(map(str, (*members, width)))}, out): as many members as x, "
+                "and one row an input."
             )
         width = weight.shape[-1]
-        if bias.shape != (n_members, 1, width):
+        expected_bias = (*members, 1, width) if is_stack else (width,)
+        if bias.shape != expected_bias:
             raise ValueError(
                 f"The bias of layer {i} has shape {tuple(bias.shape)}, expected "
-                f"{(n_members, 1, width)}."
+                f"{expected_bias}."
             )
 
 
-class _StackedNetwork(Function):
-    """Linear layers with ReLU between them, for each member of a stack.
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """Return the matrix product, or that of each member, by numpy."""
+    with np.errstate(over="ignore", invalid="ignore"):  # as torch; fits look at what comes
+        return torch.from_numpy(np.matmul(a.numpy(), b.numpy()))
+
+
+class _Network(Function):
+    """Linear layers with an activation between them.
 
     All layers are one node of autograd's graph, so that what lies
     between them can be worked on in place, and nothing is kept twice.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, *weights_and_biases: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, activation: str, x: Tensor, *weights_and_biases: Tensor
+    ) -> Tensor:
         """Return the outputs of the last layer, and keep what the gradient needs."""
         weights, biases = weights_and_biases[0::2], weights_and_biases[1::2]
         inputs = [x.contiguous()]
         for weight, bias in zip(weights, biases, strict=True):
-            out = torch.from_numpy(np.matmul(inputs[-1].numpy(), weight.numpy())).add_(bias)
-            inputs.append(out if len(inputs) == len(weights) else out.relu_())
+            out = _product(inputs[-1], weight).add_(bias)
+            is_last = len(inputs) == len(weights)
+            inputs.append(out if is_last else _ACTIVATE[activation](out))
+        ctx.activation = activation
         ctx.save_for_backward(*inputs[:-1], *weights)
         return inputs[-1]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients by x and by each layer's weight and bias.
+        """Return the gradients by x and by each layer's weight and bias, where needed.
 
-        It goes from the last layer to the first. Of a layer out = in
-        W + b, with the gradient G by out, the gradient by W is in^T
-        G, that by b is the sum of G over people, and that by in is G
-        W^T.
+        It goes from the last layer to the first that asks for one. Of
+        a layer out = in W + b, with the gradient G by out, the
+        gradient by W is in^T G, that by b is the sum of G over
+        people, and that by in is G W^T.
         """
         saved = ctx.saved_tensors
         n_layers = len(saved) // 2
         inputs, weights = saved[:n_layers], saved[n_layers:]
-        gradients: list[Tensor] = []
-        for i in reversed(range(n_layers)):
+        _, for_x, *for_layers = ctx.needs_input_grad
+        first = 0 if for_x else for_layers.index(True) // 2
+        found: list[Tensor | None] = [None] * (2 * n_layers)
+        for i in reversed(range(first, n_layers)):
             outer = gradient.contiguous()
-            for_weight = torch.from_numpy(
-                np.matmul(inputs[i].numpy().swapaxes(-1, -2), outer.numpy())
-            )
-            gradients = [for_weight, outer.sum(-2, keepdim=True), *gradients]
-            if i or ctx.needs_input_grad[0]:
-                gradient = torch.from_numpy(
-                    np.matmul(outer.numpy(), weights[i].numpy().swapaxes(-1, -2))
-                )
-            if i:
-                gradient = through_relu(gradient, inputs[i])
-        return gradient if ctx.needs_input_grad[0] else None, *gradients
+            if for_layers[2 * i]:
+                found[2 * i] = _product(inputs[i].mT, outer)
+            if for_layers[2 * i + 1]:
+                found[2 * i + 1] = outer.sum(-2, keepdim=outer.ndim == 3)
+            if i > first or for_x:
+                gradient = _product(outer, weights[i].mT)
+            if i > first:
+                gradient = _GRADIENT[ctx.activation](gradient, inputs[i])
+        return None, gradient if for_x else None, *found
 
 
 class Adam:

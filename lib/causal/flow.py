@@ -8,34 +8,35 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from lib.base import checks, files
-from lib.base.arithmetic import Adam
+from lib.base.arithmetic import Adam, replaced
 from lib.causal import networks
 from lib.causal.graph import Graph
-from lib.causal.maps import Affine, Map, Spline
+from lib.causal.maps import Map, Spline
+from lib.causal.networks import Networks
 from lib.causal.world import World
 
 NOTHING_KNOWN: Mapping[int, Map] = MappingProxyType({})
 
 
 class CausalFlow(World):
-    r"""One autoregressive layer with the causal graph for its masks; z is the noise.
+    r"""One autoregressive layer along the causal graph; z is the noise.
 
     .. math:: z_j = T(x_j;\ \theta_j(x_{pa(j)})), \quad z_j \sim N(0, 1)
 
-    T is an `Affine` map or a `Spline`. There is one layer only. In a
-    stack of layers, a feature could depend on its parents' noise by
-    other ways than through the parents, and interventions would no
-    longer be consistent with the graph.
+    T is an `Affine` map or a `Spline`, and each theta_j a small
+    network of its own. There is one layer only. In a stack of layers,
+    a feature could depend on its parents' noise by other ways than
+    through the parents, and interventions would no longer be
+    consistent with the graph.
 
     Arguments:
-        graph: The causal graph, with at least one edge.
-        hidden: Widths of the hidden layers.
+        graph: The causal graph.
+        hidden: Widths of the hidden layers of each feature's network.
         activation: "elu", "relu" or "tanh".
-        weights: Parameters of the zuko layer, by name; masks among
-            them are not read.
+        weights: Of the networks, by feature: "income.weight_0", ...;
+            `networks.shapes` lists them.
         n_bins: Of the splines; 0: affine.
     Raises: ValueError: a setting is of no use, or the weights do not
         fit the settings.
@@ -67,13 +68,21 @@ class CausalFlow(World):
             "activation": activation,
             "n_bins": n_bins,
         }
-        self.univariate: type[Map] = Spline if n_bins else Affine
-        self.zuko_layer = networks.masked(graph, **self.settings)
-        networks.fill(self.zuko_layer, weights)
-        self._dense = [
-            networks.of_feature(self.zuko_layer, graph, j)
-            for j in range(len(self.features))
-        ]
+        fixed = {name: weight.detach() for name, weight in weights.items()}
+        self._networks = Networks(graph, weights=fixed, **self.settings)
+        self.univariate = self._networks.univariate
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The weights of the networks, by feature.
+
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> weights = CausalFlow.load(MODELS, "loan_flow").weights
+            >>> [name for name in weights if name.startswith("savings.weight")]
+            ['savings.weight_0', 'savings.weight_1']
+        """
+        return self._networks.weights
 
     @property
     def dtype(self) -> torch.dtype:
@@ -84,7 +93,7 @@ class CausalFlow(World):
             >>> CausalFlow.load(MODELS, "loan_flow").dtype
             torch.float32
         """
-        return next(self.zuko_layer.parameters()).dtype
+        return self._networks.dtype
 
     def check(self, name: str, x: Tensor) -> None:
         """Raise ValueError unless x is finite, and has the flow's features and its dtype.
@@ -104,11 +113,13 @@ class CausalFlow(World):
             )
 
     def raw_parameters(self, j: int, x_parents: Tensor) -> Tensor:
-        """Return what the networks give for feature j, with shape (*, total).
+        """Return what feature j's network gives for its map, with one entry a parameter.
 
         Arguments:
             j: Column of the feature.
             x_parents: Its direct causes, with shape (*, P).
+        Returns: With shape (*, 2): shift and scale; for splines (*,
+            3 n_bins - 1).
         Raises: ValueError: the number of causes is another one.
         Example:
             Age has no causes, so that everyone has the same shift and
@@ -127,14 +138,7 @@ class CausalFlow(World):
                 f"last axis must hold the {len(causes)} causes "
                 f"({', '.join(causes) or 'none'})."
             )
-        dense = self._dense[j]
-        if not causes:  # a root: nothing but the last bias
-            return dense[-1][1].expand(*x_parents.shape[:-1], -1)
-        activation = getattr(F, self.settings["activation"])
-        hidden = x_parents
-        for i, (weight, bias) in enumerate(dense):
-            hidden = F.linear(activation(hidden) if i else hidden, weight, bias)
-        return hidden
+        return self._networks.raw(j, x_parents)
 
     def map_of(self, j: int, x_parents: Tensor) -> Map:
         """Return the map between feature j and its noise, given its parents (*, P).
@@ -302,6 +306,10 @@ class CausalFlow(World):
         behind the parameters are asked anew only where a parent may
         have moved, and once for both results.
 
+        What is out of reach of a person's action keeps its value and
+        adds exactly nothing to the change, free of rounding. Its
+        gradients are those of the walk.
+
         Arguments:
             factual: As the method of this name gives it for these
                 columns, with leading axes (*), without gradients.
@@ -330,13 +338,14 @@ class CausalFlow(World):
         """
         x, z, slope = (factual[name].unbind(-1) for name in ("x", "z", "slope"))
         masks, rest, values = m.unbind(-1), (1 - m).unbind(-1), a.unbind(-1)
-        after, gain = list(x), torch.zeros(x[0].shape, dtype=x[0].dtype)
-        raw = factual["fixed"].split(self.zuko_layer.total, -1)
-        fixed = dict(zip(self._fixed(columns), raw, strict=True))
         reached = set(self.graph.reached_by(columns))
-        for j in self.graph.order:
-            if j not in reached and j not in columns:
-                continue
+        at_rest = self._fixed(columns)
+        raw = factual["fixed"].chunk(len(at_rest), -1)
+        fixed = dict(zip(at_rest, raw, strict=True))
+        moving = [j for j in self.graph.order if j in reached or j in columns]
+        unmoved = self._unmoved(columns, moving, m)
+        after, gains = list(x), []
+        for j, stays in zip(moving, unmoved.unbind(-1), strict=True):
             follows = j in reached
             if follows:
                 map_j = self.map_of(j, self.of_parents(j, after))
@@ -344,16 +353,29 @@ class CausalFlow(World):
                 map_j = self.univariate(fixed[j])
             if j in columns:
                 k, before = columns.index(j), None if follows else x[j]
-                after[j], slope_cf, gain_z = map_j.after_action(
+                after[j], slope_cf, gain = map_j.after_action(
                     z[j], before, masks[k], rest[k], values[k]
                 )
             else:  # only its parents changed: the noise stays
-                after[j], gain_z = map_j.inverse(z[j]), torch.zeros(())
+                after[j], gain = map_j.inverse(z[j]), torch.zeros_like(z[j])
                 slope_cf = map_j.forward(after[j])[1]
+            if follows:
+                after[j] = replaced(after[j], stays, x[j])
             if follows or self.univariate.slope_depends_on_x:
-                gain = gain + slope_cf - slope[j]
-            gain = gain + gain_z
-        return torch.stack(after, -1), gain
+                gain = gain + (slope_cf - slope[j])
+            gains.append(gain)
+        gain = replaced(torch.stack(gains, -1), unmoved, torch.zeros_like(x[0][..., None]))
+        return torch.stack(after, -1), gain.sum(-1)
+
+    def _unmoved(self, columns: Sequence[int], moving: Sequence[int], m: Tensor) -> Tensor:
+        """Return where neither the feature nor a cause of it is acted on, (*, len(moving)).
+
+        Arguments:
+            columns, m: As for `act`.
+            moving: Of which features it is asked.
+        """
+        reaches = self.graph.reaches | torch.eye(len(self.features), dtype=torch.bool)
+        return (m.detach() @ reaches[columns][:, moving].to(m.dtype)) == 0
 
     def save(
         self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
@@ -371,9 +393,8 @@ class CausalFlow(World):
             ...     loan_flow.save(Path(folder), "mine", {"seed": 0}).name
             'mine.safetensors'
         """
-        weights = dict(self.zuko_layer.named_parameters())
         return files.save(
-            folder, name, weights, self._saved_settings(), made_with, fingerprint
+            folder, name, self.weights, self._saved_settings(), made_with, fingerprint
         )
 
     @classmethod
@@ -447,7 +468,7 @@ def save_all(
     weights = {
         f"{key}/{k}": weight
         for key, flow in flows.items()
-        for k, weight in flow.zuko_layer.named_parameters()
+        for k, weight in flow.weights.items()
     }
     settings = {key: flow._saved_settings() for key, flow in flows.items()}
     return files.save(folder, name, weights, settings, made_with, fingerprint)
@@ -479,7 +500,7 @@ def fit(
     graph: Graph,
     x: Tensor,
     x_validation: Tensor,
-    hidden: Sequence[int] = (64,),
+    hidden: Sequence[int] = (8,),
     activation: str = "elu",
     n_bins: int = 0,
     n_epochs: int = 300,
@@ -494,7 +515,7 @@ def fit(
     cosine.
 
     Arguments:
-        graph: The causal graph, with at least one edge.
+        graph: The causal graph.
         x, x_validation: Standardised features, each with shape (N,
             D).
         hidden, activation, n_bins: As `CausalFlow`.
@@ -534,16 +555,19 @@ def fit(
         raise ValueError(
             f"x is {x.dtype} and x_validation {x_validation.dtype}: expected the same."
         )
-    checks.positive(n_epochs=n_epochs, batch_size=batch_size, learning_rate=learning_rate)
-    layer = networks.masked(graph, hidden, activation, n_bins).to(x.dtype)
+    checks.counts(n_epochs=n_epochs, batch_size=batch_size)
+    checks.positive(learning_rate=learning_rate)
+    rng = np.random.default_rng(seed)
+    weights = networks.first_weights(graph, hidden, n_bins, rng, x.dtype)
+    for weight in weights.values():
+        weight.requires_grad_()
     best_weights, history = networks.fit(
-        layer,
-        Spline if n_bins else Affine,
+        Networks(graph, hidden, activation, n_bins, weights),
         x,
         x_validation,
-        Adam(layer.parameters(), learning_rate, n_epochs),
+        Adam(weights.values(), learning_rate, n_epochs),
         batch_size,
         progress(range(n_epochs)),
-        np.random.default_rng(seed),
+        rng,
     )
     return CausalFlow(graph, hidden, activation, best_weights, n_bins), history

@@ -1,8 +1,11 @@
 """The map between one feature and its noise, given what networks make of its parents."""
 
 import numpy as np
+import torch
 from torch import Tensor
 from zuko.transforms import MonotonicRQSTransform
+
+from lib.base.arithmetic import exact_root
 
 # An affine map's slope stays within 1e-3 and 1e3, as in zuko's MonotonicAffineTransform.
 LOG_LEAST = float(np.log(1e-3))
@@ -19,7 +22,6 @@ class Map:
     Example:
         Two people, the second with twice the slope of the first:
 
-        >>> import torch
         >>> raw = torch.tensor([[0.5, 0.0], [0.5, 0.77035]])
         >>> z, log_slope = Affine(raw).forward(torch.tensor([1.0, 1.0]))
         >>> z.round(decimals=2), log_slope.exp().round(decimals=2)
@@ -35,7 +37,6 @@ class Map:
         """Return the noise z and log dz/dx.
 
         Example:
-            >>> import torch
             >>> z, log_slope = Affine(torch.tensor([2.0, 0.0])).forward(torch.tensor(1.0))
             >>> z.item(), log_slope.item()
             (3.0, 0.0)
@@ -46,7 +47,6 @@ class Map:
         """Return the feature x whose noise is z.
 
         Example:
-            >>> import torch
             >>> Affine(torch.tensor([2.0, 0.0])).inverse(torch.tensor(3.0)).item()
             1.0
         """
@@ -73,7 +73,6 @@ class Map:
             One person acts and one does not; z = x here, so x = 3
             costs 4.5 nats:
 
-            >>> import torch
             >>> z, m = torch.zeros(2), torch.tensor([1.0, 0.0])
             >>> x, _, gain = Affine(torch.zeros(2, 2)).after_action(
             ...     z, None, m, 1 - m, torch.tensor([3.0, 3.0])
@@ -93,7 +92,6 @@ class Affine(Map):
         raw: What the networks give, with shape (*, 2). Its entries
             are t and, before it is bounded, s.
     Example:
-        >>> import torch
         >>> slope = Affine(torch.tensor([0.0, 1e9])).log_scale.exp()  # stays below 1000
         >>> round(slope.item())
         1000
@@ -109,7 +107,6 @@ class Affine(Map):
         """Return the noise z and log dz/dx; see `Map.forward`.
 
         Example:
-            >>> import torch
             >>> z, log_slope = Affine(torch.tensor([2.0, 0.0])).forward(torch.tensor(1.0))
             >>> z.item(), log_slope.item()
             (3.0, 0.0)
@@ -120,11 +117,26 @@ class Affine(Map):
         """Return the feature x whose noise is z; see `Map.inverse`.
 
         Example:
-            >>> import torch
             >>> Affine(torch.tensor([2.0, 0.0])).inverse(torch.tensor(3.0)).item()
             1.0
         """
         return (z - self.shift) * (-self.log_scale).exp()
+
+
+class _ExactSpline(MonotonicRQSTransform):
+    """zuko's rational-quadratic spline, whose inverse takes the exact root."""
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        """Return the x whose image is y; the terms are those of zuko's own inverse."""
+        k = self.searchsorted(self.vertical, y) - 1
+        is_inside, x0, x1, y0, y1, d0, d1, s = self.bin(k)
+        above = is_inside * (y - y0)
+        bent = above * (d0 + d1 - 2 * s)
+        a = (y1 - y0) * (s - d0) + bent
+        b = (y1 - y0) * d0 - bent
+        c = -s * above
+        share = 2 * c / (-b - exact_root(b.square() - 4 * a * c))
+        return torch.where(is_inside, x0 + share * (x1 - x0), y)
 
 
 class Spline(Map):
@@ -144,7 +156,6 @@ class Spline(Map):
     Example:
         All bins alike: only the bend is left.
 
-        >>> import torch
         >>> z, _ = Spline(torch.zeros(14)).forward(torch.tensor(2.0))
         >>> round(z.item(), 4), round(float(np.arcsinh(2.0)), 4)
         (1.4436, 1.4436)
@@ -154,13 +165,12 @@ class Spline(Map):
 
     def __init__(self, raw: Tensor) -> None:
         n_bins = (raw.shape[-1] + 1) // 3
-        self.spline = MonotonicRQSTransform(*raw.split([n_bins, n_bins, n_bins - 1], -1))
+        self.spline = _ExactSpline(*raw.split([n_bins, n_bins, n_bins - 1], -1))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the noise z and log dz/dx; see `Map.forward`.
 
         Example:
-            >>> import torch
             >>> Spline(torch.zeros(14)).forward(torch.tensor(0.0))[0].item()
             0.0
         """
@@ -171,7 +181,6 @@ class Spline(Map):
         """Return the feature x whose noise is z; see `Map.inverse`.
 
         Example:
-            >>> import torch
             >>> round(Spline(torch.zeros(14)).inverse(torch.tensor(1.4436)).item(), 3)
             2.0
         """

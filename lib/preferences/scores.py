@@ -206,8 +206,10 @@ class Profile:
         scores = preferences.scores
         if self.gamma is None:
             return torch.zeros(scores.shape)
-        share = (scores - 1).float() / max(scores.shape[-1] - 1, 1)
-        return torch.where(preferences.is_actionable, share.pow(self.gamma), 0.0)
+        n_features = scores.shape[-1]
+        # by Python: torch's power of 0.5 depends on the processor
+        of_score = [(i / max(n_features - 1, 1)) ** self.gamma for i in range(n_features)]
+        return torch.tensor([*of_score, 0.0])[scores.long() - 1]
 
     def weight(self, preferences: Preferences) -> Tensor:
         """Return the actionability weights w(s) >= 1, with shape (*, N, K).

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.base import checks, files
-from lib.base.arithmetic import Adam
+from lib.base.arithmetic import Adam, network
 from lib.problem.population import Population
 
 Logit = Callable[[Tensor], Tensor]
@@ -118,7 +118,7 @@ class NetworkClassifier(Classifier):
 
     Arguments:
         features: Names of the D features.
-        weights, biases: Of each layer, with shapes (out, in) and
+        weights, biases: Of each layer, with shapes (in, out) and
             (out,).
     Source: section 5.1 of arXiv:2604.08030.
     Example:
@@ -146,7 +146,7 @@ class NetworkClassifier(Classifier):
             >>> h.logit(torch.tensor([[-1.0], [5.0]]))
             tensor([-2.,  3.])
         """
-        return self.logit_from_first_layer(F.linear(x, self.weights[0], self.biases[0]))
+        return network(x, self.weights, self.biases).squeeze(-1)
 
     def logit_from_first_layer(self, hidden: Tensor) -> Tensor:
         """Return the log-odds, with shape (*,), from the sums of the first layer.
@@ -162,9 +162,9 @@ class NetworkClassifier(Classifier):
             >>> h.logit_from_first_layer(torch.tensor([[5.0]]))
             tensor([3.])
         """
-        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
-            hidden = F.linear(F.relu(hidden), weight, bias)
-        return hidden.squeeze(-1)
+        if len(self.weights) == 1:
+            return hidden.squeeze(-1)
+        return network(hidden.relu(), self.weights[1:], self.biases[1:]).squeeze(-1)
 
     def save(
         self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
@@ -251,7 +251,7 @@ def fit(
         batches = zip(*(part.split(batch_size) for part in shuffled), strict=True)
         logits = []
         for xs, ys, ws in batches:
-            shown = _logits(layers, xs)
+            shown = network(xs, layers[0::2], layers[1::2]).squeeze(-1)
             loss = F.binary_cross_entropy_with_logits(shown, ys, ws)
             optimiser.step(torch.autograd.grad(loss, layers))
             logits.append(shown.detach())
@@ -269,16 +269,10 @@ def _initial_layers(
     layers = []
     for n_in, n_out in pairwise(sizes):
         bound = 1 / np.sqrt(n_in)
-        weight = rng.uniform(-bound, bound, (n_out, n_in))
+        weight = rng.uniform(-bound, bound, (n_in, n_out))
         bias = rng.uniform(-bound, bound, n_out)
         layers += [
             torch.tensor(part, dtype=dtype, requires_grad=True) for part in (weight, bias)
         ]
     return layers
 
-
-def _logits(layers: Sequence[Tensor], x: Tensor) -> Tensor:
-    """Return the log-odds (N,) of people (N, D) by layers that are being trained."""
-    w0, b0, w1, b1, w2, b2 = layers
-    hidden = F.relu(F.linear(F.relu(F.linear(x, w0, b0)), w1, b1))
-    return F.linear(hidden, w2, b2).squeeze(-1)

@@ -30,8 +30,8 @@ from numbers import Integral
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from lib.base.arithmetic import network
 from lib.causal.world import World
 from lib.preferences.scores import CONSTANT, Preferences, Profile
 from lib.problem.classifier import NetworkClassifier
@@ -43,7 +43,7 @@ MOST_COMBINED = (
     2**26
 )  # actions of one person, over all blocks: 256 MB for each of their sums
 MOST_FLOATS = 2**27  # of one block's actions that are worked out in one go: 512 MB
-WIDTH = 64  # floats an action needs at least: the hidden units of the flow
+WIDTH = 64  # floats an action needs at least: what the flow's networks make of it
 
 
 @dataclass(frozen=True)
@@ -299,10 +299,9 @@ def _first_layer(problem: Problem, block: Block, before: Tensor, x_cf: Tensor) -
     classifier, possible = problem.classifier, problem.population.possible
     if not isinstance(classifier, NetworkClassifier):
         return x_cf.new_zeros(*x_cf.shape[:-1], 0)
-    return F.linear(
-        (possible(x_cf) - possible(before))[..., block.columns],
-        classifier.weights[0][:, block.columns],
-    )
+    change = (possible(x_cf) - possible(before))[..., block.columns]
+    weight = classifier.weights[0][block.columns]
+    return network(change, [weight], [torch.zeros_like(weight[0])])
 
 
 def _outer_sum(parts: list[Tensor]) -> Tensor:
@@ -369,7 +368,7 @@ def _logits(
     classifier, possible = problem.classifier, problem.population.possible
     chosen = list(zip(tables, rows, strict=True))
     if isinstance(classifier, NetworkClassifier):
-        hidden = F.linear(possible(x), classifier.weights[0], classifier.biases[0])
+        hidden = network(possible(x), classifier.weights[:1], classifier.biases[:1])
         hidden = hidden + sum(table.first_layer[row] for table, row in chosen)
         return classifier.logit_from_first_layer(hidden)
     x_cf = x.repeat(len(rows[0]), 1)

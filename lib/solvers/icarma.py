@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.base import checks, files
-from lib.base.arithmetic import stacked_network
+from lib.base.arithmetic import network
 from lib.preferences.scores import CONSTANT, Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
@@ -172,7 +172,7 @@ class ICarma:
             [self.weights[f"{which}_{part}_{i}"] for i in range(3)]
             for part in ("weight", "bias")
         )
-        return stacked_network(inputs, weights, biases)
+        return network(inputs, weights, biases)
 
     def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
         """Return each member's "hardness", "weight" or "prior", with shape (M, N, K).
