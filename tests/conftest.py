@@ -54,7 +54,8 @@ def block_structured(ours: flow.CausalFlow) -> nn.Sequential:
     network = nn.Sequential(first, nn.ELU(), last).to(ours.dtype).requires_grad_(False)
     for part in network.parameters():
         part.zero_()
-    for j, (name, causes) in enumerate(zip(graph.features, graph.parent_index, strict=True)):
+    for j, name in enumerate(graph.features):
+        causes = graph.parent_index[j]
         units, outputs = slice(width * j, width * (j + 1)), slice(2 * j, 2 * (j + 1))
         if not causes:
             last.bias[outputs] = weights[f"{name}.raw"]

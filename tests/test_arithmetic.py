@@ -117,7 +117,8 @@ def test_what_is_not_asked_for_is_not_worked_out(activation, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_many_rows_of_any_shape_are_one_product(dtype):
     """A frozen network answers people of all members at once, and one or none alone."""
-    x, weight, second = (part.detach().to(dtype) for part in drawn((3, 7, 5), (5, 8), (8, 2)))
+    shapes = (3, 7, 5), (5, 8), (8, 2)
+    x, weight, second = (part.detach().to(dtype) for part in drawn(*shapes))
     layers = [weight, second], [torch.ones(8, dtype=dtype), torch.zeros(2, dtype=dtype)]
     flat = network(x.reshape(21, 5), *layers, "elu")
     assert torch.equal(network(x, *layers, "elu"), flat.view(3, 7, 2))

@@ -32,7 +32,7 @@ def either(request, problem, with_splines):
 
 
 def test_agrees_with_zuko(problem, as_zuko):
-    """A network a feature, and zuko's transform around all of them, are the same function."""
+    """A network a feature is the same function as zuko's transform around all of them."""
     x = problem.population.x["flow/test"]
     transform = as_zuko(problem.flow)
     z, log_volume = transform.call_and_ladj(x)
@@ -112,15 +112,14 @@ def test_what_nobody_acts_on_is_kept_to_the_bit_in_training(either):
     a = torch.from_numpy(rng.normal(size=(len(x), 4)).astype("float32"))
     m, a = m.requires_grad_(), a.requires_grad_()
     # others before them, so that they stand in other rows than when they were abducted
-    factual = {name: part.flip(0) for name, part in ours.factual(x.flip(0), columns).items()}
+    turned = ours.factual(x.flip(0), columns)
+    factual = {name: part.flip(0) for name, part in turned.items()}
     x_cf, gain = ours.act(factual, columns, m, a)
     assert torch.equal(gain[:50], torch.zeros(50)) and torch.equal(x_cf[:50], x[:50])
     assert (gain[m.any(-1)] != 0).all()
-    for k, j in enumerate(columns):  # in a row: a feature and what it alone reaches
-        reached = [i for i in ours.graph.moved_by([j])]
-        others = [n for n in range(4) if columns[n] not in reached and n != k]
-        above = [n for n in others if j in ours.graph.reached_by([columns[n]])]
-        stays = (m[:, [k, *above]] == 0).all(-1)
+    for j in columns:
+        movers = [k for k, i in enumerate(columns) if j in ours.graph.moved_by([i])]
+        stays = (m[:, movers] == 0).all(-1)
         assert stays.any() and torch.equal(x_cf[stays, j], x[stays, j])
     # a mask next to nothing counts as an action: nothing is replaced there
     barely = torch.where(m > 0, m, 1e-30).detach().requires_grad_()
@@ -277,9 +276,8 @@ def test_without_edges_each_feature_has_its_own_normal(features):
     """The closed form: mean and standard deviation of the sample."""
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.normal(0.3, 1.2, (500, len(features))))
-    fitted, history = flow.fit(
-        Graph.from_edges(features, []), x, x, n_epochs=200, batch_size=500, learning_rate=0.05
-    )
+    graph, short = Graph.from_edges(features, []), {"n_epochs": 200, "batch_size": 500}
+    fitted, history = flow.fit(graph, x, x, learning_rate=0.05, **short)
     theirs = torch.distributions.Normal(x.mean(0), x.std(0, correction=0))
     assert torch.allclose(fitted.log_prob(x), theirs.log_prob(x).sum(-1), atol=1e-3)
     assert history["validation"].max() == pytest.approx(
@@ -311,7 +309,8 @@ def test_bad_columns_are_refused(problem):
 
 
 def test_weights_that_do_not_fit_are_refused(problem):
-    graph, weights, settings = problem.flow.graph, problem.flow.weights, problem.flow.settings
+    graph, settings = problem.flow.graph, problem.flow.settings
+    weights = problem.flow.weights
     one, *others = weights
     for wrong in (
         {},

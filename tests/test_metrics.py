@@ -97,8 +97,7 @@ def test_per_person_by_hand(problem, as_zuko):
         zukos.log_abs_det_jacobian(x_cf, None)
         - 0.5 * problem.flow.abduct(x_cf).square().sum(-1)
     ) - (
-        zukos.log_abs_det_jacobian(x, None)
-        - 0.5 * problem.flow.abduct(x).square().sum(-1)
+        zukos.log_abs_det_jacobian(x, None) - 0.5 * problem.flow.abduct(x).square().sum(-1)
     )
     assert (table.log_p_cf - table.log_p).to_numpy() == pytest.approx(
         gain.numpy(), abs=1e-9

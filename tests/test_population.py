@@ -56,9 +56,7 @@ def test_classifier_learns_the_label_and_decides_at_one_half(problem):
 def test_classifier_agrees_with_a_plain_network(problem):
     h = problem.classifier
     network = torch.nn.Sequential(
-        *[m for w in h.weights for m in (torch.nn.Linear(*w.shape), torch.nn.ReLU())][
-            :-1
-        ]
+        *[m for w in h.weights for m in (torch.nn.Linear(*w.shape), torch.nn.ReLU())][:-1]
     )
     for layer, weight, bias in zip(network[::2], h.weights, h.biases, strict=True):
         layer.weight.data, layer.bias.data = weight.T, bias

@@ -106,7 +106,9 @@ _ACTIVATE = {"relu": torch.relu_, "elu": F.elu_, "tanh": torch.tanh_}
 _aten = torch.ops.aten
 _GRADIENT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "relu": lambda g, out: _aten.threshold_backward.grad_input(g, out, 0, grad_input=g),
-    "elu": lambda g, out: _aten.elu_backward.grad_input(g, 1, 1, 1, True, out, grad_input=g),
+    "elu": lambda g, out: _aten.elu_backward.grad_input(
+        g, 1, 1, 1, True, out, grad_input=g
+    ),
     "tanh": lambda g, out: _aten.tanh_backward.grad_input(g, out, grad_input=g),
 }
 ACTIVATIONS = tuple(_ACTIVATE)

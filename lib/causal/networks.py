@@ -137,15 +137,14 @@ class Networks:
             raise ValueError(f"weights must have one dtype, got {', '.join(dtypes)}.")
         self.graph, self.activation, self.weights = graph, activation, dict(weights)
         self.univariate: type[Map] = Spline if n_bins else Affine
-        self._layers = [
-            [
+        self._layers = {
+            j: tuple(
                 [weights[f"{name}.{part}_{i}"] for i in range(len(hidden) + 1)]
                 for part in ("weight", "bias")
-            ]
+            )
+            for j, (name, causes) in enumerate(graph.parents.items())
             if causes
-            else [weights[f"{name}.raw"]]
-            for name, causes in graph.parents.items()
-        ]
+        }
 
     @property
     def dtype(self) -> torch.dtype:
@@ -171,9 +170,11 @@ class Networks:
             >>> Networks(graph, [8], "elu", 16, weights).raw(0, torch.zeros(3, 0)).shape
             torch.Size([3, 47])
         """
-        if not self.graph.parent_index[j]:
-            return self._layers[j][0].expand(*x_parents.shape[:-1], -1)
-        return arithmetic.network(x_parents, *self._layers[j], self.activation)
+        if j not in self._layers:
+            own = self.weights[f"{self.graph.features[j]}.raw"]
+            return own.expand(*x_parents.shape[:-1], -1)
+        layer_weights, biases = self._layers[j]
+        return arithmetic.network(x_parents, layer_weights, biases, self.activation)
 
     def log_likelihood(self, x: Tensor) -> Tensor:
         """Return the mean log-density of people (N, D), in nats, with shape ().
@@ -190,7 +191,8 @@ class Networks:
             >>> round(-LOG_2_PI, 4)
             -1.8379
         """
-        raw = [self.raw(j, x[:, causes]) for j, causes in enumerate(self.graph.parent_index)]
+        parents = enumerate(self.graph.parent_index)
+        raw = [self.raw(j, x[:, causes]) for j, causes in parents]
         z, slope = self.univariate(torch.stack(raw, -2)).forward(x)
         of_each = slope.sum(-1) - 0.5 * z.square().sum(-1)
         return of_each.mean() - 0.5 * x.shape[-1] * LOG_2_PI

@@ -275,4 +275,3 @@ def _initial_layers(
             torch.tensor(part, dtype=dtype, requires_grad=True) for part in (weight, bias)
         ]
     return layers
-
