@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from lib.base.arithmetic import Adam, exact_root, network, replaced
+from lib.base.arithmetic import Adam, exact_root, kept_where, network
 from lib.base.files import ROOT
 
 
@@ -221,8 +221,8 @@ def test_the_exact_root_is_nearest_to_the_true_one():
 def test_replaced_values_leave_the_gradient_alone():
     (x,) = drawn((3, 4))
     where = x.detach() > 0
-    out = replaced(x, where, torch.zeros(()))
-    assert torch.equal(out, x.detach().where(~where, torch.zeros((), dtype=x.dtype)))
+    out = kept_where(x, where, torch.zeros((), dtype=x.dtype))
+    assert torch.equal(out, x.detach().clamp(min=0))
     (gradient,) = torch.autograd.grad(out, x, 2 * torch.ones_like(x))
     assert (gradient == 2).all() and where.any() and not where.all()
 

@@ -63,34 +63,34 @@ class _Root(Function):
         return gradient * (0.5 / root)
 
 
-def replaced(x: Tensor, where: Tensor, by: Tensor) -> Tensor:
-    """Return x with some entries replaced, and x's gradient as if none were.
+def kept_where(x: Tensor, keep: Tensor, otherwise: Tensor) -> Tensor:
+    """Return x where it is kept, other values elsewhere, and x's gradient everywhere.
 
     Arguments:
         x: With any shape.
-        where: Which entries are replaced, bool, with the same shape.
-        by: What they are replaced by, with a shape that expands to
-            that of x. No gradient reaches it.
+        keep: Which entries are kept, bool, with the same shape.
+        otherwise: What the others become, with a shape that expands
+            to that of x. No gradient reaches it.
 
     Example:
         >>> x = torch.tensor([1e-7, 2.0], requires_grad=True)
-        >>> clean = replaced(x, torch.tensor([True, False]), torch.zeros(()))
+        >>> clean = kept_where(x, torch.tensor([False, True]), torch.zeros(()))
         >>> clean.tolist()
         [0.0, 2.0]
         >>> clean.sum().backward()
         >>> x.grad
         tensor([1., 1.])
     """
-    return _Replaced.apply(x, where, by)
+    return _KeptWhere.apply(x, keep, otherwise)
 
 
-class _Replaced(Function):
+class _KeptWhere(Function):
     """A choice of values that the gradient passes straight through."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, where: Tensor, by: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, keep: Tensor, otherwise: Tensor) -> Tensor:
         """Return the chosen values."""
-        return torch.where(where, by, x)
+        return torch.where(keep, x, otherwise)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:

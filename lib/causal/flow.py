@@ -1,6 +1,7 @@
 """The causal normalizing flow: a world learned from data, that also gives densities."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks, files
-from lib.base.arithmetic import Adam, replaced
+from lib.base.arithmetic import Adam, kept_where
 from lib.causal import networks
 from lib.causal.graph import Graph
 from lib.causal.maps import Map, Spline
@@ -342,40 +343,33 @@ class CausalFlow(World):
         at_rest = self._fixed(columns)
         raw = factual["fixed"].chunk(len(at_rest), -1)
         fixed = dict(zip(at_rest, raw, strict=True))
-        moving = [j for j in self.graph.order if j in reached or j in columns]
-        unmoved = self._unmoved(columns, moving, m)
-        after, gains = list(x), []
-        for j, stays in zip(moving, unmoved.unbind(-1), strict=True):
+        after, gain, nothing = list(x), z[0].new_zeros(()), z[0].new_zeros(())
+        moved: dict[int, Tensor] = {}  # which people's actions reach it
+        for j in self.graph.order:
             follows = j in reached
+            if not follows and j not in columns:
+                continue
+            causes = [moved[i] for i in self.graph.parent_index[j] if i in moved]
             if follows:
                 map_j = self.map_of(j, self.of_parents(j, after))
             else:
                 map_j = self.univariate(fixed[j])
             if j in columns:
                 k, before = columns.index(j), None if follows else x[j]
-                after[j], slope_cf, gain = map_j.after_action(
+                causes.append(masks[k] > 0)
+                after[j], slope_cf, gain_j = map_j.after_action(
                     z[j], before, masks[k], rest[k], values[k]
                 )
             else:  # only its parents changed: the noise stays
-                after[j], gain = map_j.inverse(z[j]), torch.zeros_like(z[j])
+                after[j], gain_j = map_j.inverse(z[j]), nothing
                 slope_cf = map_j.forward(after[j])[1]
+            moved[j] = reduce(torch.logical_or, causes)
             if follows:
-                after[j] = replaced(after[j], stays, x[j])
+                after[j] = kept_where(after[j], moved[j], x[j])
             if follows or self.univariate.slope_depends_on_x:
-                gain = gain + (slope_cf - slope[j])
-            gains.append(gain)
-        gain = replaced(torch.stack(gains, -1), unmoved, torch.zeros_like(x[0][..., None]))
-        return torch.stack(after, -1), gain.sum(-1)
-
-    def _unmoved(self, columns: Sequence[int], moving: Sequence[int], m: Tensor) -> Tensor:
-        """Return where neither the feature nor a cause of it is acted on, (*, len(moving)).
-
-        Arguments:
-            columns, m: As for `act`.
-            moving: Of which features it is asked.
-        """
-        reaches = self.graph.reaches | torch.eye(len(self.features), dtype=torch.bool)
-        return (m.detach() @ reaches[columns][:, moving].to(m.dtype)) == 0
+                gain_j = gain_j + (slope_cf - slope[j])
+            gain = gain + kept_where(gain_j, moved[j], nothing)
+        return torch.stack(after, -1), gain
 
     def save(
         self, folder: Path, name: str, made_with: Mapping[str, Any], fingerprint: str = ""
