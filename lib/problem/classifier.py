@@ -88,7 +88,7 @@ class Classifier:
         try:
             with torch.enable_grad():
                 return bool(torch.as_tensor(self._logit(probe)).requires_grad)
-        except RuntimeError:  # numpy() of a tensor with a gradient, or other numbers
+        except (RuntimeError, ValueError):  # numpy() of a gradient, or other numbers
             return False
 
     def probability(self, x: Tensor) -> Tensor:
