@@ -318,7 +318,7 @@ def test_weights_that_do_not_fit_are_refused(problem):
         weights | {one: weights[one][..., :1]},
         weights | {"income.bias_9": weights[one]},
     ):
-        with pytest.raises(ValueError, match=r"must have the shapes .* got"):
+        with pytest.raises(ValueError, match=r"do not fit .* must have shape .*, got "):
             flow.CausalFlow(graph, weights=wrong, **settings)
     with pytest.raises(ValueError, match=r"one dtype, got torch.float32, torch.float64"):
         flow.CausalFlow(graph, weights=weights | {one: weights[one].float()}, **settings)

@@ -402,7 +402,7 @@ class CausalFlow(World):
         Example:
             >>> from lib.base.files import MODELS
             >>> CausalFlow.load(MODELS, "loan_flow").settings
-            {'hidden': [64], 'activation': 'elu', 'n_bins': 0}
+            {'hidden': [8], 'activation': 'elu', 'n_bins': 0}
         """
         weights, settings = files.load(folder, name, fingerprint)
         return cls._rebuilt(weights, settings, folder / f"{name}.safetensors")

@@ -125,12 +125,13 @@ class Networks:
     ) -> None:
         checks.known("activation", [activation], arithmetic.ACTIVATIONS)
         expected = shapes(graph, hidden, n_bins)
-        came = {name: tuple(weights[name].shape) for name in expected if name in weights}
-        unknown = sorted(weights.keys() - expected.keys())
-        if came != expected or unknown:
+        came = {name: tuple(weight.shape) for name, weight in weights.items()}
+        wrong = [name for name in expected | came if came.get(name) != expected.get(name)]
+        if wrong:
+            name = wrong[0]
             raise ValueError(
-                f"the weights of these networks must have the shapes {expected}, got {came}"
-                + (f", and unknown ones: {', '.join(unknown)}." if unknown else ".")
+                f"{len(wrong)} weights do not fit these networks: {name}, for one, must "
+                f"have shape {expected.get(name, 'none')}, got {came.get(name, 'none')}."
             )
         dtypes = sorted({str(weight.dtype) for weight in weights.values()})
         if len(dtypes) > 1:
