@@ -217,7 +217,7 @@ def test_standard_error_is_over_those_the_share_is_of():
     error = table.standard_error
     assert error["hap"] == error["plausibility"] == pytest.approx((0.25 / 2) ** 0.5)
     assert error["validity"] == pytest.approx((0.1875 / 4) ** 0.5)
-    assert error[["cost_mean", "sparsity"]].isna().all()
+    assert error[["cost_mean", "n_acted"]].isna().all()
 
 
 @pytest.mark.parametrize(("method", "is_reached"), [("oracle", False), ("iCARMA", True)])

@@ -52,7 +52,7 @@ def test_summary_by_hand():
         "cost_mean": 2.0,
         "cost_sd": pytest.approx(2**0.5),
         "hap": 0.5,
-        "sparsity": 1.0,
+        "n_acted": 1.0,
         "has_recourse": pytest.approx(2 / 3),
     }
     assert b["validity"] == 0 and np.isnan(b["cost_mean"])

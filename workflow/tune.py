@@ -1,4 +1,4 @@
-"""The search for the settings of notebook 05: `make tune`, about an hour on two cores.
+"""The search for the settings of all networks: `make tune`, about an hour on two cores.
 
     python workflow/tune.py ranking
     python workflow/tune.py score --storage postgresql://user@host/tuning
@@ -6,9 +6,9 @@
 Start it several times, on one machine, or on many with a database
 that all can reach (and a driver of that database installed): the
 workers share one search. A stopped search goes on where it was. When
-enough trials are finished, the best of them are trained once more at
-full length. A proposal of your own is added with Optuna's
-`study.enqueue_trial(values, user_attrs={"by_hand": True})`.
+enough trials are finished, the best of each profile are trained again
+with other seeds, and the rule of `lib/studies/selection.py` chooses
+among those.
 
 What Optuna proposes depends on which trials are finished when it is
 asked. So another search finds other points, and the committed files
@@ -23,12 +23,15 @@ import signal
 
 import pandas as pd
 import yaml
-from parameters import read_network_parameters
+from torch import Tensor
 
-from lib.base import progress
+from lib.base import files, progress
 from lib.base.files import PARAMS, inside
 from lib.problem import loan
+from lib.problem.recourse import Problem
 from lib.studies import stacks, tuning
+
+FINALIST_SEEDS = (100_001, 100_002, 100_003)  # no trial has such a number
 
 
 def main() -> None:
@@ -36,17 +39,17 @@ def main() -> None:
     args = read_arguments()
     # a worker that is stopped gives up its trials; otherwise they would stay open
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    inside("runs").mkdir(exist_ok=True)
+    problem = loan.problem()
+    cheapest = cheapest_known(problem, args.search)
     own_file = f"sqlite:///{inside('runs')}/tuning_{args.search}.db"
     studies_of = tuning.open_studies(args.search, args.storage or own_file)
-    search = tuning.Search(loan.problem(), args.search, studies_of)
+    search = tuning.Search(problem, args.search, studies_of, cheapest)
     while search.n_finished < args.trials:
         done = f"{search.n_finished} of {args.trials} trials a profile"
-        search.run_batch(args.batch, args.epochs, progress.bar(f"{args.search}, {done}"))
+        search.run_batch(args.batch, progress.bar(f"{args.search}, {done}"))
         save_trials(args.search, search.trials_table())
-    full_length = read_network_parameters("paper")["n_epochs"][f"loan_icarma_{args.search}"]
     bar = progress.bar(f"{args.search}, finalists")
-    search.run_finalists(args.finalists, full_length, bar)
+    search.run_finalists(args.finalists, FINALIST_SEEDS, bar)
     save_trials(args.search, search.trials_table())
 
 
@@ -58,10 +61,9 @@ def read_arguments() -> argparse.Namespace:
         "--storage", help="database URL (default: sqlite:///runs/tuning_<search>.db)"
     )
     for name, default, meaning in (
-        ("--trials", 100, "trials a profile"),
-        ("--batch", 13, "trials a profile trained at once"),
-        ("--epochs", 200, "epochs a trial"),
-        ("--finalists", 8, "best trials a profile, trained once more at full length"),
+        ("--trials", 64, "trials a profile"),
+        ("--batch", 8, "trials a profile begun at once"),
+        ("--finalists", 3, "best trials a profile, trained again with other seeds"),
     ):
         arguments.add_argument(
             name, type=int, default=default, help=f"{meaning} (default: %(default)s)"
@@ -69,12 +71,29 @@ def read_arguments() -> argparse.Namespace:
     return arguments.parse_args()
 
 
+def cheapest_known(problem: Problem, search: str) -> dict[str, Tensor]:
+    """Return `tuning.cheapest_known`, kept in runs/ for the next worker."""
+    folder, name = inside("runs"), f"cheapest_{search}"
+    folder.mkdir(exist_ok=True)
+    fingerprint = problem.population.fingerprint
+    if (folder / f"{name}.safetensors").is_file():
+        found, _ = files.load(folder, name, fingerprint)
+        return found
+    bar = progress.bar(f"{search}, cheapest known")
+    found = tuning.cheapest_known(problem, search, bar)
+    files.save(folder, name, found, {}, {}, fingerprint)
+    return found
+
+
 def save_trials(search: str, trials: pd.DataFrame) -> None:
     """Save all trials so far, and the chosen settings of each profile, in params."""
     trials.round(6).to_csv(PARAMS / f"trials_{search}.csv", index=False)
     chosen = trials[trials.chosen].set_index("profile")[list(tuning.SPACE)]
     settings = {
-        profile: {name: float(f"{value:.3g}") for name, value in row.items()}
+        profile: {
+            name: int(value) if name == "n_epochs" else float(f"{value:.3g}")
+            for name, value in row.items()
+        }
         for profile, row in chosen.iterrows()
     }
     title = (

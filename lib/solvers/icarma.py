@@ -28,15 +28,23 @@ PEOPLE_AT_ONCE = 16_384
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold how one member is trained. All but the last four may differ within a stack.
+    """Hold how one member is trained. All but `hidden` may differ within a stack.
 
     Arguments:
         profile: From scores to weights and priors.
-        cost, mask, hinge, plausibility, feasibility: Weights of the
+        cost, mask, plausibility, feasibility: Weights of four of the
             five terms of the loss.
+        hinge: Weight of the fifth; None: a multiplier that grows in
+            training, as in CARMA's code (see `training.fit`).
         cap: Level, in nats, that the plausibility term of one person
-            approaches and never exceeds; math.inf: none.
-        margin: Demanded of 2 h(x_cf) - 1.
+            approaches and never exceeds, and so the hinge where it is
+            on the log-odds; math.inf: none.
+        margin: Demanded of the log-odds of a positive decision, or of
+            2 h(x_cf) - 1.
+        on_probability: Whether the hinge is on 2 h(x_cf) - 1, as
+            printed in the paper. For people who are far from
+            acceptance that is -1 and hardly changes; the log-odds
+            still tell them where to go.
         tau: Temperature of the relaxed mask.
         n_epochs, batch_size, learning_rate: Of Adam; the rate falls
             to zero along a cosine.
@@ -44,18 +52,19 @@ class Settings:
     Raises: ValueError: a weight is below zero, or another setting is
         not above zero.
     Example:
-        >>> Settings(n_epochs=10).plausibility
-        11.0
+        >>> Settings(n_epochs=10).cost
+        1.1
     """
 
     profile: Profile = CONSTANT
     cost: float = 1.1
-    mask: float = 0.1
-    hinge: float = 40.0
-    plausibility: float = 11.0
+    mask: float = 0.001
+    hinge: float | None = 0.2
+    plausibility: float = 0.4
     feasibility: float = 0.1
-    cap: float = 3.0
-    margin: float = 0.013
+    cap: float = 4.0
+    margin: float = 0.05
+    on_probability: bool = False
     tau: float = 0.36
     n_epochs: int = 450
     batch_size: int = 128
@@ -70,10 +79,12 @@ class Settings:
         if not self.cap > 0:
             raise ValueError(f"cap must be above zero (math.inf: none), got {self.cap!r}.")
         for name in TERMS:
-            if not getattr(self, name) >= 0:
+            weight = getattr(self, name)
+            if name == "hinge" and weight is None:
+                continue
+            if not weight >= 0:
                 raise ValueError(
-                    f"The weight of {name} must not be below zero, got "
-                    f"{getattr(self, name)!r}."
+                    f"The weight of {name} must not be below zero, got {weight!r}."
                 )
 
 
@@ -123,10 +134,11 @@ class ICarma:
         can_move = [kind != "immutable" for kind in problem.population.kinds.values()]
         # an immutable feature may lie anywhere
         self._leeway = torch.where(torch.tensor(can_move), problem.range, torch.inf)
-        self._scales = [
+        self._tau, self._margin, self._cap = (
             torch.tensor([getattr(s, name) for s in self.settings])[:, None]
             for name in ("tau", "margin", "cap")
-        ]
+        )
+        self._on_probability = torch.tensor([[s.on_probability] for s in self.settings])
 
     @property
     def n_members(self) -> int:
@@ -294,10 +306,9 @@ class ICarma:
             >>> list(stack.loss_terms(batch))
             ['cost', 'mask', 'hinge', 'plausibility', 'feasibility']
         """
-        tau, margin, cap = self._scales
         x, allowed = batch["x"], batch["allowed"]
         logits = self.mask_logits(batch["context"])
-        soft = torch.sigmoid((logits + batch["noise"]) / tau[..., None])
+        soft = torch.sigmoid((logits + batch["noise"]) / self._tau[..., None])
         # straight-through, hard constraints
         m = ((soft > 0.5).to(soft.dtype) + soft - soft.detach()) * allowed
         a = self.action_values(x, batch["context"], m)
@@ -311,17 +322,25 @@ class ICarma:
         divergence = q * (log_q - batch["log_prior"]) + (1 - q) * (
             log_no_q - batch["log_no_prior"]
         )
-        h = torch.sigmoid(self.problem.classifier.logit(self._as_carried_out(x_cf)))
-        lost = (-gain).relu()
+        log_odds = self.problem.classifier.logit(self._as_carried_out(x_cf))
         outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
         cost = self.problem.action_cost(x[..., self.columns], m, a, batch["weight"])
         return {
             "cost": cost.mean(-1),
             "mask": (allowed * divergence).sum(-1).mean(-1),
-            "hinge": (margin - (2 * h - 1)).relu().mean(-1),
-            "plausibility": (lost / (1 + lost / cap)).mean(-1),
+            "hinge": self._hinge(log_odds).mean(-1),
+            # at a gain of exactly zero, that of people who do nothing, the gradient is zero
+            "plausibility": _capped((-gain).relu(), self._cap).mean(-1),
             "feasibility": (outside / self._leeway).sum(-1).mean(-1),
         }
+
+    def _hinge(self, log_odds: Tensor) -> Tensor:
+        """Return what each person lacks of the margin, with shape (M, N)."""
+        lacking = _capped((self._margin - log_odds).relu(), self._cap)
+        if not self._on_probability.any():
+            return lacking
+        printed = (self._margin - (2 * torch.sigmoid(log_odds) - 1)).relu()
+        return torch.where(self._on_probability, printed, lacking)
 
     def _as_carried_out(self, x_cf: Tensor) -> Tensor:
         """Return features as people can have them; the gradient goes straight through."""
@@ -425,3 +444,12 @@ class ICarma:
             raise ValueError(
                 f"{folder / name}.safetensors holds no stack: it lacks {error}."
             ) from error
+
+
+def _capped(lacking: Tensor, cap: Tensor) -> Tensor:
+    """Return what is lacking, bent so that it approaches the cap and never exceeds it.
+
+    Of somebody whom no action helps, a term without a cap would
+    weigh more than that of everybody who can be helped.
+    """
+    return lacking / (1 + lacking / cap)

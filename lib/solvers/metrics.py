@@ -12,7 +12,10 @@ from lib.preferences.scores import Preferences
 from lib.problem.recourse import Problem, Recommendation
 
 # what `summarise` reads of the columns that `per_person` gives
-AVERAGED = ("has_recourse", "valid", "plausible", "joint", "cost", "hard_action", "n_acted")
+AVERAGED = (
+    *("has_recourse", "valid", "plausible", "joint", "cost", "hard_action", "n_acted"),
+    "outside",
+)
 
 
 def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
@@ -58,9 +61,10 @@ def per_person(
     """Return a table of what each person's recommendation is worth, a row a person.
 
     Columns: has_recourse, valid, plausible, joint, spared, cost,
-    hard_action, n_acted, log_p, log_p_cf, log_p_change. joint is
-    valid and plausible; spared is joint without a hardest action;
-    cost is unweighted.
+    hard_action, n_acted, outside, log_p, log_p_cf, log_p_change.
+    joint is valid and plausible; spared is joint without a hardest
+    action; cost is unweighted; outside: would a feature that can move
+    leave the range of the training people?
 
     Arguments:
         x: Refused people, with shape (N, D).
@@ -100,6 +104,7 @@ def per_person(
         ),
         "hard_action": hard_action(preferences, acts[..., actionable]),
         "n_acted": acts.sum(-1),
+        "outside": outside(problem, recommendation.x_cf),
         "log_p": log_p,
         "log_p_cf": log_p_cf,
         "log_p_change": log_p_cf - log_p,
@@ -113,6 +118,99 @@ def per_person(
     return pd.DataFrame({name: values.numpy() for name, values in columns.items()})
 
 
+def outside(problem: Problem, x_cf: Tensor) -> Tensor:
+    """Return whether a feature that can move lies outside its range, with shape (*,).
+
+    The range is that of the training people; rounding, 1e-5 of the
+    range, is let pass.
+
+    Arguments:
+        x_cf: Features after an action, with shape (*, D).
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:2].clone()
+        >>> x[1, problem.population.features.index("income")] = 99.0
+        >>> outside(problem, x)
+        tensor([False,  True])
+    """
+    population = problem.population
+    can_move = [kind != "immutable" for kind in population.kinds.values()]
+    leeway = 1e-5 * problem.range
+    is_out = (x_cf > population.high + leeway) | (x_cf < population.low - leeway)
+    return is_out[..., can_move].any(-1)
+
+
+def redundant(problem: Problem, x: Tensor, recommendation: Recommendation) -> Tensor:
+    """Return whether a person is recommended more than is needed, with shape (N,).
+
+    More than is needed: what is recommended is valid and plausible,
+    and stays so, at a lower cost, when one feature is left out and
+    the others are set to the same values.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        recommendation: One for each person, each tensor with shape
+            (N, D).
+    Raises: ValueError: the recommendation is of a stack, or shapes
+        differ.
+    Example:
+        Acting on savings on top of income is not needed where income
+        alone is enough:
+
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:1]
+        >>> acts = torch.zeros_like(x, dtype=torch.bool)
+        >>> acts[:, problem.population.features.index("income")] = True
+        >>> values = x + 1.5
+        >>> x_cf = problem.flow.counterfactual(x, acts, values)
+        >>> enough = Recommendation(acts, values, x_cf)
+        >>> redundant(problem, x, enough)
+        tensor([False])
+    """
+    _check_one_each(problem, x, recommendation)
+    acts, values = recommendation.is_acted, recommendation.values
+    log_p = problem.flow.log_prob(x)
+
+    def helps(x_cf: Tensor) -> Tensor:
+        return problem.accepts(x_cf) & (problem.flow.log_prob(x_cf) >= log_p)
+
+    is_redundant = torch.zeros(len(x), dtype=torch.bool)
+    for j in problem.population.actionable_index:
+        fewer = acts.clone()
+        fewer[:, j] = False
+        moves = acts[:, j] & (values[:, j] != x[:, j])
+        is_redundant |= moves & helps(problem.flow.counterfactual(x, fewer, values))
+    return is_redundant & helps(recommendation.x_cf)
+
+
+def efficiency(joint: Tensor, cost: Tensor, cheapest: Tensor) -> Tensor:
+    r"""Return how near each person's recommendation is to the best known, with shape (*,).
+
+    .. math:: e = \mathbb 1[\text{valid and plausible}] \cdot \min(1, c^* / c)
+
+    Arguments:
+        joint: Whether it is valid and plausible, with shape (*,).
+        cost: What it costs, by the person's own weights, with shape
+            (*,).
+        cheapest: The lowest cost known for this person, by the same
+            weights, infinite where none is known, with shape (*,).
+    Raises: ValueError: shapes differ.
+    Example:
+        Twice as dear as need be, no help, and better than what was
+        known:
+
+        >>> joint, cost = torch.tensor([True, False, True]), torch.tensor([0.4, 0.1, 0.2])
+        >>> efficiency(joint, cost, torch.tensor([0.2, 0.1, torch.inf]))
+        tensor([0.5000, 0.0000, 1.0000])
+    """
+    checks.shape("cost", cost, joint.shape)
+    checks.shape("cheapest", cheapest, joint.shape)
+    ratio = torch.where(cheapest < cost, cheapest / cost, 1.0)
+    return torch.where(joint, ratio, 0.0)
+
+
 def _check(
     problem: Problem,
     x: Tensor,
@@ -122,28 +220,33 @@ def _check(
 ) -> None:
     """Raise ValueError unless all are of the same people and of the problem's features."""
     population = problem.population
-    checks.people("x", x, population.features)
-    if x.ndim != 2 or len(x) == 0:
-        raise ValueError(
-            f"x has shape {tuple(x.shape)}, expected (N, {len(population.features)}) with "
-            "one person or more. A single person is x[None]."
-        )
+    _check_one_each(problem, x, recommendation)
     checks.shape(
         "preferences.scores", preferences.scores, (len(x), len(population.actionable))
     )
+    if truth is not None and truth.features != population.features:
+        raise ValueError(
+            f"truth has the features {', '.join(truth.features)}; the population has "
+            f"{', '.join(population.features)}. List them in the population's order."
+        )
+
+
+def _check_one_each(problem: Problem, x: Tensor, recommendation: Recommendation) -> None:
+    """Raise ValueError unless there is one recommendation for each of these people."""
+    features = problem.population.features
+    checks.people("x", x, features)
+    if x.ndim != 2 or len(x) == 0:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}, expected (N, {len(features)}) with "
+            "one person or more. A single person is x[None]."
+        )
     if recommendation.values.ndim == 3:
         raise ValueError(
             f"The recommendation is of a stack, with shape "
             f"{tuple(recommendation.values.shape)}: index a member first, "
             "recommendation[member]."
         )
-    for name in ("is_acted", "values", "x_cf"):
-        checks.shape(f"recommendation.{name}", getattr(recommendation, name), x.shape)
-    if truth is not None and truth.features != population.features:
-        raise ValueError(
-            f"truth has the features {', '.join(truth.features)}; the population has "
-            f"{', '.join(population.features)}. List them in the population's order."
-        )
+    checks.shape("recommendation.values", recommendation.values, x.shape)
 
 
 def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -154,8 +257,9 @@ def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     are shares of those who have a recommendation: the paper says so
     of the oracle's plausibility, its oracle's hap can be nothing else
     (notebook 05), and for every other solver it is our reading.
-    cost_mean and cost_sd are over valid recommendations; sparsity is
-    the mean of n_acted.
+    n_acted, the number of features acted on, and outside are means
+    over the same people. cost_mean and cost_sd are over valid
+    recommendations.
 
     Arguments:
         people: As `per_person` gives them, with further columns for
@@ -172,6 +276,7 @@ def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         ...     "cost": [0.2, 0.0, 0.1],
         ...     "hard_action": [False, False, True],
         ...     "n_acted": [2, 0, 1],
+        ...     "outside": [False, False, False],
         ... })
         >>> columns = ["solver", "n_people", "joint", "plausibility", "cost_mean"]
         >>> summarise(people, ["solver"])[columns]
@@ -196,7 +301,8 @@ def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
             "cost_mean": valid.cost.mean(),
             "cost_sd": valid.cost.std(),
             "hap": helped.hard_action.mean(),
-            "sparsity": group.n_acted.mean(),
+            "n_acted": helped.n_acted.mean(),
+            "outside": helped.outside.mean(),
         }
         if "valid_in_truth" in group:
             row["validity_in_truth"] = group.valid_in_truth.mean()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,12 @@ from lib.preferences.scores import Preferences
 from lib.problem.recourse import Problem
 from lib.solvers.icarma import TERMS, ICarma, Settings
 
-SHARED = ("n_epochs", "batch_size", "learning_rate", "hidden")
+# members that agree in these are trained side by side
+SIDE_BY_SIDE = ("n_epochs", "batch_size", "learning_rate")
+
+# by how much CARMA's code holds its multiplier back while people still lack validity
+DAMPING = 10.0
+
 History = dict[str, np.ndarray]
 
 
@@ -26,12 +32,17 @@ def fit(
     progress: Callable[[range], Iterable[int]] = iter,
     after_epoch: Callable[[int, ICarma], None] | None = None,
 ) -> tuple[ICarma, History]:
-    """Train members side by side on the refused people of the training split; return them.
+    """Train members on the refused people of the training split; return them and history.
 
-    Preferences are drawn anew for every person in every epoch; an
-    epoch ends with the last full batch. Each member has its own
-    random stream, so that its result does not depend on who is
-    trained beside it (up to rounding).
+    Members that agree in `SIDE_BY_SIDE` are trained at once, the
+    others after them. Preferences are drawn anew for every person in
+    every epoch; an epoch ends with the last full batch. Each member
+    has its own random stream, so that its result does not depend on
+    who is trained beside it (up to rounding).
+
+    Where `Settings.hinge` is None, the hinge has a multiplier, as in
+    CARMA's code. It begins at zero and grows with every batch by the
+    hinge H of that batch; the weight is the multiplier less 10 H.
 
     Arguments:
         samplers, settings: Of each of the M members; one alone serves
@@ -39,12 +50,14 @@ def fit(
         seeds: Of each member.
         progress: Wraps the range of epochs, for instance `tqdm`.
         after_epoch: Called with the number of epochs done and the
-            stack as it stands.
+            stack of those trained side by side, as it stands.
     Returns: The stack, and the mean of each loss term (see
-        `icarma.TERMS`) by epoch and member, with shape (n_epochs, M).
-    Raises: ValueError: lists of different lengths; settings that a
-        stack must share differ; no one is refused; the classifier has
-        no gradient; the fit diverges.
+        `icarma.TERMS`) by epoch and member, with shape (n_epochs, M)
+        for the largest n_epochs; NaN after a member's last.
+    Raises: ValueError: lists of different lengths; widths differ; no
+        one is refused; the classifier has no gradient; the fit
+        diverges.
+    Source: CARMA's multiplier: its public code, see notebook 03.
     Example:
         >>> from lib.preferences.samplers import RankingSampler
         >>> from lib.problem import loan
@@ -58,40 +71,28 @@ def fit(
     settings = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
     samplers = list(samplers) if isinstance(samplers, Sequence) else [samplers] * len(seeds)
     _check(problem, samplers, settings, seeds)
-    shared, x = settings[0], problem.refused("train")
-    if len(x) == 0:
-        raise ValueError(
-            "Nobody in the training split is refused, so there is no one to train on. "
-            "Does the classifier return log-odds, 0 or above for yes? (A probability p "
-            "has the log-odds log(p / (1 - p)).) Else draw more people."
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for i, own in enumerate(settings):
+        key = tuple(getattr(own, name) for name in SIDE_BY_SIDE)
+        groups.setdefault(key, []).append(i)
+    longest = max(own.n_epochs for own in settings)
+    history = {name: np.full((longest, len(seeds)), np.nan) for name in TERMS}
+    weights: dict[str, Tensor] = {}
+    for members in groups.values():
+        own, terms = _fit_side_by_side(
+            problem,
+            *([part[i] for i in members] for part in (samplers, settings, seeds)),
+            progress,
+            after_epoch,
         )
-    rngs = [np.random.default_rng(seed) for seed in seeds]
-    weights = _initial_weights(problem, shared.hidden, rngs, x.dtype)
-    stack = ICarma(problem, settings, seeds, weights)
-    optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
-    term_weights = torch.tensor([[getattr(s, term) for s in settings] for term in TERMS])
-    factual = problem.flow.factual(x, stack.columns)
-    batch_size = min(shared.batch_size, len(x))
-    n_batches = len(x) // batch_size
-    history = np.zeros((len(TERMS), shared.n_epochs, len(seeds)))
-
-    for epoch in progress(range(shared.n_epochs)):
-        rows = _epoch(stack, samplers, factual, rngs)
-        for i in range(n_batches):
-            own = slice(i * batch_size, (i + 1) * batch_size)
-            by_term = stack.loss_terms({name: row[:, own] for name, row in rows.items()})
-            terms = torch.stack([by_term[name] for name in TERMS])
-            loss = (term_weights * terms).sum()
-            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
-            history[:, epoch] += terms.detach().numpy() / n_batches
-        reached = dict(zip(TERMS, history[:, epoch].sum(1).tolist(), strict=True))
-        checks.converging("networks", epoch, reached)
-        optimiser.decay()
-        if after_epoch is not None:
-            after_epoch(epoch + 1, stack)
-    fitted = {name: weight.detach() for name, weight in weights.items()}
-    by_name = dict(zip(TERMS, history, strict=True))
-    return ICarma(problem, settings, seeds, fitted), by_name
+        for name, weight in own.items():
+            every = weights.setdefault(
+                name, weight.new_empty(len(seeds), *weight.shape[1:])
+            )
+            every[members] = weight
+        for name, values in zip(TERMS, terms, strict=True):
+            history[name][: values.shape[0], members] = values
+    return ICarma(problem, settings, seeds, weights), history
 
 
 def _check(
@@ -107,12 +108,79 @@ def _check(
             "Expected one sampler, one setting and one seed a member, got "
             f"{len(samplers)}, {len(settings)} and {len(seeds)}."
         )
-    for name in SHARED:
-        if len({getattr(s, name) for s in settings}) > 1:
-            raise ValueError(
-                f"Members of one stack must share {name}. Train those that differ in a "
-                "stack of their own."
-            )
+    if len({own.hidden for own in settings}) > 1:
+        raise ValueError(
+            "Members of one stack must share hidden. Train those that differ in a stack of "
+            "their own."
+        )
+    if len(problem.refused("train")) == 0:
+        raise ValueError(
+            "Nobody in the training split is refused, so there is no one to train on. "
+            "Does the classifier return log-odds, 0 or above for yes? (A probability p "
+            "has the log-odds log(p / (1 - p)).) Else draw more people."
+        )
+
+
+def _fit_side_by_side(
+    problem: Problem,
+    samplers: Sequence[Sampler],
+    settings: Sequence[Settings],
+    seeds: Sequence[int],
+    progress: Callable[[range], Iterable[int]],
+    after_epoch: Callable[[int, ICarma], None] | None,
+) -> tuple[dict[str, Tensor], np.ndarray]:
+    """Return the weights, and the terms of the loss with shape (5, n_epochs, M)."""
+    shared, x = settings[0], problem.refused("train")
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    weights = _initial_weights(problem, shared.hidden, rngs, x.dtype)
+    stack = ICarma(problem, settings, seeds, weights)
+    optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
+    weigh = _TermWeights(settings)
+    factual = problem.flow.factual(x, stack.columns)
+    batch_size = min(shared.batch_size, len(x))
+    n_batches = len(x) // batch_size
+    history = np.zeros((len(TERMS), shared.n_epochs, len(seeds)))
+
+    for epoch in progress(range(shared.n_epochs)):
+        rows = _epoch(stack, samplers, factual, rngs)
+        for i in range(n_batches):
+            own = slice(i * batch_size, (i + 1) * batch_size)
+            by_term = stack.loss_terms({name: row[:, own] for name, row in rows.items()})
+            terms = torch.stack([by_term[name] for name in TERMS])
+            loss = (weigh(terms.detach()) * terms).sum()
+            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
+            history[:, epoch] += terms.detach().numpy() / n_batches
+        reached = dict(zip(TERMS, history[:, epoch].sum(1).tolist(), strict=True))
+        checks.converging("networks", epoch, reached)
+        optimiser.decay()
+        if after_epoch is not None:
+            after_epoch(epoch + 1, stack)
+    return {name: weight.detach() for name, weight in weights.items()}, history
+
+
+class _TermWeights:
+    """Hold the weight of each term of the loss, and the multipliers that grow."""
+
+    def __init__(self, settings: Sequence[Settings]) -> None:
+        by_term = [[getattr(own, term) for own in settings] for term in TERMS]
+        grows = [own.hinge is None for own in settings]
+        self._fixed = torch.tensor([[w or 0.0 for w in row] for row in by_term])
+        self._grows = torch.tensor(grows) if any(grows) else None
+        self._multiplier = torch.zeros(len(settings))
+
+    def __call__(self, terms: Tensor) -> Tensor:
+        """Return the weights, with shape (5, M), for terms of one batch, of that shape."""
+        if self._grows is None:
+            return self._fixed
+        hinge = terms[TERMS.index("hinge")]
+        self._multiplier = (self._multiplier + hinge).relu()
+        weights = self._fixed.clone()
+        weights[TERMS.index("hinge")] = torch.where(
+            self._grows,
+            self._multiplier - DAMPING * hinge,
+            self._fixed[TERMS.index("hinge")],
+        )
+        return weights
 
 
 def _initial_weights(

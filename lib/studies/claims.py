@@ -33,7 +33,7 @@ DATASETS = ("Loan", "GMSC")
 # what a row of one person is of
 OF_WHOM = ["setting", "method", "member", "seed", "reported"]
 
-METRICS = ("validity", "plausibility", "joint", "hap", "cost_mean", "sparsity")
+METRICS = ("validity", "plausibility", "joint", "hap", "cost_mean", "n_acted")
 SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
 
 Value = Callable[..., float]  # of (metric, setting, method="iCARMA")
@@ -217,7 +217,7 @@ def _reported(members: pd.DataFrame, setting: str, method: str) -> pd.Series:
 
 def _standard_error(ours: pd.Series, metric: str) -> float:
     """Return the standard error of a share, over the people that it is of."""
-    if metric in ("cost_mean", "sparsity"):
+    if metric in ("cost_mean", "n_acted"):
         return np.nan
     n_people = ours.n_people
     if metric in ("plausibility", "hap"):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from lib.base import checks
 from lib.base.files import PARAMS
 from lib.preferences.samplers import RankingSampler, Sampler, ScoreSampler, TableSampler
 from lib.preferences.scores import GAMMA, Preferences, Profile
 from lib.solvers.icarma import TERMS, ICarma, Settings
+from lib.studies import yaml_files
 
 ELICITATIONS = ("ranking", "score")
 
@@ -28,10 +28,9 @@ SOFT, MIXED = "soft", "hard (random) + soft"
 # nearest to the paper's (notebook 05)
 W_MAX = 7.0
 
-# what the search for settings finds, for each profile that tells features apart
-TUNED = tuple(name for name, gamma in GAMMA.items() if gamma is not None)
+# what the search for settings finds, for each profile
 PRIORS = ("p_min", "p_max")
-TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau")
+TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau", "n_epochs")
 
 # the preferences that CARMA gives to everyone: no feature is harder than another, or two
 # are (rounded means under `rco`)
@@ -45,13 +44,12 @@ GMSC_FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
 GMSC: dict[str, Any] = {
     "batch_size": 512,
     "learning_rate": 5e-3,
-    "margin": 0.1,
-    "tau": 1.0,
+    "margin": 0.2,
 }
-GMSC_LINEAR_MASK = 0.8
 
 Members = tuple[list[Sampler], list[Settings], list[int]]  # what `icarma.fit` is given
-Stack = Callable[[Sequence[str], Sequence[int], int], Members]  # features, seeds, n_epochs
+# from features, seeds, and n_epochs (None: as the search found)
+Stack = Callable[[Sequence[str], Sequence[int], int | None], Members]
 
 
 def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sampler]:
@@ -85,13 +83,13 @@ def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sample
 
 
 def tuned(elicitation: str) -> dict[str, dict[str, float]]:
-    """Return what the search for settings found, for each profile but the constant one.
+    """Return what the search for settings found, for each profile.
 
     It is read from params/tuned_<elicitation>.yaml.
 
     Arguments:
         elicitation: "ranking" or "score".
-    Returns: For each profile of `TUNED`, some of `TUNABLE` and
+    Returns: For each profile of `GAMMA`, some of `TUNABLE` and
         their values.
     Raises: ValueError: the elicitation is unknown; the file is
         missing or cannot be read; a profile is missing or unknown;
@@ -100,7 +98,7 @@ def tuned(elicitation: str) -> dict[str, dict[str, float]]:
     Example:
         >>> found = tuned("ranking")
         >>> list(found)
-        ['concave', 'linear', 'convex']
+        ['constant', 'concave', 'linear', 'convex']
         >>> found["linear"]["p_min"] < found["linear"]["p_max"]
         True
     """
@@ -111,23 +109,16 @@ def tuned(elicitation: str) -> dict[str, dict[str, float]]:
             f"Expected tuned settings at {path}, found none. Restore the file, or "
             "`make tune`, which takes about an hour."
         )
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no YAML: {error}") from error
+    found = yaml_files.read(path)
     _check_tuned(path, found)
     return found
 
 
-def _check_tuned(path: Path, found: object) -> None:
+def _check_tuned(path: Path, found: Mapping[str, Any]) -> None:
     """Raise ValueError unless the contents of a file of tuned settings can be used."""
-    if not isinstance(found, dict):
-        raise ValueError(
-            f"{path} must map each of the profiles {', '.join(TUNED)} to its settings, got "
-            f"{type(found).__name__}."
-        )
-    checks.known(f"profile in {path}", found, TUNED)
-    if missing := [profile for profile in TUNED if profile not in found]:
+    profiles = tuple(GAMMA)
+    checks.known(f"profile in {path}", found, profiles)
+    if missing := [profile for profile in profiles if profile not in found]:
         raise ValueError(f"{path} has no settings for {', '.join(missing)}.")
     for profile, settings in found.items():
         where = f"{path}, {profile}"
@@ -150,14 +141,15 @@ def _check_tuned(path: Path, found: object) -> None:
             raise ValueError(f"{where}: {error}") from error
 
 
-def soft_settings(found: Mapping[str, float], profile: str, **shared: Any) -> Settings:
+def soft_settings(found: Mapping[str, Any], profile: str, **others: Any) -> Settings:
     """Return the settings of a member for a profile.
 
     Arguments:
         found: p_min, p_max and any others of `Settings`, for
-        instance from `tuned`.
+            instance from `tuned`.
         profile: A key of `GAMMA`.
-        shared: What else to set, as for `Settings`.
+        others: What to set otherwise, as for `Settings`; None: as
+            found.
     Raises: ValueError: the profile is unknown, or a value is
         missing or out of range.
     Example:
@@ -165,8 +157,9 @@ def soft_settings(found: Mapping[str, float], profile: str, **shared: Any) -> Se
         >>> settings.profile.gamma, settings.profile.w_max, settings.n_epochs
         (1.0, 7.0, 5)
     """
-    others: dict[str, Any] = {k: v for k, v in found.items() if k not in PRIORS}
-    return Settings(profile=soft_profile(found, profile), **others, **shared)
+    given: dict[str, Any] = {k: v for k, v in found.items() if k not in PRIORS}
+    given |= {name: value for name, value in others.items() if value is not None}
+    return Settings(profile=soft_profile(found, profile), **given)
 
 
 def soft_profile(found: Mapping[str, float], profile: str) -> Profile:
@@ -190,19 +183,43 @@ def soft_profile(found: Mapping[str, float], profile: str) -> Profile:
     return Profile(GAMMA[profile], W_MAX, found["p_min"], found["p_max"])
 
 
+def hard(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return the members of the study of hard constraints.
+
+    They are those of the constant profile in `soft`, for rankings.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: One a member, at least one.
+        n_epochs: Of training; None: as the search found.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds; see `tuned`.
+    Example:
+        >>> samplers, settings, seeds = hard(("income", "savings"), [1000, 2000], 5)
+        >>> [own.n_epochs for own in settings], seeds
+        ([5, 5], [1000, 2000])
+    """
+    _check_seeds(seeds)
+    own = soft_settings(tuned("ranking")["constant"], "constant", n_epochs=n_epochs)
+    sampler = soft_samplers(features, "ranking")[MIXED]
+    return [sampler] * len(seeds), [own] * len(seeds), list(seeds)
+
+
 def soft(
-    elicitation: str, features: Sequence[str], seeds: Sequence[int], n_epochs: int
+    elicitation: str,
+    features: Sequence[str],
+    seeds: Sequence[int],
+    n_epochs: int | None = None,
 ) -> Members:
     """Return the members of all four profiles times all seeds, profile by profile.
-
-    The constant profile has the settings of the study of hard
-    constraints.
 
     Arguments:
         elicitation: "ranking" or "score".
         features: Names of the K actionable features.
         seeds: One a member of each profile, at least one.
-        n_epochs: Of training.
+        n_epochs: Of training; None: as the search found.
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds; the elicitation is
         unknown; see `tuned`.
@@ -217,8 +234,6 @@ def soft(
     found = tuned(elicitation)
     settings = [
         soft_settings(found[profile], profile, n_epochs=n_epochs)
-        if profile in found
-        else Settings(n_epochs=n_epochs)
         for profile in GAMMA
         for _ in seeds
     ]
@@ -226,7 +241,9 @@ def soft(
     return [sampler] * len(settings), settings, list(seeds) * len(GAMMA)
 
 
-def biased(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
+def biased(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
     """Return members that in training see the rankings of `rco` only.
 
     They have the settings of the study of hard constraints.
@@ -234,7 +251,7 @@ def biased(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Memb
     Arguments:
         features: Names of the K actionable features.
         seeds: One a member, at least one.
-        n_epochs: Of training.
+        n_epochs: Of training; None: as the search found.
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds, or `rco` leans to
         features that are not there.
@@ -244,26 +261,27 @@ def biased(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Memb
         >>> samplers[0].distribution, seeds
         ('rco', [1000])
     """
-    _check_seeds(seeds)
-    n_members = len(seeds)
-    samplers: list[Sampler] = [RankingSampler(tuple(features), "rco")] * n_members
-    return samplers, [Settings(n_epochs=n_epochs)] * n_members, list(seeds)
+    _, settings, seeds = hard(features, seeds, n_epochs)
+    samplers: list[Sampler] = [RankingSampler(tuple(features), "rco")] * len(seeds)
+    return samplers, settings, seeds
 
 
-def carma(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
+def carma(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
     """Return the members of the baseline without individuals.
 
     Everything can be done, and weights and priors are the
     population's. First come the members for a population without
-    common preferences, then those for one that leans to `rco`, with
-    the weights, priors and mask term that were found for the linear
-    profile. There is no plausibility and no feasibility in their
-    loss.
+    common preferences, with the settings found for the constant
+    profile, then those for one that leans to `rco`, with the settings
+    found for the linear one. There is no plausibility and no
+    feasibility in their loss.
 
     Arguments:
         features: Names of the four actionable features.
         seeds: One a member of each population, at least one.
-        n_epochs: Of training.
+        n_epochs: Of training; None: as the search found.
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds, not four features; see
         `tuned`.
@@ -283,22 +301,16 @@ def carma(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Membe
             f"CARMA's common preferences are about {n_scores} actionable features, got "
             f"{len(features)} ({', '.join(features)}). Give `stacks.EVERYONE` as many."
         )
-    found = tuned("ranking")["linear"]
-    without: dict[str, Any] = {
-        "plausibility": 0.0,
-        "feasibility": 0.0,
-        "n_epochs": n_epochs,
-    }
-    leaning = soft_profile(found, "linear")
-    own = {
-        "uniform": Settings(**without),
-        "rco": Settings(profile=leaning, mask=found["mask"], **without),
-    }
+    found = tuned("ranking")
+    of_profile = {"uniform": "constant", "rco": "linear"}
     samplers: list[Sampler] = []
     settings: list[Settings] = []
-    for population in EVERYONE:
+    for population, profile in of_profile.items():
+        own = soft_settings(
+            found[profile], profile, n_epochs=n_epochs, plausibility=0.0, feasibility=0.0
+        )
         samplers += [TableSampler(everyone(population, 1))] * len(seeds)
-        settings += [own[population]] * len(seeds)
+        settings += [own] * len(seeds)
     return samplers, settings, list(seeds) * len(EVERYONE)
 
 
@@ -321,28 +333,33 @@ def everyone(population: str, n_people: int) -> Preferences:
     return Preferences(torch.tensor([EVERYONE[population]]).expand(n_people, -1))
 
 
-def transfer(features: Sequence[str], seeds: Sequence[int], n_epochs: int) -> Members:
+def transfer(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
     """Return the members for Give Me Some Credit.
 
     First come those of the constant profile, then those of the
-    linear one, with the priors that were found for Loan.
+    linear one, with the settings that were found for Loan but for
+    those of `GMSC`.
 
     Arguments:
         features: Names of the K actionable features.
         seeds: One a member of each profile, at least one.
-        n_epochs: Of training.
+        n_epochs: Of training; None: as the search found.
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds; see `tuned`.
     Example:
         >>> samplers, settings, seeds = transfer(("income", "savings"), [1, 2], 5)
-        >>> [(own.profile.gamma, own.tau) for own in settings]
-        [(None, 1.0), (None, 1.0), (1.0, 1.0), (1.0, 1.0)]
+        >>> [(own.profile.gamma, own.margin) for own in settings]
+        [(None, 0.2), (None, 0.2), (1.0, 0.2), (1.0, 0.2)]
     """
     _check_seeds(seeds)
-    profile = soft_profile(tuned("ranking")["linear"], "linear")
-    constant = Settings(n_epochs=n_epochs, **GMSC)
-    linear = Settings(profile, mask=GMSC_LINEAR_MASK, n_epochs=n_epochs, **GMSC)
-    settings = [constant] * len(seeds) + [linear] * len(seeds)
+    found = tuned("ranking")
+    settings = [
+        soft_settings(found[profile], profile, n_epochs=n_epochs, **GMSC)
+        for profile in ("constant", "linear")
+        for _ in seeds
+    ]
     samplers: list[Sampler] = [RankingSampler(tuple(features))] * len(settings)
     return samplers, settings, list(seeds) * 2
 

@@ -1,46 +1,56 @@
-"""The search for settings: Optuna proposes, a stack trains all proposals at once, and
+"""The search for settings: Optuna proposes, networks are trained side by side, and
 validation people judge.
 
-There is one search for rankings and one for scores, as in the
-paper. Each has a study for every profile that is not constant: what
-suits one profile doesn't suit another. The storage may be a file or
-a database that several workers share.
+There is one search for rankings and one for scores, as in the paper.
+Each has a study for every profile, the constant one included, with
+the same space and budget: what suits one profile doesn't suit
+another. `selection` holds the rule that chooses. The storage may be a
+file or a database that several workers share.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import optuna
 import pandas as pd
-from optuna.distributions import BaseDistribution, FloatDistribution
+import torch
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+)
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
+from torch import Tensor
 
 from lib.base import checks
-from lib.problem.recourse import Problem
-from lib.solvers import metrics, training
-from lib.studies import claims, stacks, tables
+from lib.preferences.scores import GAMMA, Preferences, Profile
+from lib.problem.recourse import Problem, Recommendation
+from lib.solvers import continuous, metrics, training
+from lib.studies import selection, stacks
 from lib.studies.designs import soft_preferences
 
-PROFILES = stacks.TUNED
+PROFILES = tuple(GAMMA)
 
-# lowest and highest value of what is searched; all on a logarithmic scale
-SPACE = {
-    "p_max": (0.5, 0.95),
-    "p_min": (1e-5, 0.02),
-    "mask": (0.3, 3.0),
-    "plausibility": (3.0, 15.0),
-    "hinge": (30.0, 100.0),
-    "cap": (1.0, 4.0),
-    "tau": (0.3, 0.9),
+# what is searched, the same for every profile: from the lowest to the highest value on a
+# logarithmic scale, and for the number of epochs a choice
+SPACE: dict[str, BaseDistribution] = {
+    "p_max": FloatDistribution(0.05, 0.9, log=True),
+    "p_min": FloatDistribution(1e-4, 0.05, log=True),
+    "mask": FloatDistribution(1e-4, 0.1, log=True),
+    "hinge": FloatDistribution(0.02, 2.0, log=True),
+    "plausibility": FloatDistribution(0.05, 3.0, log=True),
+    "cap": FloatDistribution(1.0, 10.0, log=True),
+    "tau": FloatDistribution(0.3, 1.5, log=True),
+    "margin": FloatDistribution(0.01, 0.5, log=True),
+    "n_epochs": CategoricalDistribution((150, 300, 450)),
 }
-TABLE = {"ranking": 2, "score": 3}  # of the paper
-JUDGED = ("validity", "plausibility", "hap")
-LOWEST_VALIDITY = 0.95  # a proposal below is no solution, however plausible
+OBJECTIVES = ("joint", "efficiency")
+N_STARTUP = 16  # trials of a study that are drawn at random, before Optuna learns from them
 
-Proposal = tuple[str, dict[str, float], int]  # profile, values, seed
 Progress = Callable[[range], Iterable[int]]
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -51,53 +61,59 @@ class Search:
         problem: Of the people.
         elicitation: "ranking" or "score".
         studies: By profile, as `open_studies` gives them.
-    Raises: ValueError: the elicitation is unknown, the studies are
-        not of the profiles, or nobody is refused in the validation
-        split.
+        cheapest: By profile, the lowest cost known for each refused
+            validation person, as `cheapest_known` gives it.
+        shared: Settings that all members share, for instance
+            {"hidden": 64}; n_epochs among them replaces that of the
+            proposals.
+    Raises: ValueError: the elicitation is unknown, studies or costs
+        are not of the profiles or people, or nobody is refused in
+        the validation split.
     Example:
         >>> from optuna.storages import InMemoryStorage
         >>> from lib.problem import loan
-        >>> studies = open_studies("ranking", InMemoryStorage())
-        >>> search = Search(loan.problem(), "ranking", studies)
-        >>> search.n_finished
+        >>> problem, studies = loan.problem(), open_studies("ranking", InMemoryStorage())
+        >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
+        >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
+        >>> Search(problem, "ranking", studies, cheapest).n_finished
         0
     """
 
     problem: Problem
     elicitation: str
-    studies: dict[str, optuna.Study]
+    studies: Mapping[str, optuna.Study]
+    cheapest: Mapping[str, Tensor]
+    shared: Values | None = None
 
     def __post_init__(self) -> None:
         checks.known("elicitation", [self.elicitation], stacks.ELICITATIONS)
-        if set(self.studies) != set(PROFILES):
-            raise ValueError(
-                f"Expected a study for each of {', '.join(PROFILES)}, got "
-                f"{', '.join(self.studies) or 'none'}. tuning.open_studies makes them."
-            )
-        if not len(self.problem.refused("validation")):
+        for what, by_profile in (("study", self.studies), ("cost", self.cheapest)):
+            if set(by_profile) != set(PROFILES):
+                raise ValueError(
+                    f"Expected a {what} for each of {', '.join(PROFILES)}, got "
+                    f"{', '.join(by_profile) or 'none'}. tuning.open_studies makes "
+                    "studies, tuning.cheapest_known the costs."
+                )
+        n_people = len(self.problem.refused("validation"))
+        if not n_people:
             raise ValueError(
                 "Nobody in the validation split is refused, so no proposal could be judged."
                 " Draw more people."
             )
+        for profile, cost in self.cheapest.items():
+            checks.shape(f"cheapest, {profile}", cost, (n_people,))
 
     @property
     def n_finished(self) -> int:
         """Return how many trials the profile with the fewest has finished.
 
         Example:
-            >>> from optuna.storages import InMemoryStorage
-            >>> from lib.problem import loan
-            >>> studies = open_studies("score", InMemoryStorage())
-            >>> search = Search(loan.problem(), "score", studies)
-            >>> for study in studies.values():
-            ...     _ = study.tell(study.ask(), [0.5, 0.1])
-            >>> search.n_finished
-            1
+            See `run_batch`.
         """
         return min(len(finished(study)) for study in self.studies.values())
 
-    def run_batch(self, n_each: int, n_epochs: int, progress: Progress = iter) -> None:
-        """Try n_each proposals of each profile's study, trained as one stack.
+    def run_batch(self, n_each: int, progress: Progress = iter) -> None:
+        """Try n_each proposals of each profile's study; those of equal length at once.
 
         What validation people show of each is put into its study. A
         proposal fails if it recommends nothing to anybody. If the
@@ -106,193 +122,277 @@ class Search:
 
         Arguments:
             n_each: Proposals a profile, at least one.
-            n_epochs: Of training.
             progress: Wraps the range of epochs, for instance
                 `tqdm`.
         Raises: ValueError: a number is not above zero.
         Example:
             >>> from optuna.storages import InMemoryStorage
             >>> from lib.problem import loan
-            >>> studies = open_studies("score", InMemoryStorage())
-            >>> search = Search(loan.problem(), "score", studies)
-            >>> for profile, study in studies.items():  # what to try first
-            ...     study.enqueue_trial(stacks.tuned("score")[profile])
-            >>> search.run_batch(n_each=1, n_epochs=1)
-            >>> [trial.state.name for trial in studies["linear"].trials]
-            ['COMPLETE']
+            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
+            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
+            >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
+            >>> short = {"n_epochs": 1, "hidden": 8}
+            >>> search = Search(problem, "score", studies, cheapest, short)
+            >>> search.run_batch(n_each=1)
+            >>> search.n_finished
+            1
         """
-        checks.positive(n_each=n_each, n_epochs=n_epochs)
+        checks.counts(n_each=n_each)
         asked = [
             (profile, study.ask())
             for profile, study in self.studies.items()
             for _ in range(n_each)
         ]
         try:
-            proposals = [
-                (profile, _suggest(trial), trial.number) for profile, trial in asked
-            ]
-            outcomes = self._judge(proposals, n_epochs, progress)
+            proposals = [(profile, _suggest(trial)) for profile, trial in asked]
+            numbers = [[trial.number] for _, trial in asked]
+            outcomes = self._judge(proposals, numbers, progress)
         except BaseException:  # interrupted: these proposals are not waited for
             for profile, trial in asked:
                 self.studies[profile].tell(trial, state=TrialState.FAIL)
             raise
-        for (profile, trial), outcome in zip(asked, outcomes, strict=True):
-            for name, value in outcome["user_attrs"].items():
+        for (profile, trial), measured in zip(asked, outcomes, strict=True):
+            for name, value in measured.items():
                 trial.set_user_attr(name, value)
-            trial.set_constraint("validity", outcome["constraints"]["validity"])
-            self.studies[profile].tell(trial, outcome["values"], outcome["state"])
+            if measured["has_recourse"] == 0:
+                self.studies[profile].tell(trial, state=TrialState.FAIL)
+            else:
+                self.studies[profile].tell(trial, [measured[name] for name in OBJECTIVES])
 
-    def run_finalists(self, n_each: int, n_epochs: int, progress: Progress = iter) -> None:
-        """Train each profile's best n_each trials once more, at full length.
+    def run_finalists(
+        self, n_each: int, seeds: Sequence[int], progress: Progress = iter
+    ) -> None:
+        """Train each profile's best n_each trials again, with other seeds.
 
-        They become trials of their own. What was done before is not
-        done again.
+        One lucky seed shall not decide. They become trials of their
+        own, with the means over these seeds, and the choice is among
+        them. What was done before is not done again.
 
         Arguments:
             n_each: Finalists a profile, at least one.
-            n_epochs: Of training.
+            seeds: Of the networks that each is trained with; numbers
+                of trials are to be avoided, since these were seeds.
             progress: Wraps the range of epochs, for instance
                 `tqdm`.
-        Raises: ValueError: a number is not above zero, or no trial
-            is finished.
+        Raises: ValueError: a number is not above zero, there are no
+            seeds, or no trial is finished.
         Example:
             >>> from optuna.storages import InMemoryStorage
             >>> from lib.problem import loan
-            >>> studies = open_studies("score", InMemoryStorage())
-            >>> search = Search(loan.problem(), "score", studies)
-            >>> for profile, study in studies.items():  # what to try first
-            ...     study.enqueue_trial(stacks.tuned("score")[profile])
-            >>> search.run_batch(n_each=1, n_epochs=1)
-            >>> search.run_finalists(n_each=1, n_epochs=2)
-            >>> search.trials_table()[["profile", "n_epochs", "chosen"]].head(2)
-               profile  n_epochs  chosen
-            0  concave         1   False
-            1  concave         2    True
+            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
+            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
+            >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
+            >>> short = {"n_epochs": 1, "hidden": 8}
+            >>> search = Search(problem, "score", studies, cheapest, short)
+            >>> search.run_batch(n_each=1)
+            >>> search.run_finalists(n_each=1, seeds=[1001, 1002])
+            >>> search.trials_table()[["profile", "n_seeds", "chosen"]].head(2)
+                profile  n_seeds  chosen
+            0  constant        1   False
+            1  constant        2    True
         """
-        checks.positive(n_each=n_each, n_epochs=n_epochs)
-        finalists = self._finalists(n_each, n_epochs)
-        if not len(finalists):
+        checks.counts(n_each=n_each)
+        checks.not_empty("seeds", seeds)
+        table = self.trials_table()
+        proposals = []
+        for profile in PROFILES:
+            own = table[table.profile == profile]
+            n_wanted = n_each - int((own.n_seeds > 1).sum())
+            first = selection.ranked(own[own.n_seeds == 1]).head(n_each)
+            done = own[own.n_seeds > 1][list(SPACE)].apply(tuple, axis=1).tolist()
+            for _, row in first.iterrows():
+                values = {name: row[name] for name in SPACE}
+                if tuple(values.values()) not in done and n_wanted > 0:
+                    proposals.append((profile, values | {"n_epochs": int(row.n_epochs)}))
+                    n_wanted -= 1
+        if not proposals:
             return
-        proposals = [
-            (row.profile, {name: row[name] for name in SPACE}, int(row.trial))
-            for _, row in finalists.iterrows()
-        ]
-        ranges: dict[str, BaseDistribution] = {
-            name: FloatDistribution(*ends, log=True) for name, ends in SPACE.items()
-        }
-        outcomes = self._judge(proposals, n_epochs, progress)
-        for (profile, params, _), by_hand, outcome in zip(
-            proposals, finalists.by_hand, outcomes, strict=True
-        ):
-            outcome["user_attrs"]["by_hand"] = bool(by_hand)
+        outcomes = self._judge(proposals, [seeds] * len(proposals), progress)
+        for (profile, params), measured in zip(proposals, outcomes, strict=True):
             self.studies[profile].add_trial(
-                optuna.trial.create_trial(params=params, distributions=ranges, **outcome)
+                optuna.trial.create_trial(
+                    params=dict(params),
+                    distributions=SPACE,
+                    user_attrs=measured,
+                    values=[measured[name] for name in OBJECTIVES],
+                )
             )
 
-    def _finalists(self, n_each: int, n_epochs: int) -> pd.DataFrame:
-        """Return the trials, rows of `trials_table`, to be trained at full length."""
-        table = self.trials_table().sort_values(["unreached", "shortfall"], kind="stable")
-        values = table[list(SPACE)].apply(tuple, axis=1)
-        parts = []
-        for profile in self.studies:
-            is_own, is_full = table.profile == profile, table.n_epochs == n_epochs
-            is_done = values.isin(values[is_own & is_full])
-            n_wanted = max(0, n_each - (is_own & is_full).sum())
-            parts.append(table[is_own & ~is_done].head(n_wanted))
-        return pd.concat(parts)
-
     def _judge(
-        self, proposals: Sequence[Proposal], n_epochs: int, progress: Progress
-    ) -> list[dict[str, Any]]:
-        """Return values, constraints and user attributes of each proposal, once trained."""
-        members = [
-            stacks.soft_settings(values, profile, n_epochs=n_epochs)
-            for profile, values, _ in proposals
+        self,
+        proposals: Sequence[tuple[str, Values]],
+        seeds: Sequence[Sequence[int]],
+        progress: Progress,
+    ) -> list[dict[str, float]]:
+        """Return what validation people show of each proposal, as means over its seeds."""
+        shared = self.shared or {}
+        settings = [
+            stacks.soft_settings({**values, **shared}, profile)
+            for (profile, values), own in zip(proposals, seeds, strict=True)
+            for _ in own
         ]
-        features = self.problem.population.actionable
-        sampler = stacks.soft_samplers(features, self.elicitation)[stacks.MIXED]
-        trained, _ = training.fit(
-            self.problem,
-            [sampler] * len(members),
-            members,
-            [seed for *_, seed in proposals],
-            progress,
-        )
+        sampler = stacks.soft_samplers(
+            self.problem.population.actionable, self.elicitation
+        )[stacks.MIXED]
+        every = [seed for own in seeds for seed in own]
+        trained, _ = training.fit(self.problem, sampler, settings, every, progress)
         x = self.problem.refused("validation")
-        preferences = soft_preferences(self.problem, self.elicitation, len(x), seed=0)
-        people = tables.recommend(self.problem, trained, x, preferences)
-        by_member = metrics.summarise(people, ["member", "setting"])
-        return [
-            _outcome(by_member[by_member.member == member].set_index("setting"), n_epochs)
-            for member in trained.ids
+        preferences = judged_by(self.problem, self.elicitation)
+        recommended = trained.recommend(x, preferences)
+        rows = [
+            measure(
+                self.problem,
+                preferences,
+                recommended[i],
+                own.profile,
+                self.cheapest[_name(own.profile)],
+            )
+            for i, own in enumerate(settings)
         ]
+        outcomes, first = [], 0
+        for own in seeds:
+            mean = pd.DataFrame(rows[first : first + len(own)]).mean()
+            outcomes.append(mean.to_dict() | {"n_seeds": len(own), "n_people": len(x)})
+            first += len(own)
+        return outcomes
 
     def trials_table(self) -> pd.DataFrame:
-        """Return every finished trial, with its shortfall from the paper's numbers.
+        """Return every finished trial; of each profile, one is chosen.
 
         Returns: A row a trial, with the columns
 
             - elicitation, profile, trial (its number in its study);
             - the values of `SPACE` that were proposed;
-            - the metrics of each setting, for instance "hap, soft",
-              and n_epochs;
-            - shortfall: by how much validity and plausibility lie
-              below the paper's and hap above, summed over both
-              settings. Where ours is better it counts nothing;
-            - unreached: the part of the shortfall beyond
-              `claims.tolerance`;
-            - on_front: is the trial valid enough, and none such of
-              this profile and length better in both objectives?
-            - by_hand: was it our proposal, not Optuna's?
-            - chosen: of the trials of the profile that were trained
-              longest, the one that leaves the least unreached (of
-              several, the one with the smallest shortfall).
+            - what `measure` measured; n_people (that is of so many),
+              n_seeds (and of so many networks);
+            - chosen: the first by `selection.ranked` of the profile's
+              trials with several seeds, or of all if there are none.
         Raises: ValueError: no trial is finished.
         Example:
-            >>> from optuna.storages import InMemoryStorage
-            >>> from lib.problem import loan
-            >>> studies = open_studies("ranking", InMemoryStorage())
-            >>> search = Search(loan.problem(), "ranking", studies)
-            >>> for profile, study in studies.items():  # what to try first
-            ...     study.enqueue_trial(stacks.tuned("ranking")[profile])
-            >>> search.run_batch(n_each=1, n_epochs=1)
-            >>> search.trials_table()[["profile", "trial", "n_epochs", "chosen"]]
-               profile  trial  n_epochs  chosen
-            0  concave      0         1    True
-            1   linear      0         1    True
-            2   convex      0         1    True
+            See `run_finalists`.
         """
-        number = TABLE[self.elicitation]
-        paper = claims.published(number)
-        paper = paper[paper.method == "iCARMA"]
-        rows = []
-        for profile, study in self.studies.items():
-            theirs = paper[paper.cost_profile == profile].set_index("constraints")
-            trials = finished(study)
-            for trial, on_front in zip(trials, _is_on_front(trials), strict=True):
-                rows.append(
-                    {
-                        "elicitation": self.elicitation,
-                        "profile": profile,
-                        "trial": trial.number,
-                    }
-                    | trial.params
-                    | trial.user_attrs
-                    | _shortfall(trial, theirs, number)
-                    | {"on_front": on_front}
-                )
+        rows = [
+            {"elicitation": self.elicitation, "profile": profile, "trial": trial.number}
+            | trial.params
+            | trial.user_attrs
+            for profile, study in self.studies.items()
+            for trial in finished(study)
+        ]
         if not rows:
             raise ValueError("No trial of this search is finished. Run a batch first.")
         table = pd.DataFrame(rows)
-        by_hand = table.by_hand.eq(True) if "by_hand" in table else False
-        return _choose(table.assign(by_hand=by_hand))
+        table["chosen"] = False
+        for _, own in table.groupby("profile", sort=False):
+            finalists = own[own.n_seeds > 1]
+            first = selection.ranked(finalists if len(finalists) else own).index[0]
+            table.loc[first, "chosen"] = True
+        return table
+
+
+def judged_by(problem: Problem, elicitation: str) -> Preferences:
+    """Draw preferences of the refused validation people, as they are drawn in training.
+
+    Arguments:
+        problem: Of the people.
+        elicitation: "ranking" or "score".
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> drawn = judged_by(problem, "ranking")
+        >>> len(drawn.scores) == len(problem.refused("validation"))
+        True
+    """
+    n_people = len(problem.refused("validation"))
+    return soft_preferences(problem, elicitation, n_people, seed=0)[stacks.MIXED]
+
+
+def cheapest_known(
+    problem: Problem, elicitation: str, progress: Progress = iter, **effort: Any
+) -> dict[str, Tensor]:
+    """Return the lowest cost known for each refused validation person, by profile.
+
+    It is what the continuous search finds through the flow, by the
+    person's own weights, among the features open to them.
+
+    Arguments:
+        problem: Of the people.
+        elicitation: "ranking" or "score".
+        progress: Wraps the range of batches of people.
+        effort: As for `continuous.search`.
+    Returns: For each profile, costs with shape (V,), infinite where
+        nothing was found.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem(n_recourse=200)
+        >>> found = cheapest_known(problem, "ranking", n_scouts=8, n_starts=1, n_steps=2)
+        >>> list(found)
+        ['constant', 'concave', 'linear', 'convex']
+    """
+    x, preferences = problem.refused("validation"), judged_by(problem, elicitation)
+    found = {}
+    for profile in PROFILES:
+        weights = Profile(GAMMA[profile], stacks.W_MAX).weight(preferences)
+        table = continuous.search(
+            problem, problem.flow, x, weights, progress=progress, **effort
+        )
+        found[profile], _ = table.cheapest(preferences.is_actionable)
+    return found
+
+
+def measure(
+    problem: Problem,
+    preferences: Preferences,
+    recommendation: Recommendation,
+    profile: Profile,
+    cheapest: Tensor,
+) -> dict[str, float]:
+    """Return what the refused validation people show of one network.
+
+    Arguments:
+        problem: Of the people.
+        preferences: Theirs.
+        recommendation: Of the network.
+        profile: Of the weights.
+        cheapest: The lowest cost known for each person, by the same
+            weights.
+    Returns: The shares and means of `metrics.summarise`; efficiency;
+        cost_ratio, the mean cost over the mean of the cheapest known,
+        by the person's own weights, where both help; redundant, a
+        share of those who are helped.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> from lib.problem import loan
+        >>> from lib.solvers.icarma import ICarma
+        >>> problem = loan.problem()
+        >>> stack = ICarma.load(MODELS, "loan_icarma_hard", problem)
+        >>> x, preferences = problem.refused("validation"), judged_by(problem, "ranking")
+        >>> no_cost_known = torch.full((len(x),), torch.inf)
+        >>> of_first = stack.recommend(x, preferences)[0]
+        >>> found = measure(problem, preferences, of_first, Profile(), no_cost_known)
+        >>> found["efficiency"] == found["joint"]  # nothing cheaper is known
+        True
+    """
+    x, columns = problem.refused("validation"), problem.population.actionable_index
+    people = metrics.per_person(problem, x, preferences, recommendation)
+    joint = torch.tensor(people.joint.to_numpy())
+    acted = (
+        part[:, columns] for part in (x, recommendation.is_acted, recommendation.values)
+    )
+    cost = problem.action_cost(*acted, profile.weight(preferences))
+    both = joint & cheapest.isfinite()
+    is_redundant = metrics.redundant(problem, x, recommendation)
+    summary = metrics.summarise(people.assign(all="people"), ["all"]).iloc[0]
+    return {
+        name: float(summary[name]) for name in summary.index.drop(["all", "n_people"])
+    } | {
+        "efficiency": metrics.efficiency(joint, cost, cheapest).mean().item(),
+        "cost_ratio": (cost[both].mean() / cheapest[both].mean()).item(),
+        "redundant": (is_redundant.sum() / joint.sum()).item(),
+    }
 
 
 def open_studies(elicitation: str, storage: str | BaseStorage) -> dict[str, optuna.Study]:
-    """Return a study for each profile, made or continued.
-
-    Two objectives are means over the two settings: plausibility
-    goes up, hap down.
+    """Return a study for each profile, made or continued, with the two `OBJECTIVES`.
 
     Arguments:
         elicitation: "ranking" or "score".
@@ -302,7 +402,7 @@ def open_studies(elicitation: str, storage: str | BaseStorage) -> dict[str, optu
     Example:
         >>> from optuna.storages import InMemoryStorage
         >>> list(open_studies("score", InMemoryStorage()))
-        ['concave', 'linear', 'convex']
+        ['constant', 'concave', 'linear', 'convex']
     """
     checks.known("elicitation", [elicitation], stacks.ELICITATIONS)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -310,8 +410,8 @@ def open_studies(elicitation: str, storage: str | BaseStorage) -> dict[str, optu
         profile: optuna.create_study(
             study_name=f"{elicitation}, {profile}",
             storage=storage,
-            sampler=optuna.samplers.TPESampler(n_startup_trials=13),
-            directions=["maximize", "minimize"],
+            sampler=optuna.samplers.TPESampler(n_startup_trials=N_STARTUP),
+            directions=["maximize"] * len(OBJECTIVES),
             load_if_exists=True,
         )
         for profile in PROFILES
@@ -334,69 +434,16 @@ def finished(study: optuna.Study) -> list[FrozenTrial]:
     return study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
 
 
-def _suggest(trial: Trial) -> dict[str, float]:
+def _suggest(trial: Trial) -> dict[str, Any]:
     """Return what Optuna proposes for a trial."""
-    for name, ends in SPACE.items():
-        trial.suggest_float(name, *ends, log=True)
+    for name, distribution in SPACE.items():
+        if isinstance(distribution, FloatDistribution):
+            trial.suggest_float(name, distribution.low, distribution.high, log=True)
+        elif isinstance(distribution, CategoricalDistribution):
+            trial.suggest_categorical(name, distribution.choices)
     return trial.params
 
 
-def _outcome(by_setting: pd.DataFrame, n_epochs: int) -> dict[str, Any]:
-    """Return what a study is given of one trial, of the metrics in each setting."""
-    attributes = {
-        f"{metric}, {setting}": float(by_setting[metric][setting])
-        for setting in by_setting.index
-        for metric in JUDGED
-    }
-    values = [float(by_setting.plausibility.mean()), float(by_setting.hap.mean())]
-    is_complete = (by_setting.has_recourse > 0).all()  # else they are shares of no one
-    return {
-        "state": TrialState.COMPLETE if is_complete else TrialState.FAIL,
-        "values": values if is_complete else None,
-        "constraints": {"validity": LOWEST_VALIDITY - float(by_setting.validity.min())},
-        "user_attrs": attributes | {"n_epochs": n_epochs},
-    }
-
-
-def _shortfall(trial: FrozenTrial, theirs: pd.DataFrame, number: int) -> dict[str, float]:
-    """Return unreached and shortfall of a trial, as `Search.trials_table` says."""
-    unreached, shortfall = 0.0, 0.0
-    for setting in (stacks.SOFT, stacks.MIXED):
-        for metric in JUDGED:
-            sign = -1 if metric == "hap" else 1
-            ours = trial.user_attrs[f"{metric}, {setting}"]
-            short = sign * (theirs[metric][setting] - ours)
-            allowed = claims.tolerance(number, "iCARMA", metric)
-            unreached += max(0.0, short - allowed)
-            shortfall += max(0.0, short)
-    return {"unreached": unreached, "shortfall": shortfall}
-
-
-def _choose(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the trials with the column chosen, as `Search.trials_table` says."""
-    longest = table[table.n_epochs == table.n_epochs.max()]
-    ordered = longest.sort_values(["unreached", "shortfall"], kind="stable")
-    best = ordered.groupby("profile").head(1)
-    return table.assign(chosen=table.index.isin(best.index))
-
-
-def _is_on_front(trials: Sequence[FrozenTrial]) -> list[bool]:
-    """Return whether each trial is valid enough and beaten by no other of its length.
-
-    A trial beats another if it is as good in both objectives and
-    better in one.
-    """
-    fine = [trial for trial in trials if trial.constraints["validity"] <= 0]
-
-    def is_beaten(trial: FrozenTrial) -> bool:
-        own = (-trial.values[0], trial.values[1])
-        rivals = (
-            (-other.values[0], other.values[1])
-            for other in fine
-            if other.user_attrs["n_epochs"] == trial.user_attrs["n_epochs"]
-        )
-        return any(
-            rival != own and rival[0] <= own[0] and rival[1] <= own[1] for rival in rivals
-        )
-
-    return [trial in fine and not is_beaten(trial) for trial in trials]
+def _name(profile: Profile) -> str:
+    """Return the name of a profile, a key of `GAMMA`."""
+    return next(name for name, gamma in GAMMA.items() if gamma == profile.gamma)
