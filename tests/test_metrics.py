@@ -40,6 +40,7 @@ def test_summary_by_hand():
             "cost": [1.0, 3.0, 0.0, 9.0],
             "hard_action": [True, False, False, True],
             "n_acted": [1, 2, 0, 4],
+            "outside": [False, True, False, False],
         }
     )
     a, b = metrics.summarise(people, ["group"]).to_dict("records")
@@ -52,7 +53,8 @@ def test_summary_by_hand():
         "cost_mean": 2.0,
         "cost_sd": pytest.approx(2**0.5),
         "hap": 0.5,
-        "n_acted": 1.0,
+        "n_acted": 1.5,
+        "outside": 0.5,
         "has_recourse": pytest.approx(2 / 3),
     }
     assert b["validity"] == 0 and np.isnan(b["cost_mean"])
@@ -128,7 +130,7 @@ def test_wrong_input_of_per_person_is_named(problem, people):
     backwards = World(Graph(dict(reversed(problem.flow.graph.parents.items()))))
     for changes, message in (
         ({"recommendation": stack}, r"is of a stack, .*\(5, 3, 7\): index a member first"),
-        ({"recommendation": stack[0][:2]}, r"is_acted has shape \(2, 7\), expected \(3, 7"),
+        ({"recommendation": stack[0][:2]}, r"values has shape \(2, 7\), expected \(3, 7"),
         (
             {"preferences": people[1]},
             r"preferences.scores has shape \(30, 4\), expected \(3",
@@ -162,3 +164,49 @@ def test_wrong_input_of_the_other_two_is_named():
         metrics.summarise(people.drop(columns="cost"), ["group"])
     with pytest.raises(ValueError, match=r"nobody to average"):
         metrics.summarise(people[:0], ["group"])
+
+
+def test_redundant_by_enumeration(problem, people):
+    """Against every feature left out, person by person."""
+    x, preferences = people
+    rng = np.random.default_rng(0)
+    columns = problem.population.actionable_index
+    acts, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
+    acts[:, columns] = preferences.is_actionable
+    values[:, columns] += torch.from_numpy(rng.normal(0.8, 1.5, (len(x), len(columns))))
+    values = torch.where(acts, values, x)
+    x_cf = problem.flow.counterfactual(x, acts, values)
+    found = metrics.redundant(problem, x, Recommendation(acts, values, x_cf))
+
+    def helps(i, own):
+        after = problem.flow.counterfactual(x[i], own, values[i])
+        gain = problem.flow.log_prob(after) - problem.flow.log_prob(x[i])
+        return bool(problem.accepts(after[None])[0]) and gain.item() >= 0
+
+    expected = []
+    for i in range(len(x)):
+        left_out = []
+        for j in acts[i].nonzero().flatten().tolist():
+            fewer = acts[i].clone()
+            fewer[j] = False
+            left_out.append(helps(i, fewer))
+        expected.append(helps(i, acts[i]) and any(left_out))
+    assert found.tolist() == expected
+
+
+def test_efficiency_by_hand():
+    joint = torch.tensor([[True, False], [True, True]])
+    cost = torch.tensor([[4.0, 1.0], [1.0, 0.0]])
+    cheapest = torch.tensor([[1.0, 1.0], [2.0, torch.inf]])
+    found = metrics.efficiency(joint, cost, cheapest)
+    assert found.tolist() == [[0.25, 0.0], [1.0, 1.0]]
+    with pytest.raises(ValueError, match="cost has shape"):
+        metrics.efficiency(joint, cost[0], cheapest)
+
+
+def test_outside_counts_what_can_move_only(problem):
+    population = problem.population
+    x = problem.refused("test")[:1].repeat(3, 1)
+    x[1, population.features.index("age")] = 99.0  # immutable
+    x[2, population.features.index("loan_duration")] = population.low[4] - 0.01
+    assert metrics.outside(problem, x).tolist() == [False, False, True]
