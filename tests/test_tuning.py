@@ -1,22 +1,43 @@
-"""The search for settings at its smallest: batches, resuming, the choice by hand."""
+"""The search for settings at its smallest: batches, resuming, and what the rule sees."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import optuna
+import pandas as pd
 import pytest
 import torch
 from optuna.storages import InMemoryStorage
 
+from lib.preferences.scores import Profile
 from lib.problem.recourse import Recommendation
-from lib.studies import stacks, tuning
+from lib.solvers import continuous
+from lib.solvers.icarma import ICarma
+from lib.studies import selection, stacks, tuning
+
+ROOT = Path(__file__).parents[1]
+SHORT = {"n_epochs": 1, "hidden": 32}
+
+
+@pytest.fixture(scope="module")
+def cheapest(problem):
+    """A search of little effort for the constant profile, for all."""
+    x = problem.refused("validation")
+    table = continuous.search(problem, problem.flow, x, n_scouts=16, n_starts=1, n_steps=3)
+    may = tuning.judged_by(problem, "ranking").is_actionable
+    return dict.fromkeys(tuning.PROFILES, table.cheapest(may)[0])
 
 
 @pytest.fixture
-def opened(problem):
+def opened(problem, cheapest):
     """A search, opened as often as it is called: as another worker, or after a stop."""
     in_memory = InMemoryStorage()
 
     def opened(elicitation, storage=in_memory):
         studies = tuning.open_studies(elicitation, storage)
-        return tuning.Search(problem, elicitation, studies)
+        return tuning.Search(problem, elicitation, studies, cheapest, SHORT)
 
     return opened
 
@@ -24,34 +45,27 @@ def opened(problem):
 def test_a_batch_is_told_and_a_search_goes_on(opened, tmp_path):
     database = f"sqlite:///{tmp_path / 'tuning.db'}"
     search = opened("score", database)
-    search.run_batch(n_each=2, n_epochs=1)
+    search.run_batch(n_each=2)
     again = opened("score", database)
-    again.run_batch(n_each=1, n_epochs=1)
+    again.run_batch(n_each=1)
     assert search.n_finished == again.n_finished == 3
     for study in again.studies.values():
         assert len(tuning.finished(study)) == 3
         for trial in tuning.finished(study):
-            for name, (low, high) in tuning.SPACE.items():
-                assert low <= trial.params[name] <= high, name
-            metrics = {
-                m: [trial.user_attrs[f"{m}, {s}"] for s in (stacks.SOFT, stacks.MIXED)]
-                for m in ("plausibility", "hap", "validity")
-            }
-            assert trial.values == pytest.approx(
-                [sum(metrics["plausibility"]) / 2, sum(metrics["hap"]) / 2]
-            )
-            assert trial.constraints["validity"] == pytest.approx(
-                tuning.LOWEST_VALIDITY - min(metrics["validity"])
-            )
+            assert trial.values == [trial.user_attrs[name] for name in tuning.OBJECTIVES]
+            for name, distribution in tuning.SPACE.items():
+                assert distribution._contains(
+                    distribution.to_internal_repr(trial.params[name])
+                ), name
 
 
-def test_proposals_of_one_seed_are_judged_apart(opened):
-    """The first trials of the three profiles share seed 0, and are three networks."""
+def test_every_profile_has_the_same_space(opened):
     search = opened("ranking")
-    search.run_batch(n_each=1, n_epochs=1)
-    trials = [tuning.finished(study)[0] for study in search.studies.values()]
-    assert [trial.number for trial in trials] == [0, 0, 0]
-    assert len({tuple(trial.values) for trial in trials}) == 3
+    search.run_batch(n_each=1)
+    asked = [tuning.finished(study)[0] for study in search.studies.values()]
+    assert len(asked) == 4 and all(t.distributions == tuning.SPACE for t in asked)
+    # seed 0 each, and four networks
+    assert len({(t.user_attrs["validity"], t.user_attrs["n_acted"]) for t in asked}) == 4
 
 
 def test_an_interrupted_batch_is_not_waited_for(opened, monkeypatch):
@@ -62,7 +76,7 @@ def test_an_interrupted_batch_is_not_waited_for(opened, monkeypatch):
 
     monkeypatch.setattr(tuning.training, "fit", stop)
     with pytest.raises(KeyboardInterrupt):
-        search.run_batch(n_each=1, n_epochs=1)
+        search.run_batch(n_each=1)
     states = {t.state for study in search.studies.values() for t in study.trials}
     assert states == {optuna.trial.TrialState.FAIL}
 
@@ -74,91 +88,134 @@ def test_a_proposal_that_recommends_nothing_fails(opened, monkeypatch):
         x = x.expand(self.n_members, -1, -1)
         return Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
 
-    monkeypatch.setattr(tuning.tables.ICarma, "recommend", nothing)
-    search.run_batch(n_each=1, n_epochs=1)
+    monkeypatch.setattr(ICarma, "recommend", nothing)
+    search.run_batch(n_each=1)
     assert search.n_finished == 0
     for study in search.studies.values():
         assert [t.state for t in study.trials] == [optuna.trial.TrialState.FAIL]
 
 
-def add_trial(study, soft, mixed):
-    """A finished trial with the given validity, plausibility and hap in each setting."""
-    attributes = {
-        f"{metric}, {setting}": value
-        for setting, values in ((stacks.SOFT, soft), (stacks.MIXED, mixed))
-        for metric, value in zip(("validity", "plausibility", "hap"), values, strict=True)
-    }
-    ranges = {
-        name: optuna.distributions.FloatDistribution(*ends, log=True)
-        for name, ends in tuning.SPACE.items()
-    }
-    lowest = min(soft[0], mixed[0])
-    study.add_trial(
-        optuna.trial.create_trial(
-            params={name: ends[0] for name, ends in tuning.SPACE.items()},
-            distributions=ranges,
-            user_attrs=attributes | {"n_epochs": 200},
-            constraints={"validity": tuning.LOWEST_VALIDITY - lowest},
-            values=[(soft[1] + mixed[1]) / 2, (soft[2] + mixed[2]) / 2],
-        )
-    )
+def test_measured_by_hand(problem, people, cheapest):
+    """The cheapest known recommendation is as efficient as can be, at any weights."""
+    x, preferences = problem.refused("validation"), tuning.judged_by(problem, "ranking")
+    profile = Profile(1.0, stacks.W_MAX, 0.01)
+    weights = profile.weight(preferences)
+    effort = {"n_scouts": 16, "n_starts": 1, "n_steps": 3}
+    table = continuous.search(problem, problem.flow, x, weights, **effort)
+    lowest, _ = table.cheapest(preferences.is_actionable)
+    found = continuous.recommend(problem, problem.flow, x, preferences, table)
+    measured = tuning.measure(problem, preferences, found, profile, lowest)
+    assert measured["efficiency"] == pytest.approx(measured["joint"], abs=1e-4)
+    assert measured["cost_ratio"] == pytest.approx(1, abs=1e-4)
+    half = tuning.measure(problem, preferences, found, profile, lowest / 2)
+    assert half["efficiency"] == pytest.approx(measured["joint"] / 2, abs=1e-4)
+    assert half["cost_ratio"] == pytest.approx(2, abs=1e-4)
 
 
-def test_shortfall_and_choice_by_hand(opened):
-    """The paper, linear: 0.996, 0.532, 0.029 for soft, 0.958, 0.439, 0.44 for mixed."""
-    search = opened("ranking")
-    for study in search.studies.values():
-        # short by 0.008 and 0.06; by 0.03; not valid enough
-        add_trial(study, (1.0, 0.6, 0.01), (0.95, 0.439, 0.5))
-        add_trial(study, (0.996, 0.502, 0.029), (0.96, 0.5, 0.4))
-        add_trial(study, (0.9, 0.9, 0.5), (0.9, 0.9, 0.5))
-    table = search.trials_table()
-    linear = table[table.profile == "linear"]
-    assert linear.shortfall.tolist() == pytest.approx(
-        [0.008 + 0.06, 0.03, 0.096 + 0.471 + 0.058 + 0.06]
+def test_the_rule_by_hand():
+    """Of 400 people 0.5 has a standard error of 0.025: who helps 0.45 or more is kept."""
+    trials = pd.DataFrame(
+        {
+            "joint": [0.50, 0.46, 0.44, 0.46],
+            "efficiency": [0.10, 0.20, 0.90, 0.30],
+            "n_people": 400,
+        }
     )
-    assert linear.unreached.tolist() == pytest.approx(
-        [0.01, 0.0, 0.076 + 0.038 + 0.421 + 0.01]
-    )
-    assert linear.chosen.tolist() == [False, True, False]
-    assert linear.on_front.tolist() == [True, True, False]
-    assert not linear.by_hand.any()
+    assert selection.kept(trials).tolist() == [True, True, False, True]
+    assert selection.ranked(trials).index.tolist() == [3, 1, 0, 2]
+    with pytest.raises(ValueError, match="candidates is empty"):
+        selection.kept(trials[:0])
+    with pytest.raises(ValueError, match="Unknown column 'efficiency'"):
+        selection.ranked(trials.drop(columns="efficiency"))
 
 
 def test_finalists_are_the_best_so_far_and_the_choice_is_among_them(opened):
     search = opened("ranking")
-    search.run_batch(n_each=3, n_epochs=1)
+    search.run_batch(n_each=3)
     before = search.trials_table()
     for _ in range(2):  # another worker, or the same command again, finds them done
-        search.run_finalists(n_each=1, n_epochs=2)
+        search.run_finalists(n_each=1, seeds=[1001, 1002])
     after = search.trials_table()
     assert len(after) == len(before) + len(tuning.PROFILES)
     for profile in tuning.PROFILES:
-        best = before[before.profile == profile].sort_values("unreached").iloc[0]
+        best = selection.ranked(before[before.profile == profile]).iloc[0]
         chosen = after[(after.profile == profile) & after.chosen].squeeze()
-        assert chosen.n_epochs == 2
+        assert chosen.n_seeds == 2
         for name in tuning.SPACE:
             assert chosen[name] == pytest.approx(best[name]), name
 
 
-def test_a_proposal_by_hand_is_marked(opened):
-    search = opened("score")
-    middle = {name: (low * high) ** 0.5 for name, (low, high) in tuning.SPACE.items()}
-    search.studies["linear"].enqueue_trial(middle, user_attrs={"by_hand": True})
-    search.run_batch(n_each=2, n_epochs=1)
-    table = search.trials_table()
-    assert table.by_hand.sum() == 1
-    ours = table[table.by_hand].squeeze()
-    assert ours.profile == "linear" and ours["mask"] == pytest.approx(middle["mask"])
+def imported_rooms(path, seen):
+    """Collect every file of lib or workflow that a file imports, directly or not."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+        for name in names:
+            for folder in (ROOT, ROOT / "workflow"):
+                other = folder / f"{name.replace('.', '/')}.py"
+                if other.is_file() and other not in seen:
+                    seen.add(other)
+                    imported_rooms(other, seen)
+    return seen
+
+
+def is_read(name):
+    """Whether a name is looked up here, rather than given a value."""
+    return isinstance(name.ctx, ast.Load)
+
+
+def test_the_choice_of_settings_cannot_reach_what_is_published():
+    """No room behind the search reads published/, and a search runs without opening it."""
+    start = ROOT / "workflow" / "tune.py"
+    rooms = imported_rooms(start, {start})
+    assert ROOT / "lib" / "studies" / "selection.py" in rooms
+    assert ROOT / "lib" / "studies" / "claims.py" not in rooms
+    for room in rooms:
+        code = ast.parse(room.read_text(encoding="utf-8"))
+        read = [n.id for n in ast.walk(code) if isinstance(n, ast.Name) and is_read(n)]
+        imported = [
+            a.name for n in ast.walk(code) if isinstance(n, ast.ImportFrom) for a in n.names
+        ]
+        assert "PUBLISHED" not in [*read, *imported], room
+    script = """
+import lib.pinned, sys
+def watch(event, args):
+    if event == "open" and "published" in str(args[0]):
+        raise SystemExit("opened " + str(args[0]))
+sys.addaudithook(watch)
+import torch
+from optuna.storages import InMemoryStorage
+from lib.problem import loan
+from lib.studies import tuning
+problem = loan.problem()
+cost = dict.fromkeys(tuning.PROFILES, torch.zeros(len(problem.refused("validation"))))
+studies = tuning.open_studies("ranking", InMemoryStorage())
+short = {"n_epochs": 1}
+search = tuning.Search(problem, "ranking", studies, cost, short)
+search.run_batch(1)
+search.run_finalists(1, [5, 6])
+print(search.trials_table().chosen.sum())
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout.strip() == "4", ran.stderr
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda search: search.run_batch(0, 1), r"n_each must be above zero"),
-        (lambda search: search.run_batch(1, 0), r"n_epochs must be above zero"),
-        (lambda search: search.run_finalists(0, 1), r"n_each must be above zero"),
-        (lambda search: search.run_finalists(1, 1), r"No trial of this search is finished"),
+        (lambda search: search.run_batch(0), r"n_each must be a whole number above zero"),
+        (lambda search: search.run_finalists(0, [1]), r"n_each must be a whole number"),
+        (lambda search: search.run_finalists(1, []), r"seeds is empty"),
+        (lambda search: search.run_finalists(1, [1]), r"No trial of this search"),
         (lambda search: search.trials_table(), r"No trial of this search is finished"),
     ],
 )
@@ -169,11 +226,18 @@ def test_what_a_search_cannot_do_is_said(opened, ask, message):
     assert not any(study.trials for study in search.studies.values())
 
 
-def test_a_search_knows_its_elicitation_and_its_profiles(problem, opened):
+def test_a_search_knows_its_elicitation_its_profiles_and_its_people(
+    problem, opened, cheapest
+):
     studies = opened("score").studies
     with pytest.raises(ValueError, match=r"Did you mean 'score'"):
-        tuning.Search(problem, "scores", studies)
+        tuning.Search(problem, "scores", studies, cheapest)
     with pytest.raises(ValueError, match=r"Expected a study for each .* got linear"):
-        tuning.Search(problem, "score", {"linear": studies["linear"]})
+        tuning.Search(problem, "score", {"linear": studies["linear"]}, cheapest)
+    with pytest.raises(ValueError, match=r"Expected a cost for each .* got none"):
+        tuning.Search(problem, "score", studies, {})
+    of_others = cheapest | {"convex": torch.zeros(3)}
+    with pytest.raises(ValueError, match=r"cheapest, convex has shape \(3,\)"):
+        tuning.Search(problem, "score", studies, of_others)
     with pytest.raises(ValueError, match=r"Did you mean 'ranking'"):
         tuning.open_studies("rankings", InMemoryStorage())

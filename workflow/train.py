@@ -143,7 +143,7 @@ def _save_networks(
 ) -> None:
     """Save the networks of a stack, fitted with the seeds 1000, 2000, ..."""
     seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
-    members = stack(problem.population.actionable, seeds, given["n_epochs"][name])
+    members = stack(problem.population.actionable, seeds, given["n_epochs"].get(name))
     print(f"{name}: {len(members[2])} networks", flush=True)
     fitted, _ = training.fit(problem, *members, progress=progress.bar(name))
     fitted.save(inside(given["models"]), name, made_with)

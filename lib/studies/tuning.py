@@ -47,6 +47,7 @@ SPACE: dict[str, BaseDistribution] = {
     "n_epochs": CategoricalDistribution((150, 300, 450)),
 }
 OBJECTIVES = ("joint", "efficiency")
+SUMMARISED = ("has_recourse", "validity", "joint", "hap", "n_acted", "outside")
 N_STARTUP = 16  # trials of a study that are drawn at random, before Optuna learns from them
 
 Progress = Callable[[range], Iterable[int]]
@@ -131,7 +132,7 @@ class Search:
             >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
             >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
             >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
-            >>> short = {"n_epochs": 1, "hidden": 8}
+            >>> short = {"n_epochs": 1}
             >>> search = Search(problem, "score", studies, cheapest, short)
             >>> search.run_batch(n_each=1)
             >>> search.n_finished
@@ -182,7 +183,7 @@ class Search:
             >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
             >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
             >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
-            >>> short = {"n_epochs": 1, "hidden": 8}
+            >>> short = {"n_epochs": 1}
             >>> search = Search(problem, "score", studies, cheapest, short)
             >>> search.run_batch(n_each=1)
             >>> search.run_finalists(n_each=1, seeds=[1001, 1002])
@@ -197,6 +198,8 @@ class Search:
         proposals = []
         for profile in PROFILES:
             own = table[table.profile == profile]
+            if own.empty:
+                continue
             n_wanted = n_each - int((own.n_seeds > 1).sum())
             first = selection.ranked(own[own.n_seeds == 1]).head(n_each)
             done = own[own.n_seeds > 1][list(SPACE)].apply(tuple, axis=1).tolist()
@@ -323,8 +326,8 @@ def cheapest_known(
         nothing was found.
     Example:
         >>> from lib.problem import loan
-        >>> problem = loan.problem(n_recourse=200)
-        >>> found = cheapest_known(problem, "ranking", n_scouts=8, n_starts=1, n_steps=2)
+        >>> little = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
+        >>> found = cheapest_known(loan.problem(), "ranking", **little)
         >>> list(found)
         ['constant', 'concave', 'linear', 'convex']
     """
@@ -355,10 +358,11 @@ def measure(
         profile: Of the weights.
         cheapest: The lowest cost known for each person, by the same
             weights.
-    Returns: The shares and means of `metrics.summarise`; efficiency;
-        cost_ratio, the mean cost over the mean of the cheapest known,
-        by the person's own weights, where both help; redundant, a
-        share of those who are helped.
+    Returns: As in `metrics.summarise`, has_recourse, validity, joint,
+        hap, n_acted and outside; and efficiency; cost_ratio, the mean
+        cost over the mean of the cheapest known, by the person's own
+        weights, where both help; redundant, a share of those who are
+        helped.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan
@@ -369,7 +373,7 @@ def measure(
         >>> no_cost_known = torch.full((len(x),), torch.inf)
         >>> of_first = stack.recommend(x, preferences)[0]
         >>> found = measure(problem, preferences, of_first, Profile(), no_cost_known)
-        >>> found["efficiency"] == found["joint"]  # nothing cheaper is known
+        >>> abs(found["efficiency"] - found["joint"]) < 1e-6  # nothing cheaper is known
         True
     """
     x, columns = problem.refused("validation"), problem.population.actionable_index
@@ -382,9 +386,7 @@ def measure(
     both = joint & cheapest.isfinite()
     is_redundant = metrics.redundant(problem, x, recommendation)
     summary = metrics.summarise(people.assign(all="people"), ["all"]).iloc[0]
-    return {
-        name: float(summary[name]) for name in summary.index.drop(["all", "n_people"])
-    } | {
+    return {name: float(summary[name]) for name in SUMMARISED} | {
         "efficiency": metrics.efficiency(joint, cost, cheapest).mean().item(),
         "cost_ratio": (cost[both].mean() / cheapest[both].mean()).item(),
         "redundant": (is_redundant.sum() / joint.sum()).item(),
