@@ -66,10 +66,10 @@ class Settings:
     margin: float = 0.05
     on_probability: bool = False
     tau: float = 0.36
-    n_epochs: int = 450
+    n_epochs: int = 300
     batch_size: int = 128
     learning_rate: float = 3e-3
-    hidden: int = 64
+    hidden: int = 128
 
     def __post_init__(self) -> None:
         checks.positive(tau=self.tau, learning_rate=self.learning_rate)

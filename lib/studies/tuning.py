@@ -44,7 +44,7 @@ SPACE: dict[str, BaseDistribution] = {
     "cap": FloatDistribution(1.0, 10.0, log=True),
     "tau": FloatDistribution(0.3, 1.5, log=True),
     "margin": FloatDistribution(0.01, 0.5, log=True),
-    "n_epochs": CategoricalDistribution((150, 300, 450)),
+    "n_epochs": CategoricalDistribution((100, 200, 300)),
 }
 OBJECTIVES = ("joint", "efficiency")
 SUMMARISED = ("has_recourse", "validity", "joint", "hap", "n_acted", "outside")
