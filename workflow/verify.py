@@ -9,6 +9,7 @@ anew. The last lines are also in runs/verify/verified.txt.
 
 import lib.pinned
 
+import argparse
 import shutil
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ NEEDS_DATA = "07_gmsc_transfer"
 
 def main() -> None:
     """Rebuild, compare, print a line a file; exit with 1 if one differs or is missing."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     folder = ROOT / "runs" / "verify"
     try:
         with only_batch(folder):
