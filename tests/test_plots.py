@@ -39,6 +39,18 @@ def test_log_densities_are_drawn_at_the_edge_and_not_dropped():
     plt.close(figure)
 
 
+def test_people_seen_stay_below_the_errors():
+    figure, ax = plt.subplots()
+    seen = np.random.default_rng(0).normal(size=200)
+    plots.errors_by_place(ax, np.array([-9.0, 9.0]), np.array([0.1, -0.2]), seen)
+    (below,) = (other for other in figure.axes if other is not ax)
+    heights = [bar.get_height() for bar in below.patches]
+    assert sum(heights) == len(seen)
+    assert max(heights) == below.get_ylim()[1] / 4
+    assert ax.get_xlim()[0] < -9 and ax.get_xlim()[1] > 9
+    plt.close(figure)
+
+
 def test_frontier_draws_a_line_only_where_something_was_searched():
     trials = pd.DataFrame(
         {
@@ -172,6 +184,10 @@ def drawn_wrongly():
         r"three arrays .*, the last of bool": lambda ax: plots.log_densities(
             ax, two, two, two
         ),
+        r"place and errors with shape \(N,\)": lambda ax: plots.errors_by_place(
+            ax, two, two[:1], two
+        ),
+        r"somebody in seen": lambda ax: plots.errors_by_place(ax, two, two, two[:0]),
     }
 
 

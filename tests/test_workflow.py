@@ -20,6 +20,7 @@ import report
 import rooms
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
+from reproduce import run_notebooks
 
 from lib.studies import stacks
 
@@ -154,11 +155,12 @@ def test_parameters_cell_must_be_tagged(tmp_path):
 def test_parameter_file_fits_its_notebook(size, notebook):
     values = parameters.read_parameters(size, notebook)
     defaults = parameters.notebook_defaults(ROOT / "notebooks" / f"{notebook}.ipynb")
-    # From nothing: a batch reads what it made itself, not the committed models.
+    # From nothing: a batch reads what it made itself, not the committed models, and leaves
+    # what is committed as it is.
     folders = {
         "models": f"runs/{size}/models",
         "outputs": f"runs/{size}",
-        "figures": "figures" if size == "paper" else f"runs/{size}/figures",
+        "figures": f"runs/{size}/figures",
     }
     assert {name: values.get(name) for name in folders if name in defaults} == {
         name: folder for name, folder in folders.items() if name in defaults
@@ -512,6 +514,19 @@ def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
         "one",
         "two",
     ]
+
+
+def test_part_of_a_batch_runs_in_a_copy_and_imports_its_lib(batch):
+    (batch / "lib").mkdir()
+    (batch / "lib" / "__init__.py").write_text("")
+    write_notebook(
+        batch / "notebooks" / "one.ipynb",
+        FIRST,
+        "import lib, pathlib\npathlib.Path('seen').write_text(lib.__file__)",
+    )
+    run_notebooks("tiny", batch, ["one"])
+    assert (batch / "seen").read_text() == str(batch / "lib" / "__init__.py")
+    assert [path.name for path in (batch / "runs/tiny/done").iterdir()] == ["one"]
 
 
 def test_failed_notebook_is_kept_and_named(batch):

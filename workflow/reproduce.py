@@ -2,7 +2,8 @@
 
 `python workflow/reproduce.py paper` (or quick, or smoke) starts from
 nothing in runs/paper, goes on where an interrupted batch stopped, and
-runs again only what an edit since then touches.
+runs again only what an edit since then touches. At the paper's size it
+also counts which of its files equal the committed ones.
 """
 
 import argparse
@@ -12,11 +13,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import lifeline
-from parameters import ROOT, read_network_parameters, read_parameters
+from parameters import MODEL_SIZE, ROOT, read_network_parameters, read_parameters
 
 SNAKEMAKE = ["snakemake", "--snakefile", "workflow/Snakefile"]
 PROFILE = ["--profile", "workflow/profile"]
@@ -34,8 +35,10 @@ def main() -> None:
             read_parameters(size, notebook.stem)
         read_network_parameters(size)
         with only_batch(run):
-            run_notebooks(size, run)
+            run_notebooks(size)
             print_table(run)
+            if size == MODEL_SIZE:
+                print_count(run)
     except ValueError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -72,20 +75,36 @@ def only_batch(run: Path) -> Iterator[None]:
         yield
 
 
-def run_notebooks(size: str, run: Path) -> None:
-    """Run all notebooks of the batch that have to run, and wait for them.
+def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -> None:
+    """Run what has to run of a batch, and wait for it.
 
+    Arguments:
+        size: A folder of params.
+        root: The repository, or a copy: its `lib` is imported, and
+            runs/<size> in it gets everything.
+        notebooks: Those that are wanted, with what they need; none
+            named: all.
     Raises: ValueError: a notebook failed; says which, in which cell,
         why, and where it is kept.
     """
+    run = root / "runs" / size
+    run.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(run / "failed", ignore_errors=True)
     log = run / "snakemake.log"
+    wanted = [f"runs/{size}/done/{notebook}" for notebook in notebooks]
+    before = os.environ.get("PYTHONPATH")
+    environment = {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else str(root),
+        lifeline.VARIABLE: "stdin",
+    }
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives, and the jobs watch it.
         batch = subprocess.Popen(
-            [sys.executable, "-m", *SNAKEMAKE, *PROFILE, "--config", f"size={size}"],
-            cwd=ROOT,
-            env=os.environ | {"OMP_NUM_THREADS": "1", lifeline.VARIABLE: "stdin"},
+            [sys.executable, "-m", *SNAKEMAKE, *PROFILE, "--config", f"size={size}"]
+            + (["--", *wanted] if wanted else []),
+            cwd=root,
+            env=os.environ | environment,
             stdin=subprocess.PIPE,
             stderr=stderr,
         )
@@ -97,7 +116,7 @@ def run_notebooks(size: str, run: Path) -> None:
         ]
         why = notes or log.read_text(encoding="utf-8").splitlines()[-15:]
         way_out = (
-            f"Not everything ran ({log.relative_to(ROOT)} says more). "
+            f"Not everything ran ({os.path.relpath(log, ROOT)} says more). "
             "The same command runs what is missing."
         )
         raise ValueError("\n".join(["", *why, way_out]))
@@ -110,6 +129,18 @@ def print_table(run: Path) -> None:
     table = report.as_text(report.collect(run))
     where = f"runs/{run.name}/paper_vs_ours.csv"
     print(f"\nThe paper's numbers and ours ({where}):\n\n{table}")
+
+
+def print_count(run: Path) -> None:
+    """Print how many models, tables and figures equal the committed ones, and which do not.
+
+    What was fitted to the stand-in for Give Me Some Credit is not
+    compared.
+    """
+    import compare  # here, since torch is not needed before
+
+    has_data = compare.is_of_real_people(run / "models")
+    print(f"\n{compare.count(compare.compare(run, ROOT, has_data))}")
 
 
 if __name__ == "__main__":

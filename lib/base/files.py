@@ -153,6 +153,45 @@ def same(name: str, folder: Path, other: Path) -> bool:
     )
 
 
+def difference(tensors: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> str:
+    """Return in what named tensors differ from others, in words; "" if in no bit.
+
+    Not a number equals itself, and 0 is not -0.
+
+    Example:
+        >>> one, other = {"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([1.0, 2.5])}
+        >>> difference(one, one), difference(one, other)
+        ('', '1 of 2 values, by 0.5 at most, in w')
+        >>> difference(one, {"w": torch.ones(3)}), difference(one, {})
+        ('w is (2,) torch.float32, not (3,) torch.float32', 'has w, which the other lacks')
+    """
+    for here, there, has in ((tensors, others, "has"), (others, tensors, "lacks")):
+        if names := [name for name in here if name not in there]:
+            lacks = "the other lacks" if has == "has" else "the other has"
+            return f"{has} {', '.join(names)}, which {lacks}"
+    n_values, n_differ, most, where = 0, 0, 0.0, []
+    for name, tensor in tensors.items():
+        own, other = tensor.detach().numpy(), others[name].detach().numpy()
+        if own.shape != other.shape or own.dtype != other.dtype:
+            kinds = [f"{part.shape} torch.{part.dtype}" for part in (own, other)]
+            return f"{name} is {kinds[0]}, not {kinds[1]}"
+        n_values += own.size
+        bits = [
+            np.ascontiguousarray(part).reshape(-1, 1).view(np.uint8)
+            for part in (own, other)
+        ]
+        differs = (bits[0] != bits[1]).any(-1)
+        if differs.any():
+            n_differ += int(differs.sum())
+            pairs = (part.reshape(-1)[differs].astype(float) for part in (own, other))
+            most = max(most, float(np.nanmax(np.abs(np.subtract(*pairs)), initial=0.0)))
+            where.append(name)
+    if not where:
+        return ""
+    named = ", ".join(where[:3]) + (f" and {len(where) - 3} more" if where[3:] else "")
+    return f"{n_differ:,} of {n_values:,} values, by {most:.2g} at most, in {named}"
+
+
 def inside(folder: str | Path) -> Path:
     """Return the folder as an absolute path; relative ones start at the repository's root.
 

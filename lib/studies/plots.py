@@ -1,7 +1,13 @@
 """All pictures under one name: each draws on the axes it is given and returns them."""
 
 from lib.studies.diagrams import architecture, arrow, box, causal_graph
-from lib.studies.distributions import band, log_densities, marginal, pair
+from lib.studies.distributions import (
+    band,
+    errors_by_place,
+    log_densities,
+    marginal,
+    pair,
+)
 from lib.studies.look import (
     COLOURS,
     GROUPS,
@@ -25,6 +31,8 @@ __all__ = [
     "beside_paper",
     "box",
     "causal_graph",
+    "errors_by_place",
+    "errors_by_place",
     "frontier",
     "interval_band",
     "intervals",
