@@ -146,41 +146,6 @@ def errors_by_place(
     return ax
 
 
-def errors_by_place(
-    ax: Axes, place: np.ndarray, errors: np.ndarray, seen: np.ndarray
-) -> Axes:
-    """Draw errors, a dot a person, over a histogram of where people are; return the axes.
-
-    The histogram has no scale: it takes up the lowest quarter.
-
-    Arguments:
-        place: The value at which each error was made, with shape (N,).
-        errors: Flow minus truth, with shape (N,).
-        seen: Values of people on the same axis, with shape (P,).
-    Raises: ValueError: there is no error for each place, or nobody
-        was seen.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> place, errors = np.array([-3.0, 0.0, 3.0]), np.array([0.2, 0.0, 0.3])
-        >>> ax = errors_by_place(Figure().subplots(), place, errors, np.zeros(5))
-        >>> ax.collections[0].get_offsets().tolist()
-        [[-3.0, 0.2], [0.0, 0.0], [3.0, 0.3]]
-    """
-    if place.shape != errors.shape or place.ndim != 1 or len(seen) == 0:
-        raise ValueError(
-            f"Expected place and errors with shape (N,) and somebody in seen; got "
-            f"{place.shape}, {errors.shape} and {seen.shape}."
-        )
-    ax.scatter(place, errors, s=3, color=COLOURS["flow"], alpha=0.4, rasterized=True)
-    ax.axhline(0, color=COLOURS["truth"], ls="--")
-    below = ax.twinx()
-    heights, _, _ = below.hist(seen, 40, color=COLOURS["data"], alpha=0.3)
-    below.set_ylim(0, 4 * np.max(heights))
-    below.axis("off")
-    return ax
-
-
 def log_densities(
     ax: Axes, log_p: np.ndarray, log_p_cf: np.ndarray, valid: np.ndarray
 ) -> Axes:

@@ -32,7 +32,6 @@ __all__ = [
     "box",
     "causal_graph",
     "errors_by_place",
-    "errors_by_place",
     "frontier",
     "interval_band",
     "intervals",
