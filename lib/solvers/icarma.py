@@ -306,14 +306,10 @@ class ICarma:
             >>> list(stack.loss_terms(batch))
             ['cost', 'mask', 'hinge', 'plausibility', 'feasibility']
         """
-        x, allowed = batch["x"], batch["allowed"]
-        logits = self.mask_logits(batch["context"])
+        allowed, logits = batch["allowed"], self.mask_logits(batch["context"])
         soft = torch.sigmoid((logits + batch["noise"]) / self._tau[..., None])
         # straight-through, hard constraints
         m = ((soft > 0.5).to(soft.dtype) + soft - soft.detach()) * allowed
-        a = self.action_values(x, batch["context"], m)
-        x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
-
         q, log_q, log_no_q = (
             torch.sigmoid(logits),
             F.logsigmoid(logits),
@@ -322,16 +318,42 @@ class ICarma:
         divergence = q * (log_q - batch["log_prior"]) + (1 - q) * (
             log_no_q - batch["log_no_prior"]
         )
+        terms = self.terms_of_each(batch, m)
+        terms["mask"] = (allowed * divergence).sum(-1)
+        return {name: terms[name].mean(-1) for name in TERMS}
+
+    def terms_of_each(self, batch: Mapping[str, Tensor], m: Tensor) -> dict[str, Tensor]:
+        """Return all terms but the mask's for each person under a mask, with shape (M, B).
+
+        Arguments:
+            batch: As for `loss_terms`.
+            m: Which features are acted on (0 or 1 in value), with
+                shape (M, B, K).
+        Example:
+            Who does nothing has no cost, and is as plausible as
+            before:
+
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem).select([0])
+            >>> anything = Preferences.from_mask(torch.ones(1, 4, dtype=torch.bool))
+            >>> factual = problem.flow.factual(problem.refused("test")[:1], stack.columns)
+            >>> batch = stack.batch(factual, anything, torch.zeros(1, 1, 4))
+            >>> terms = stack.terms_of_each(batch, torch.zeros(1, 1, 4))
+            >>> [bool(terms[name] == 0) for name in ("cost", "plausibility")]
+            [True, True]
+        """
+        x = batch["x"]
+        a = self.action_values(x, batch["context"], m)
+        x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
         log_odds = self.problem.classifier.logit(self._as_carried_out(x_cf))
         outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
-        cost = self.problem.action_cost(x[..., self.columns], m, a, batch["weight"])
         return {
-            "cost": cost.mean(-1),
-            "mask": (allowed * divergence).sum(-1).mean(-1),
-            "hinge": self._hinge(log_odds).mean(-1),
+            "cost": self.problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
+            "hinge": self._hinge(log_odds),
             # at a gain of exactly zero, that of people who do nothing, the gradient is zero
-            "plausibility": _capped((-gain).relu(), self._cap).mean(-1),
-            "feasibility": (outside / self._leeway).sum(-1).mean(-1),
+            "plausibility": _capped((-gain).relu(), self._cap),
+            "feasibility": (outside / self._leeway).sum(-1),
         }
 
     def _hinge(self, log_odds: Tensor) -> Tensor:

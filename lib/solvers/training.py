@@ -132,7 +132,7 @@ def _fit_side_by_side(
     """Return the weights, and the terms of the loss with shape (5, n_epochs, M)."""
     shared, x = settings[0], problem.refused("train")
     rngs = [np.random.default_rng(seed) for seed in seeds]
-    weights = _initial_weights(problem, shared.hidden, rngs, x.dtype)
+    weights = initial_weights(problem, shared.hidden, rngs, x.dtype)
     stack = ICarma(problem, settings, seeds, weights)
     optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
     weigh = _TermWeights(settings)
@@ -183,10 +183,22 @@ class _TermWeights:
         return weights
 
 
-def _initial_weights(
+def initial_weights(
     problem: Problem, hidden: int, rngs: Sequence[np.random.Generator], dtype: torch.dtype
 ) -> dict[str, Tensor]:
-    """Return weights uniform within 1/sqrt(fan-in), each member's from its own stream."""
+    """Return weights uniform within 1/sqrt(fan-in), each member's from its own stream.
+
+    Arguments:
+        hidden: Width of the two hidden layers of either network.
+        rngs: The stream of each of the M members.
+    Returns: By name, as in `ICarma`; they ask for gradients.
+    Example:
+        >>> from lib.problem import loan
+        >>> rngs = [np.random.default_rng(seed) for seed in (0, 1)]
+        >>> weights = initial_weights(loan.problem(), 64, rngs, torch.float32)
+        >>> weights["mask_weight_0"].shape  # members, inputs, width
+        torch.Size([2, 15, 64])
+    """
     n_actionable = len(problem.population.actionable)
     n_context = len(problem.population.features) + 2 * n_actionable
     n_inputs = {"mask": n_context, "action": n_context + n_actionable}
