@@ -197,3 +197,66 @@ def test_what_cannot_be_drawn_is_said(message):
     with pytest.raises(ValueError, match=message):
         drawn_wrongly()[message](ax)
     plt.close(figure)
+
+
+CHAIN = Graph({"amount": (), "income": ("amount",), "savings": ("income",), "age": ()})
+PLACES = {"amount": (0.1, 0.5), "income": (0.4, 0.5), "savings": (0.7, 0.5), "age": (1, 1)}
+
+
+def test_an_action_is_drawn_as_what_happens_to_each_feature():
+    """Acted on, following and forbidden features differ, and only movers have numbers."""
+    before = {"amount": 1.0, "income": 0.0, "savings": -2.0, "age": 3.0}
+    after = before | {"income": 1.25, "savings": -0.5}
+    figure, ax = plt.subplots()
+    plots.action_on_graph(
+        ax, CHAIN, PLACES, before, after, is_acted=["income"], forbidden=["savings", "age"]
+    )
+    texts = [text.get_text() for text in ax.texts]
+    assert [text for text in texts if "→" in text] == ["0.0 → 1.2", "−2.0 → −0.5"]
+    faces = [tuple(np.round(dots.get_facecolor()[0], 2)) for dots in ax.collections]
+    assert len(set(faces)) == 4  # what is closed and follows all the same is a follower
+    assert [dots.get_linestyle()[0][1] is not None for dots in ax.collections] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    into_income, into_savings = ax.patches
+    assert into_income.get_linestyle() == ":"  # its causes no longer decide it
+    assert into_savings.get_linewidth() > into_income.get_linewidth()
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("part", ["at", "before", "after"])
+def test_an_action_needs_each_feature(part):
+    given = {"at": PLACES, "before": dict.fromkeys(PLACES, 0), "after": {}}
+    given["after"] = given["before"]
+    given[part] = {name: given[part][name] for name in ("amount", "income", "savings")}
+    figure, ax = plt.subplots()
+    with pytest.raises(ValueError, match="for age"):
+        plots.action_on_graph(ax, CHAIN, is_acted=[], **given)
+    plt.close(figure)
+
+
+def test_a_slice_shows_the_decision_at_each_point():
+    """The ground is green just where the person would be accepted."""
+    figure, ax = plt.subplots()
+    plots.decision_slice(
+        ax,
+        lambda points: points[:, 0] > 1,
+        low=(0, 0),
+        high=(2, 2),
+        now=(0.5, 1),
+        moves={"misled": (1.5, 1), "truth": (1.8, 1.5)},
+    )
+    refused, accepted = (path.get_extents() for path in ax.collections[0].get_paths())
+    assert refused.x1 == pytest.approx(1, abs=0.02) == accepted.x0
+    assert len(ax.patches) == 2
+    plt.close(figure)
+
+
+def test_a_slice_needs_a_decision_a_point():
+    figure, ax = plt.subplots()
+    with pytest.raises(ValueError, match=r"gave shape \(1,\) for 40000 points"):
+        plots.decision_slice(ax, lambda points: [True], (0, 0), (1, 1), (0, 0), {})
+    plt.close(figure)

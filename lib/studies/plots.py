@@ -18,19 +18,23 @@ from lib.studies.look import (
     save,
     use_style,
 )
+from lib.studies.portraits import LOAN_PLACES, action_on_graph, decision_slice
 from lib.studies.results import beside_paper, frontier, interval_band, intervals
 
 __all__ = [
     "COLOURS",
     "GROUPS",
     "LINES",
+    "LOAN_PLACES",
     "MARKERS",
+    "action_on_graph",
     "architecture",
     "arrow",
     "band",
     "beside_paper",
     "box",
     "causal_graph",
+    "decision_slice",
     "errors_by_place",
     "frontier",
     "interval_band",
