@@ -204,9 +204,14 @@ def test_efficiency_by_hand():
         metrics.efficiency(joint, cost[0], cheapest)
 
 
-def test_outside_counts_what_can_move_only(problem):
+def test_outside_counts_what_moved_only(problem):
+    """Somebody who stands outside already is not sent there."""
     population = problem.population
+    duration = population.features.index("loan_duration")
     x = problem.refused("test")[:1].repeat(3, 1)
-    x[1, population.features.index("age")] = 99.0  # immutable
-    x[2, population.features.index("loan_duration")] = population.low[4] - 0.01
-    assert metrics.outside(problem, x).tolist() == [False, False, True]
+    x[1:, duration] = population.low[duration] - 0.01
+    x_cf = x.clone()
+    x_cf[2, duration] -= 0.01
+    assert metrics.outside(problem, x, x_cf).tolist() == [False, False, True]
+    with pytest.raises(ValueError, match="x_cf has shape"):
+        metrics.outside(problem, x, x_cf[0])

@@ -9,6 +9,7 @@ import optuna
 import pandas as pd
 import pytest
 import torch
+from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 
 from lib.preferences.scores import Profile
@@ -19,6 +20,14 @@ from lib.studies import selection, stacks, tuning
 
 ROOT = Path(__file__).parents[1]
 SHORT = {"n_epochs": 1, "hidden": 32}
+
+
+@pytest.fixture(autouse=True)
+def no_high_prices(monkeypatch):
+    """Proposals under which networks recommend something after a single epoch."""
+    for name, low, high in (("mask", 1e-4, 1e-3), ("p_max", 0.4, 0.9)):
+        narrow = FloatDistribution(low, high, log=True)
+        monkeypatch.setitem(tuning.SPACE, name, narrow)
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +196,7 @@ def watch(event, args):
         raise SystemExit("opened " + str(args[0]))
 sys.addaudithook(watch)
 import torch
+from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 from lib.problem import loan
 from lib.studies import tuning
@@ -195,6 +205,8 @@ cost = dict.fromkeys(tuning.PROFILES, torch.zeros(len(problem.refused("validatio
 studies = tuning.open_studies("ranking", InMemoryStorage())
 short = {"n_epochs": 1}
 search = tuning.Search(problem, "ranking", studies, cost, short)
+for study in studies.values():
+    study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
 search.run_batch(1)
 search.run_finalists(1, [5, 6])
 print(search.trials_table().chosen.sum())

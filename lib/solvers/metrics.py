@@ -63,8 +63,8 @@ def per_person(
     Columns: has_recourse, valid, plausible, joint, spared, cost,
     hard_action, n_acted, outside, log_p, log_p_cf, log_p_change.
     joint is valid and plausible; spared is joint without a hardest
-    action; cost is unweighted; outside: would a feature that can move
-    leave the range of the training people?
+    action; cost is unweighted; outside: is a feature moved out of the
+    range of the training people?
 
     Arguments:
         x: Refused people, with shape (N, D).
@@ -104,7 +104,7 @@ def per_person(
         ),
         "hard_action": hard_action(preferences, acts[..., actionable]),
         "n_acted": acts.sum(-1),
-        "outside": outside(problem, recommendation.x_cf),
+        "outside": outside(problem, x, recommendation.x_cf),
         "log_p": log_p,
         "log_p_cf": log_p_cf,
         "log_p_change": log_p_cf - log_p,
@@ -118,27 +118,28 @@ def per_person(
     return pd.DataFrame({name: values.numpy() for name, values in columns.items()})
 
 
-def outside(problem: Problem, x_cf: Tensor) -> Tensor:
-    """Return whether a feature that can move lies outside its range, with shape (*,).
+def outside(problem: Problem, x: Tensor, x_cf: Tensor) -> Tensor:
+    """Return whether a feature that moved lies outside its range, with shape (*,).
 
-    The range is that of the training people; rounding, 1e-5 of the
-    range, is let pass.
+    The range is that of the training people.
 
     Arguments:
-        x_cf: Features after an action, with shape (*, D).
+        x, x_cf: Features before and after an action, with shape (*,
+            D).
+    Raises: ValueError: shapes differ.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:2].clone()
-        >>> x[1, problem.population.features.index("income")] = 99.0
-        >>> outside(problem, x)
+        >>> x = problem.refused("test")[:2]
+        >>> x_cf = x.clone()
+        >>> x_cf[1, problem.population.features.index("income")] = 99.0
+        >>> outside(problem, x, x_cf)
         tensor([False,  True])
     """
+    checks.shape("x_cf", x_cf, x.shape)
     population = problem.population
-    can_move = [kind != "immutable" for kind in population.kinds.values()]
-    leeway = 1e-5 * problem.range
-    is_out = (x_cf > population.high + leeway) | (x_cf < population.low - leeway)
-    return is_out[..., can_move].any(-1)
+    is_out = (x_cf > population.high) | (x_cf < population.low)
+    return (is_out & (x_cf != x)).any(-1)
 
 
 def redundant(problem: Problem, x: Tensor, recommendation: Recommendation) -> Tensor:

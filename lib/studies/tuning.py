@@ -109,7 +109,13 @@ class Search:
         """Return how many trials the profile with the fewest has finished.
 
         Example:
-            See `run_batch`.
+            >>> from optuna.storages import InMemoryStorage
+            >>> from lib.problem import loan
+            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
+            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
+            >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
+            >>> Search(problem, "score", studies, cheapest).n_finished
+            0
         """
         return min(len(finished(study)) for study in self.studies.values())
 
@@ -134,6 +140,8 @@ class Search:
             >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
             >>> short = {"n_epochs": 1}
             >>> search = Search(problem, "score", studies, cheapest, short)
+            >>> for study in studies.values():  # what to try first
+            ...     study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
             >>> search.run_batch(n_each=1)
             >>> search.n_finished
             1
@@ -185,6 +193,8 @@ class Search:
             >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
             >>> short = {"n_epochs": 1}
             >>> search = Search(problem, "score", studies, cheapest, short)
+            >>> for study in studies.values():  # what to try first
+            ...     study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
             >>> search.run_batch(n_each=1)
             >>> search.run_finalists(n_each=1, seeds=[1001, 1002])
             >>> search.trials_table()[["profile", "n_seeds", "chosen"]].head(2)
@@ -272,7 +282,21 @@ class Search:
               trials with several seeds, or of all if there are none.
         Raises: ValueError: no trial is finished.
         Example:
-            See `run_finalists`.
+            >>> from optuna.storages import InMemoryStorage
+            >>> from lib.problem import loan
+            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
+            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
+            >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
+            >>> search = Search(problem, "score", studies, cheapest, {"n_epochs": 1})
+            >>> for study in studies.values():  # what to try first
+            ...     study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
+            >>> search.run_batch(n_each=1)
+            >>> search.trials_table()[["profile", "trial", "chosen"]]
+                profile  trial  chosen
+            0  constant      0    True
+            1   concave      0    True
+            2    linear      0    True
+            3    convex      0    True
         """
         rows = [
             {"elicitation": self.elicitation, "profile": profile, "trial": trial.number}
