@@ -4,7 +4,7 @@
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
-# make tune        the search for settings of notebook 05, about an hour; its result is committed, nothing needs it again
+# make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
 # For maintainers: make notebooks (execute in place), make models (keep a paper-size run's, and its tables), make lock, make clean
 
 SHELL := bash

@@ -80,23 +80,16 @@ def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
     return fit
 
 
-def fit_hard(n_epochs: int) -> Task:
-    """Prepare the fit of ten networks, one a seed."""
+def fit_hard() -> Task:
+    """Prepare the fit of the ten networks of the study of hard constraints."""
     problem = loan.problem()
-    samplers = [RankingSampler(problem.population.actionable)] * len(SEEDS)
-    return partial(
-        training.fit,
-        problem,
-        samplers,
-        [icarma.Settings(n_epochs=n_epochs)] * len(SEEDS),
-        SEEDS,
-    )
+    return partial(training.fit, problem, *stacks.hard(problem.population.actionable, SEEDS))
 
 
-def fit_stack(name: str, n_epochs: int) -> Task:
+def fit_stack(name: str) -> Task:
     """Prepare the fit of one of the stacks of Loan networks."""
     problem = loan.problem()
-    members = stacks.STACKS[name](problem.population.actionable, SEEDS, n_epochs)
+    members = stacks.STACKS[name](problem.population.actionable, SEEDS, None)
     return partial(training.fit, problem, *members)
 
 
@@ -225,17 +218,17 @@ WORK = {
         partial(fit_flow, 120, 0.005),
         10,
     ),
-    "icarma": Work("iCARMA, ten seeds, 450 epochs", partial(fit_hard, 450), 100),
+    "icarma": Work("iCARMA, ten seeds", fit_hard, 100),
     "ranking": Work(
-        "forty ranking networks, 450 epochs",
-        partial(fit_stack, "loan_icarma_ranking", 450),
-        600,
+        "forty ranking networks",
+        partial(fit_stack, "loan_icarma_ranking"),
+        360,
         is_long=True,
     ),
     "score": Work(
-        "forty score networks, 900 epochs",
-        partial(fit_stack, "loan_icarma_score", 900),
-        1200,
+        "forty score networks",
+        partial(fit_stack, "loan_icarma_score"),
+        360,
         is_long=True,
     ),
     "gmsc_flow": Work("Give Me Some Credit: flow, 30 epochs", fit_gmsc_flow, 180),
