@@ -51,34 +51,21 @@ def test_people_seen_stay_below_the_errors():
     plt.close(figure)
 
 
-def test_frontier_draws_a_line_only_where_something_was_searched():
-    trials = pd.DataFrame(
-        {
-            "profile": ["linear"] * 3,
-            "plausibility_mean": [0.5, 0.4, 0.6],
-            "hap_mean": [0.2, 0.1, 0.9],
-            "on_front": [True, True, False],
-        }
-    )
+def test_frontier_draws_every_seed_and_the_reported_one():
     ours = pd.DataFrame(
         {
-            "profile": ["constant", "linear"],
-            "plausibility": [0.8, 0.5],
-            "hap": [1.0, 0.2],
-            "validity": [0.99, 0.9],
-            "reported": True,
+            "profile": ["constant", "linear", "linear"],
+            "plausibility": [0.8, 0.5, 0.4],
+            "hap": [1.0, 0.2, 0.3],
+            "reported": [True, True, False],
         }
     )
     figure, ax = plt.subplots()
-    plots.frontier(ax, trials, ours, ours, lowest_validity=0.95)
-    assert [line.get_xydata().tolist() for line in ax.lines] == [[[0.4, 0.1], [0.5, 0.2]]]
-    hollow = [
-        tuple(dots.get_facecolor()[0]) == (1, 1, 1, 1)
-        for dots in ax.collections
-        if dots.get_label().endswith("ours")
-    ]
-    assert hollow == [False, True]
-    assert "constant: front of the search" not in ax.get_legend_handles_labels()[1]
+    plots.frontier(ax, ours, ours[ours.reported])
+    by_label = {dots.get_label(): dots.get_offsets().tolist() for dots in ax.collections}
+    assert by_label["linear: ours"] == by_label["linear: the paper"] == [[0.5, 0.2]]
+    drawn = [point for dots in ax.collections for point in dots.get_offsets().tolist()]
+    assert [0.4, 0.3] in drawn
     plt.close(figure)
 
 
@@ -149,8 +136,7 @@ def drawn_wrongly():
     rows, networks = intervals([0.1, 0.2]), pd.DataFrame({"profile": ["linear"]})
     at = {"age": (0, 0), "income": (1, 1)}
     kinds = {"age": "immutable", "income": "actionable"}
-    networks = networks.assign(plausibility=0.5, hap=0.2, validity=1.0, reported=False)
-    trials = networks.assign(plausibility_mean=0.5, hap_mean=0.2, on_front=True)
+    networks = networks.assign(plausibility=0.5, hap=0.2, reported=False)
     return {
         r"Unknown method 'somebody'": lambda ax: plots.beside_paper(
             ax, beside_paper("Somebody"), "joint"
@@ -166,7 +152,7 @@ def drawn_wrongly():
             ax, [1, 2, 3], rows, "oracle"
         ),
         r"0 networks of the profile linear are marked": lambda ax: plots.frontier(
-            ax, trials, networks, networks, 0.95
+            ax, networks, networks
         ),
         r"There is no place for income": lambda ax: plots.causal_graph(
             ax, graph, kinds, {"age": (0, 0)}

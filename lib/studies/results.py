@@ -154,24 +154,12 @@ def interval_band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str
     return ax
 
 
-def frontier(
-    ax: Axes,
-    trials: pd.DataFrame,
-    networks: pd.DataFrame,
-    paper: pd.DataFrame,
-    lowest_validity: float,
-) -> Axes:
-    """Draw hap against plausibility, a line for each profile; return the axes.
-
-    Both are means of the two settings.
+def frontier(ax: Axes, networks: pd.DataFrame, paper: pd.DataFrame) -> Axes:
+    """Draw hap against plausibility for each profile; return the axes.
 
     Arguments:
-        trials: Of the search, as `tuning.trials_table` gives them,
-            with columns plausibility_mean and hap_mean.
-        networks: Ours, with columns profile, plausibility, hap,
-            validity (the lower of the two settings); a row a seed,
-            the reported one marked in "reported". It is drawn hollow
-            if it is not as valid as the search demands.
+        networks: Ours, with columns profile, plausibility, hap; a row
+            a seed, the reported one marked in "reported".
         paper: The paper's, with columns profile, plausibility, hap.
     Raises: ValueError: a column is missing, a profile has no colour,
         or not exactly one network of a profile is the reported one.
@@ -179,14 +167,12 @@ def frontier(
     Example:
         >>> from matplotlib.figure import Figure
         >>> linear = {"profile": ["linear"], "plausibility": 0.5, "hap": 0.2}
-        >>> ours = pd.DataFrame(linear | {"validity": 0.9, "reported": True})
-        >>> tried = linear | {"plausibility_mean": 0.4, "hap_mean": 0.1, "on_front": True}
-        >>> ax = frontier(Figure().subplots(), pd.DataFrame(tried), ours, ours, 0.95)
+        >>> ours = pd.DataFrame(linear | {"reported": True})
+        >>> ax = frontier(Figure().subplots(), ours, pd.DataFrame(linear))
         >>> ax.get_legend_handles_labels()[1]
-        ['linear: front of the search', 'linear: ours', 'linear: the paper']
+        ['linear: ours', 'linear: the paper']
     """
-    need(trials, ("profile", "plausibility_mean", "hap_mean", "on_front"))
-    need(networks, ("profile", "plausibility", "hap", "validity", "reported"))
+    need(networks, ("profile", "plausibility", "hap", "reported"))
     need(paper, ("profile", "plausibility", "hap"))
     checks.known("profile", dict.fromkeys(networks.profile), tuple(LINES))
     for profile, own in networks.groupby("profile", sort=False):
@@ -196,20 +182,9 @@ def frontier(
                 f"{len(reported)} networks of the profile {profile} are marked as "
                 "reported: expected one."
             )
-        tried = trials[trials.profile == profile]
-        _front_of(ax, tried, profile)
         ax.scatter(own.plausibility, own.hap, s=12, color=colour, alpha=0.45, lw=0)
-        face = colour if reported.validity.item() >= lowest_validity else "white"
-        ax.scatter(
-            reported.plausibility,
-            reported.hap,
-            s=50,
-            facecolor=face,
-            edgecolor=colour,
-            lw=1.6,
-            zorder=4,
-            label=f"{profile}: ours",
-        )
+        label = f"{profile}: ours"
+        ax.scatter(reported.plausibility, reported.hap, s=50, color=colour, label=label)
         theirs = paper[paper.profile == profile]
         star: dict[str, Any] = {
             "s": 90,
@@ -220,7 +195,7 @@ def frontier(
         }
         label = f"{profile}: the paper"
         ax.scatter(theirs.plausibility, theirs.hap, color=colour, label=label, **star)
-    ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.2, 0.9), ylim=(-0.03, 1.05))
+    ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.2, 1.0), ylim=(-0.03, 1.05))
     return ax
 
 
@@ -244,19 +219,3 @@ def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> N
     for missing in at[~given]:
         across = ax.get_yaxis_transform()
         ax.text(0.02, missing, "too few", transform=across, **look)
-
-
-def _front_of(ax: Axes, tried: pd.DataFrame, profile: str) -> None:
-    """Draw what the search tried for a profile, and the front of it as a line."""
-    colour = COLOURS[profile]
-    ax.scatter(tried.plausibility_mean, tried.hap_mean, s=4, color=colour, alpha=0.25, lw=0)
-    front = tried[tried.on_front].sort_values("plausibility_mean")
-    if len(front):
-        ax.plot(
-            front.plausibility_mean,
-            front.hap_mean,
-            LINES[profile],
-            color=colour,
-            lw=1.2,
-            label=f"{profile}: front of the search",
-        )
