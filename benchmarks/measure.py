@@ -83,7 +83,8 @@ def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
 def fit_hard() -> Task:
     """Prepare the fit of the ten networks of the study of hard constraints."""
     problem = loan.problem()
-    return partial(training.fit, problem, *stacks.hard(problem.population.actionable, SEEDS))
+    members = stacks.hard(problem.population.actionable, SEEDS)
+    return partial(training.fit, problem, *members)
 
 
 def fit_stack(name: str) -> Task:
