@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib.base import files
-from lib.causal import flow
+from lib.causal import flow, networks
 from lib.causal.graph import Graph
 
 
@@ -40,6 +40,30 @@ def test_agrees_with_zuko(problem, as_zuko):
     log_p = log_volume + torch.distributions.Normal(0, 1).log_prob(z).sum(-1)
     assert torch.allclose(problem.flow.log_prob(x), log_p, atol=1e-9)
     assert torch.allclose(problem.flow.predict(z), transform.inv(z), atol=1e-9)
+
+
+@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)])
+@pytest.mark.parametrize("n_bins", [0, 5])
+def test_networks_side_by_side_are_the_networks(problem, hidden, n_bins):
+    """The stack in which networks are fitted has the likelihood of the single ones."""
+    x, graph = problem.population.x["flow/test"], problem.flow.graph
+    rng = np.random.default_rng(0)
+    weights = networks.first_weights(graph, hidden, n_bins, rng, x.dtype)
+    weights = {name: w + 0.1 for name, w in weights.items()}  # roots, too, differ from zero
+    stack = networks.SideBySide(graph, hidden, "elu", n_bins, weights)
+    ours = flow.CausalFlow(graph, hidden, "elu", weights, n_bins)
+    one = stack.log_likelihood(x)
+    assert one.item() == pytest.approx(ours.log_prob(x).mean().item(), abs=1e-10)
+    for _ in range(3):
+        gradients = torch.autograd.grad(stack.log_likelihood(x), stack.leaves)
+        with torch.no_grad():
+            for leaf, gradient in zip(stack.leaves, gradients, strict=True):
+                leaf += 0.01 * gradient
+    later = flow.CausalFlow(graph, hidden, "elu", stack.by_name(), n_bins)
+    now = stack.log_likelihood(x).item()
+    assert now == pytest.approx(later.log_prob(x).mean().item(), abs=1e-10)
+    assert now > one.item()  # uphill
+    assert all(torch.equal(w, ours.weights[name]) for name, w in weights.items())
 
 
 def test_causes_may_be_listed_in_any_order(problem):

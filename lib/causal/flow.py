@@ -15,7 +15,7 @@ from lib.base.arithmetic import Adam, kept_where
 from lib.causal import networks
 from lib.causal.graph import Graph
 from lib.causal.maps import Map, Spline
-from lib.causal.networks import Networks
+from lib.causal.networks import Networks, SideBySide
 from lib.causal.world import World
 
 NOTHING_KNOWN: Mapping[int, Map] = MappingProxyType({})
@@ -339,6 +339,7 @@ class CausalFlow(World):
         """
         x, z, slope = (factual[name].unbind(-1) for name in ("x", "z", "slope"))
         masks, rest, values = m.unbind(-1), (1 - m).unbind(-1), a.unbind(-1)
+        acted = (m > 0).unbind(-1)
         reached = set(self.graph.reached_by(columns))
         at_rest = self._fixed(columns)
         raw = factual["fixed"].chunk(len(at_rest), -1)
@@ -356,7 +357,7 @@ class CausalFlow(World):
                 map_j = self.univariate(fixed[j])
             if j in columns:
                 k, before = columns.index(j), None if follows else x[j]
-                causes.append(masks[k] > 0)
+                causes.append(acted[k])
                 after[j], slope_cf, gain_j = map_j.after_action(
                     z[j], before, masks[k], rest[k], values[k]
                 )
@@ -553,13 +554,12 @@ def fit(
     checks.positive(learning_rate=learning_rate)
     rng = np.random.default_rng(seed)
     weights = networks.first_weights(graph, hidden, n_bins, rng, x.dtype)
-    for weight in weights.values():
-        weight.requires_grad_()
+    stack = SideBySide(graph, hidden, activation, n_bins, weights)
     best_weights, history = networks.fit(
-        Networks(graph, hidden, activation, n_bins, weights),
+        stack,
         x,
         x_validation,
-        Adam(weights.values(), learning_rate, n_epochs),
+        Adam(stack.leaves, learning_rate, n_epochs),
         batch_size,
         progress(range(n_epochs)),
         rng,

@@ -7,9 +7,10 @@ from numbers import Integral
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from lib.base import arithmetic, checks
-from lib.base.arithmetic import Adam
+from lib.base import checks
+from lib.base.arithmetic import ACTIVATIONS, Adam, network
 from lib.causal.graph import Graph
 from lib.causal.maps import Affine, Map, Spline
 
@@ -123,7 +124,7 @@ class Networks:
         n_bins: int,
         weights: Mapping[str, Tensor],
     ) -> None:
-        checks.known("activation", [activation], arithmetic.ACTIVATIONS)
+        checks.known("activation", [activation], ACTIVATIONS)
         expected = shapes(graph, hidden, n_bins)
         came = {name: tuple(weight.shape) for name, weight in weights.items()}
         wrong = [name for name in expected | came if came.get(name) != expected.get(name)]
@@ -175,32 +176,112 @@ class Networks:
             own = self.weights[f"{self.graph.features[j]}.raw"]
             return own.expand(*x_parents.shape[:-1], -1)
         layer_weights, biases = self._layers[j]
-        return arithmetic.network(x_parents, layer_weights, biases, self.activation)
+        return network(x_parents, layer_weights, biases, self.activation)
+
+
+class SideBySide:
+    """Hold the networks of a flow as one stack, in which they are fitted together.
+
+    Where a feature has fewer causes than another, its network sees
+    zeros in their place.
+
+    Arguments:
+        graph, hidden, activation, n_bins, weights: As for `Networks`;
+            weights are copied.
+    Raises: ValueError: as `Networks`.
+    Example:
+        Weights of zeros leave the features as they are, and call them
+        standard normal:
+
+        >>> graph = Graph({"age": (), "income": ("age",)})
+        >>> weights = {k: torch.zeros(shape) for k, shape in shapes(graph, [8]).items()}
+        >>> stack = SideBySide(graph, [8], "elu", 0, weights)
+        >>> round(stack.log_likelihood(torch.zeros(1, 2)).item(), 4)
+        -1.8379
+        >>> round(-LOG_2_PI, 4)
+        -1.8379
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        hidden: Sequence[int],
+        activation: str,
+        n_bins: int,
+        weights: Mapping[str, Tensor],
+    ) -> None:
+        own = Networks(graph, hidden, activation, n_bins, weights)
+        self.univariate, self._activation, self._graph = own.univariate, activation, graph
+        parents = graph.parent_index
+        self._roots = [j for j, causes in enumerate(parents) if not causes]
+        self._effects = [j for j, causes in enumerate(parents) if causes]
+        most = max(map(len, parents))
+        none = len(parents)  # the row of zeros in `log_likelihood`
+        self._inputs = torch.tensor(
+            [parents[j] + [none] * (most - len(parents[j])) for j in self._effects]
+        )
+        n_layers = len(hidden) + 1 if self._effects else 0
+        parts = [("weight", "bias")[i % 2] + f"_{i // 2}" for i in range(2 * n_layers)]
+        self._stacks = {"raw": torch.stack([weights[n] for n in self._names("raw")])}
+        for part in parts:
+            found = [weights[name] for name in self._names(part)]
+            if part == "weight_0":
+                found = [F.pad(w, (0, 0, 0, most - len(w))) for w in found]
+            stack = torch.stack(found)
+            self._stacks[part] = stack[:, None] if part.startswith("bias") else stack
+        self.leaves = [stack.requires_grad_() for stack in self._stacks.values()]
+
+    def _names(self, part: str) -> list[str]:
+        """Return the names of the weights that lie in one stack, in their order."""
+        columns = self._roots if part == "raw" else self._effects
+        return [f"{self._graph.features[j]}.{part}" for j in columns]
+
+    def by_name(self) -> dict[str, Tensor]:
+        """Return a copy of each feature's weights as they are now, by name.
+
+        Example:
+            >>> graph = Graph({"age": (), "income": ("age",)})
+            >>> weights = {k: torch.ones(shape) for k, shape in shapes(graph, [8]).items()}
+            >>> copied = SideBySide(graph, [8], "elu", 0, weights).by_name()
+            >>> all(torch.equal(copied[name], weight) for name, weight in weights.items())
+            True
+        """
+        found = {}
+        for part, stack in self._stacks.items():
+            for i, name in enumerate(self._names(part)):
+                own = stack[i].detach()
+                if part == "weight_0":
+                    own = own[: len(self._graph.parent_index[self._effects[i]])]
+                found[name] = (own[0] if part.startswith("bias") else own).clone()
+        return found
 
     def log_likelihood(self, x: Tensor) -> Tensor:
         """Return the mean log-density of people (N, D), in nats, with shape ().
 
         Example:
-            Weights of zeros leave the features as they are, and call
-            them standard normal:
+            Who is far from average is less likely:
 
-            >>> graph = Graph({"age": (), "income": ("age",)})
-            >>> weights = {k: torch.zeros(shape) for k, shape in shapes(graph, []).items()}
-            >>> own = Networks(graph, [], "elu", 0, weights)
-            >>> round(own.log_likelihood(torch.zeros(1, 2)).item(), 4)
-            -1.8379
-            >>> round(-LOG_2_PI, 4)
-            -1.8379
+            >>> graph = Graph({"age": ()})
+            >>> stack = SideBySide(graph, [], "elu", 0, {"age.raw": torch.zeros(2)})
+            >>> near, far = torch.zeros(5, 1), torch.ones(5, 1)
+            >>> round((stack.log_likelihood(near) - stack.log_likelihood(far)).item(), 4)
+            0.5
         """
-        parents = enumerate(self.graph.parent_index)
-        raw = [self.raw(j, x[:, causes]) for j, causes in parents]
-        z, slope = self.univariate(torch.stack(raw, -2)).forward(x)
-        of_each = slope.sum(-1) - 0.5 * z.square().sum(-1)
+        rows = F.pad(x.T, (0, 0, 0, 1))  # a row a feature, and one of zeros
+        raw = [self._stacks["raw"][:, None].expand(-1, len(x), -1)]
+        if self._effects:
+            layers = list(self._stacks.values())[1:]
+            inputs = rows[self._inputs].mT  # (effects, N, causes)
+            raw.append(network(inputs, layers[0::2], layers[1::2], self._activation))
+        z, slope = self.univariate(torch.cat(raw)).forward(
+            rows[self._roots + self._effects]
+        )
+        of_each = slope.sum(0) - 0.5 * z.square().sum(0)
         return of_each.mean() - 0.5 * x.shape[-1] * LOG_2_PI
 
 
 def fit(
-    networks: Networks,
+    networks: SideBySide,
     x: Tensor,
     x_validation: Tensor,
     optimiser: Adam,
@@ -211,11 +292,11 @@ def fit(
     """Fit networks by maximum likelihood, in place; the door to it is `flow.fit`.
 
     Arguments:
-        networks: With weights that ask for a gradient.
+        networks: With the weights to begin with.
         x, x_validation: Standardised features, each with shape (N,
             D).
-        optimiser: Over the networks' weights; its learning rate
-            decays once an epoch.
+        optimiser: Over the networks' leaves; its learning rate decays
+            once an epoch.
         batch_size: People a step.
         epochs: Numbers of the epochs, from 0.
         rng: Draws the order of people in each epoch.
@@ -227,12 +308,10 @@ def fit(
     Example:
         >>> graph, rng = Graph({"age": (), "income": ("age",)}), np.random.default_rng(0)
         >>> weights = first_weights(graph, [8], 0, rng, torch.float32)
-        >>> own = Networks(
-        ...     graph, [8], "elu", 0, {k: w.requires_grad_() for k, w in weights.items()}
-        ... )
+        >>> stack = SideBySide(graph, [8], "elu", 0, weights)
         >>> x = torch.from_numpy(rng.standard_normal((60, 2))).float()
-        >>> adam = Adam(weights.values(), 0.01, 5)
-        >>> _, history = fit(own, x[:50], x[50:], adam, 10, range(5), rng)
+        >>> adam = Adam(stack.leaves, 0.01, 5)
+        >>> _, history = fit(stack, x[:50], x[50:], adam, 10, range(5), rng)
         >>> bool(history["train"][-1] > history["train"][0])
         True
     """
@@ -251,6 +330,6 @@ def fit(
         reached = {"log-likelihood of x": train[-1], "log-likelihood of x_validation": now}
         checks.converging("flow", epoch, reached)
         if now > max(validation, default=-np.inf):
-            best_weights = {k: w.detach().clone() for k, w in networks.weights.items()}
+            best_weights = networks.by_name()
         validation.append(now)
     return best_weights, {"train": np.array(train), "validation": np.array(validation)}

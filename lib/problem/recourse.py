@@ -30,7 +30,7 @@ class Problem:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
         >>> problem.refused("test").shape
-        torch.Size([2445, 7])
+        torch.Size([2444, 7])
     """
 
     population: Population

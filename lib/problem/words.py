@@ -54,7 +54,7 @@ def table(
         >>> x_cf = problem.flow.counterfactual(x, is_acted, x + 1)
         >>> row = table(problem, x, Recommendation(is_acted, x + is_acted, x_cf)).loc[0]
         >>> row.change, row.follows
-        ('income -0.4053 -> 2.097', 'savings -4.923 -> -1.991')
+        ('income -0.4053 -> 2.097', 'savings -4.923 -> -2.033')
     """
     problem.check_people(x)
     checks.shape("recommendation.values", recommendation.values, x.shape)

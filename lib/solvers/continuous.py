@@ -84,7 +84,7 @@ def search(
         >>> from lib.problem import loan
         >>> problem = loan.problem()
         >>> x = problem.refused("test")[:3]
-        >>> table = search(problem, problem.population.truth, x, n_scouts=32, n_starts=1)
+        >>> table = search(problem, problem.population.truth, x, n_scouts=128, n_starts=2)
         >>> table.cost.shape  # 15 sets of four features
         torch.Size([3, 15])
         >>> anything = torch.ones(3, 4, dtype=torch.bool)
