@@ -61,7 +61,7 @@ def read_arguments() -> argparse.Namespace:
         "--storage", help="database URL (default: sqlite:///runs/tuning_<search>.db)"
     )
     for name, default, meaning in (
-        ("--trials", 48, "trials a profile"),
+        ("--trials", 30, "trials a profile"),
         ("--batch", 8, "trials a profile begun at once"),
         ("--finalists", 3, "best trials a profile, trained again with other seeds"),
     ):
