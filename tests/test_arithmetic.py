@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from lib.base.arithmetic import Adam, exact_root, kept_where, network
+from lib.base.arithmetic import SGD, Adam, exact_root, kept_where, network
 from lib.base.files import ROOT
 
 
@@ -265,12 +265,26 @@ def test_adam_has_the_bits_of_torchs():
     assert not torch.equal(ours[0], start[0])
 
 
-def test_gradients_of_another_shape_are_refused():
+def test_plain_descent_has_the_bits_of_torchs():
+    start = torch.linspace(-2, 3, 70)
+    ours, theirs = (start.clone().requires_grad_() for _ in range(2))
+    own, optimiser = SGD([ours], 0.03), torch.optim.SGD([theirs], lr=0.03)
+    for step in range(20):
+        own.step(torch.autograd.grad((ours.sin() * ours).sum(), [ours]))
+        optimiser.zero_grad()
+        (theirs.sin() * theirs).sum().backward()
+        optimiser.step()
+        assert torch.equal(ours, theirs), step
+    assert not torch.equal(ours, start)
+
+
+@pytest.mark.parametrize("descent", [Adam, SGD])
+def test_gradients_of_another_shape_are_refused(descent):
     for wrong in (torch.ones(1, 2), torch.ones(2, 2), torch.ones(2)):
         with pytest.raises(ValueError, match="must have the weights' shapes"):
-            Adam([torch.zeros(3, 2)], 0.1).step([wrong])
+            descent([torch.zeros(3, 2)], 0.1).step([wrong])
     with pytest.raises(ValueError, match="must have the weights' shapes"):
-        Adam([torch.zeros(2), torch.zeros(2)], 0.1).step([torch.ones(2)])
+        descent([torch.zeros(2), torch.zeros(2)], 0.1).step([torch.ones(2)])
 
 
 def test_training_does_not_import_the_compiler():
@@ -295,9 +309,10 @@ def test_the_learning_rate_falls_no_further_than_asked():
         adam.decay()
 
 
-def test_adam_needs_weights_and_a_rate():
+@pytest.mark.parametrize("descent", [Adam, SGD])
+def test_a_descent_needs_weights_and_a_rate(descent):
     with pytest.raises(ValueError, match="weights is empty"):
-        Adam([], 0.1)
+        descent([], 0.1)
     for wrong in (0.0, -1.0, float("nan"), "fast"):
         with pytest.raises(ValueError, match="learning_rate must be above zero"):
-            Adam([torch.zeros(1)], wrong)
+            descent([torch.zeros(1)], wrong)

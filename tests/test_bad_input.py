@@ -168,6 +168,10 @@ def others(problem: Problem, people: tuple) -> dict[str, tuple[Callable[[], obje
             lambda: classifier.fit(population, n_epochs=0),
             "n_epochs must be",
         ),
+        "classifier.fit: optimiser": (
+            lambda: classifier.fit(population, optimiser="SGD"),
+            "Unknown optimiser 'SGD'.*adam, sgd",
+        ),
         "Preferences: none": (lambda: Preferences.from_mask(nobody), "nothing at all"),
         "Preferences: floats": (lambda: Preferences(torch.zeros(2, 4)), "whole numbers"),
         "Profile: weight": (lambda: Profile(w_max=0.5), "w_max must be"),

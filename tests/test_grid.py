@@ -1,6 +1,7 @@
 """The oracle against a plain loop over every action, one by one."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,38 +21,75 @@ from lib.problem.recourse import Problem
 from lib.solvers import grid
 
 
-def brute_force(problem, world, x, preferences, profile, n_values, must_be_plausible):
+def even_grids(problem, person, n_values):
+    """Return the values of each actionable feature that are tried for anybody."""
+    population = problem.population
+    return [
+        population.grid(population.features[j], n_values).tolist()
+        for j in population.actionable_index
+    ]
+
+
+def centred_grids(problem, person, n_values, centred):
+    """Return the values around a person's own, cut at the range of the training people."""
+    low, high = (
+        getattr(problem.population.x["recourse/train"], end)(0) for end in ("amin", "amax")
+    )
+    return [
+        [
+            min(max((person[j] + share * (high - low)[j]).item(), low[j]), high[j])
+            for share in np.linspace(-centred, centred, n_values)
+        ]
+        for j in problem.population.actionable_index
+    ]
+
+
+def brute_force(
+    problem, world, x, preferences, profile, n_values, must_be_plausible, values_of=None
+):
     """Return each person's lowest cost (inf if nothing will do) and how many actions do."""
+    found = [
+        brute_force_on(
+            problem,
+            world,
+            *(person, may, weight),
+            (values_of or even_grids)(problem, person, n_values),
+            must_be_plausible,
+        )
+        for person, may, weight in zip(
+            x,
+            preferences.is_actionable,
+            profile.weight(preferences).to(x.dtype),
+            strict=True,
+        )
+    ]
+    costs = [cost.min().item() if len(cost) else np.inf for cost in found]
+    return np.array(costs), np.array([len(cost) for cost in found])
+
+
+def brute_force_on(problem, world, person, may, weight, grids, must_be_plausible):
+    """Return the costs of all actions of a person that will do."""
     population = problem.population
     columns = population.actionable_index
-    grids = [
-        [None, *population.grid(population.features[j], n_values).tolist()] for j in columns
-    ]
-    actions = list(product(*grids))[1:]
-    is_acted = torch.zeros(len(actions), x.shape[-1], dtype=torch.bool)
-    values = torch.zeros(len(actions), x.shape[-1], dtype=x.dtype)
+    actions = list(product(*([None, *own] for own in grids)))[1:]
+    is_acted = torch.zeros(len(actions), len(person), dtype=torch.bool)
+    values = torch.zeros(len(actions), len(person), dtype=person.dtype)
     is_acted[:, columns] = torch.tensor([[v is not None for v in own] for own in actions])
     listed = [[v or 0.0 for v in own] for own in actions]
-    values[:, columns] = torch.tensor(listed, dtype=x.dtype)
-    best, n_good = [], []
-    weights = profile.weight(preferences).to(x.dtype)
-    for person, may, weight in zip(x, preferences.is_actionable, weights, strict=True):
-        everyone = person.expand(len(actions), -1)
-        x_cf = world.counterfactual(everyone, is_acted, values)
-        x_cf = population.settled(everyone, x_cf)
-        good = problem.accepts(x_cf) & ~(is_acted[:, columns] & ~may).any(-1)
-        if must_be_plausible:
-            good &= problem.flow.log_prob(x_cf) >= problem.flow.log_prob(person)
-        effort = (
-            weight
-            * is_acted[:, columns]
-            * (person - values)[:, columns] ** 2
-            / problem.range[columns]
-        )
-        cost = effort.mean(-1)[good]
-        best.append(cost.min().item() if len(cost) else np.inf)
-        n_good.append(len(cost))
-    return np.array(best), np.array(n_good)
+    values[:, columns] = torch.tensor(listed, dtype=person.dtype)
+    everyone = person.expand(len(actions), -1)
+    x_cf = world.counterfactual(everyone, is_acted, values)
+    x_cf = population.settled(everyone, x_cf)
+    good = problem.accepts(x_cf) & ~(is_acted[:, columns] & ~may).any(-1)
+    if must_be_plausible:
+        good &= problem.flow.log_prob(x_cf) >= problem.flow.log_prob(person)
+    effort = (
+        weight
+        * is_acted[:, columns]
+        * (person - values)[:, columns] ** 2
+        / problem.range[columns]
+    )
+    return effort.mean(-1)[good]
 
 
 def cost_of(problem, x, found, weights=None):
@@ -99,6 +137,43 @@ def test_equals_brute_force_when_nothing_is_forbidden(problem, people):
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
     cost = cost_of(problem, x, found).numpy()
     assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
+
+
+@pytest.mark.parametrize("centred", [0.1, 0.42])
+@pytest.mark.parametrize("must_be_plausible", [True, False])
+def test_a_grid_around_the_person_equals_brute_force(
+    problem, people, centred, must_be_plausible
+):
+    x, preferences = people
+    world = problem.population.truth
+    found = grid.search(
+        problem,
+        world,
+        x,
+        preferences,
+        n_values=5,
+        must_be_plausible=must_be_plausible,
+        centred=centred,
+    )
+    expected, n_good = brute_force(
+        problem,
+        world,
+        x,
+        preferences,
+        Profile(),
+        5,
+        must_be_plausible,
+        partial(centred_grids, centred=centred),
+    )
+    assert found.has_recourse.tolist() == (n_good > 0).tolist()
+    assert 0 < found.has_recourse.sum() < len(x) or not must_be_plausible
+    cost = cost_of(problem, x, found).numpy()
+    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
+    after = world.counterfactual(x, found.is_acted, found.values)
+    assert torch.allclose(found.x_cf, after, atol=1e-12)
+    low, high = problem.population.low, problem.population.high
+    inside = (low <= found.values) & (found.values <= high)
+    assert inside[found.is_acted].all()
 
 
 def test_what_is_found_holds(problem, people):
@@ -357,6 +432,12 @@ def test_bad_input_is_named(problem, people):
         )
     with pytest.raises(ValueError, match=r"preferences.scores has shape"):
         grid.search(problem, problem.population.truth, x[:5], preferences)
+    with pytest.raises(ValueError, match="centred must be above zero"):
+        grid.search(problem, problem.population.truth, x, preferences, centred=0.0)
+    whole = replace(problem, population=replace(problem.population, whole=torch.round))
+    own = whole.refused("test")[: len(x)]
+    with pytest.raises(ValueError, match=r"whole numbers.*Leave centred out"):
+        grid.search(whole, whole.population.truth, own, preferences, centred=0.4)
     with pytest.raises(ValueError, match="n_values is 1"):
         grid.search(problem, problem.population.truth, x, preferences, n_values=1)
     with pytest.raises(ValueError, match=r"n_values is 2.5"):

@@ -71,8 +71,9 @@ def test_frontier_draws_every_seed_and_the_reported_one():
 
 def beside_paper(method: str) -> pd.DataFrame:
     """One setting of the paper's table with ours beside it."""
-    row = {"setting": "4", "metric": "joint", "ours": 0.9, "paper": 0.8, "method": method}
-    return pd.DataFrame([row | {"seed_low": np.nan, "seed_high": np.nan}])
+    row = {"setting": "4", "metric": "joint", "mean": 0.9, "paper": 0.8, "method": method}
+    row |= {"lowest": np.nan, "highest": np.nan, "reported": 0.9}
+    return pd.DataFrame([row])
 
 
 @pytest.mark.parametrize("method", ["iCARMA", "oracle", "search", "iCARMA (RCO-trained)"])
@@ -81,6 +82,17 @@ def test_every_method_of_the_tables_can_be_drawn_beside_the_paper(method):
     plots.beside_paper(ax, beside_paper(method), "joint")
     assert [line.get_xydata().tolist() for line in ax.lines] == [[[0, 0.9]]]
     assert ax.get_legend_handles_labels()[1] == [f"{method}, ours", "the paper"]
+    plt.close(figure)
+
+
+def test_of_networks_mean_range_and_the_reported_member_are_drawn():
+    rows = beside_paper("iCARMA").assign(lowest=0.7, highest=0.95, reported=0.75)
+    figure, ax = plt.subplots()
+    plots.beside_paper(ax, rows, "joint")
+    mean, reported = (line.get_xydata().tolist() for line in ax.lines)
+    assert (mean, reported) == ([[0, 0.9]], [[0, 0.75]])
+    band, dash = (lines.get_segments()[0].tolist() for lines in ax.collections)
+    assert band == [[0, 0.7], [0, 0.95]] and dash[0][1] == 0.8
     plt.close(figure)
 
 
@@ -144,8 +156,8 @@ def drawn_wrongly():
         r"Unknown metric 'join'.*Did you mean 'joint'": lambda ax: plots.beside_paper(
             ax, beside_paper("oracle"), "join"
         ),
-        r"no column seed_high": lambda ax: plots.beside_paper(
-            ax, beside_paper("oracle").drop(columns="seed_high"), "joint"
+        r"no column highest": lambda ax: plots.beside_paper(
+            ax, beside_paper("oracle").drop(columns="highest"), "joint"
         ),
         r"Unknown group 'b'": lambda ax: plots.intervals(ax, rows, "group", ["a"]),
         r"3 numbers for 2 rows": lambda ax: plots.interval_band(

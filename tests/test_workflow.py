@@ -369,12 +369,15 @@ def write_table(folder: Path, name: str, **changes) -> None:
         "method": "iCARMA",
         "metric": "validity",
         "paper": 0.999,
-        "ours": 0.99812,
+        "mean": 0.99812,
+        "lowest": 0.997,
+        "highest": 1.0,
+        "reported": 0.997,
         "difference": -0.00088,
-        "seed_low": 0.997,
-        "seed_high": 1.0,
-        "standard_error": 0.001,
-        "within": True,
+        "se_people": 0.001,
+        "se_networks": 0.0005,
+        "se_paper": 0.001,
+        "agrees": True,
     } | changes
     folder.mkdir(exist_ok=True)
     pd.DataFrame([row]).to_csv(folder / f"{name}_paper_vs_ours.csv", index=False)
@@ -388,7 +391,7 @@ def test_report_joins_the_tables(tmp_path):
         table="Table 2",
         paper=None,
         difference=None,
-        within=None,
+        agrees=None,
     )
     rows = report.collect(tmp_path)
     assert list(rows["table"]) == ["Table 1", "Table 2"]
@@ -417,7 +420,10 @@ def test_report_needs_a_table(tmp_path):
 # --- a batch of two tiny notebooks
 
 FIRST = "seconds = 0\nmodels = 'models'\noutputs = 'out'\nfigures = 'figures'"
-TABLE = ",".join(report.COLUMNS) + "\\nT1,k = 4,iCARMA,validity,,0.5,,0.4,0.6,\\n"
+TABLE = (
+    ",".join(report.COLUMNS)
+    + "\\nT1,k = 4,iCARMA,validity,,0.5,0.4,0.6,0.5,,0.01,0.01,,\\n"
+)
 WRITE = f"""
 import pathlib, sys, time
 folder = pathlib.Path(outputs)

@@ -10,12 +10,15 @@ COLUMNS = [
     "method",
     "metric",
     "paper",
-    "ours",
+    "mean",
+    "lowest",
+    "highest",
+    "reported",
     "difference",
-    "seed_low",
-    "seed_high",
-    "standard_error",
-    "within",
+    "se_people",
+    "se_networks",
+    "se_paper",
+    "agrees",
 ]
 
 
@@ -32,7 +35,7 @@ def collect(run: Path) -> pd.DataFrame:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     (Path(folder) / "tables").mkdir()
-        ...     table = pd.DataFrame([["Table 1"] + [0.5] * 10], columns=COLUMNS)
+        ...     table = pd.DataFrame([["Table 1"] + [0.5] * 13], columns=COLUMNS)
         ...     path = Path(folder) / "tables" / "04_paper_vs_ours.csv"
         ...     table.to_csv(path, index=False)
         ...     collect(Path(folder)).table.tolist()

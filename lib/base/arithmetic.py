@@ -294,7 +294,6 @@ class Adam:
             [torch.zeros_like(w, requires_grad=False) for w in self.weights]
             for _ in range(2)
         )
-        self._shapes = [w.shape for w in self.weights]
         self._n_steps = torch.zeros((), dtype=torch.float32)
         self._decayed = 0
 
@@ -317,12 +316,7 @@ class Adam:
             tensor([-0.5000,  0.5000])
         """
         found = list(gradients)
-        if [g.shape for g in found] != self._shapes:
-            raise ValueError(
-                "Gradients must have the weights' shapes "
-                f"{[tuple(shape) for shape in self._shapes]}, got "
-                f"{[tuple(g.shape) for g in found]}."
-            )
+        _check_gradients(found, self.weights)
         # The kernel walks through memory: a gradient must lie there as its weight does.
         in_place = [
             g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
@@ -372,3 +366,61 @@ class Adam:
             for n in (self._decayed, self._decayed - 1)
         )
         self.learning_rate = now / last * (self.learning_rate - self.lowest) + self.lowest
+
+
+class SGD:
+    """Hold weights that descend against gradients, each step as long as its gradient.
+
+    The steps are those of `torch.optim.SGD` without momentum, to the
+    bit.
+
+    Arguments:
+        weights: What is changed, in place; all of one dtype.
+        learning_rate: The same in all steps.
+    Raises: ValueError: there are no weights, or the learning rate is
+        not above zero.
+
+    Example:
+        >>> w = torch.tensor([3.0])
+        >>> sgd = SGD([w], learning_rate=0.1)
+        >>> for _ in range(50):
+        ...     sgd.step([2 * (w - 1)])  # the gradient of (w - 1)^2
+        >>> round(w.item(), 3)
+        1.0
+    """
+
+    def __init__(self, weights: Iterable[Tensor], learning_rate: float) -> None:
+        checks.positive(learning_rate=learning_rate)
+        self.weights = list(weights)
+        checks.not_empty("weights", self.weights)
+        self.learning_rate = learning_rate
+
+    @torch.no_grad()
+    def step(self, gradients: Iterable[Tensor]) -> None:
+        """Take one step against the gradient of the loss by each of the weights.
+
+        Arguments:
+            gradients: In the order of the weights, with their shapes.
+        Raises: ValueError: a gradient has another shape, or one is
+            missing.
+
+        Example:
+            >>> w = torch.zeros(2)
+            >>> SGD([w], learning_rate=0.5).step([torch.tensor([1.0, -2.0])])
+            >>> w
+            tensor([-0.5000,  1.0000])
+        """
+        found = list(gradients)
+        _check_gradients(found, self.weights)
+        for w, gradient in zip(self.weights, found, strict=True):
+            w.sub_(gradient, alpha=self.learning_rate)
+
+
+def _check_gradients(gradients: Sequence[Tensor], weights: Sequence[Tensor]) -> None:
+    """Raise ValueError unless there is a gradient of its shape for each of the weights."""
+    shapes = [tuple(w.shape) for w in weights]
+    if [tuple(g.shape) for g in gradients] != shapes:
+        raise ValueError(
+            f"Gradients must have the weights' shapes {shapes}, got "
+            f"{[tuple(g.shape) for g in gradients]}."
+        )

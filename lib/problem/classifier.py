@@ -12,11 +12,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.base import checks, files
-from lib.base.arithmetic import Adam, network
+from lib.base.arithmetic import SGD, Adam, network
 from lib.problem.population import Population
 
 Logit = Callable[[Tensor], Tensor]
 DTYPES = (torch.float32, torch.float64)
+OPTIMISERS: dict[str, type[Adam] | type[SGD]] = {"adam": Adam, "sgd": SGD}
 
 
 class Classifier:
@@ -215,8 +216,9 @@ def fit(
     weight_of_refusable: float = 1.0,
     seed: int = 0,
     progress: Callable[[range], Iterable[int]] = iter,
+    optimiser: str = "adam",
 ) -> tuple[NetworkClassifier, np.ndarray]:
-    """Fit a classifier by cross-entropy with Adam; return it and its mean loss by epoch.
+    """Fit a classifier by cross-entropy; return it and its mean loss by epoch.
 
     Arguments:
         population: Its split "classifier/train" is learned from, as
@@ -227,9 +229,12 @@ def fit(
             positive one; people with a negative label weigh that much
             in the loss.
         progress: Wraps the range of epochs, for instance `tqdm`.
-    Raises: ValueError: a setting is not above zero, or the fit
-        diverges.
-    Source: section 5.1 and appendix C of arXiv:2604.08030.
+        optimiser: A key of `OPTIMISERS`: "adam", as the paper says,
+            or "sgd", plain descent, as CARMA's code does.
+    Raises: ValueError: a setting is not above zero, the optimiser is
+        unknown, or the fit diverges.
+    Source: section 5.1 and appendix C of arXiv:2604.08030; for "sgd",
+        https://github.com/ayanmaj92/carma-recourse.
     Example:
         >>> from lib.problem import loan
         >>> h, losses = fit(loan.population(200, 200, 200), n_epochs=2)
@@ -238,11 +243,12 @@ def fit(
     """
     checks.counts(n_epochs=n_epochs, batch_size=batch_size)
     checks.positive(learning_rate=learning_rate, weight_of_refusable=weight_of_refusable)
+    checks.known("optimiser", [optimiser], tuple(OPTIMISERS))
     x = population.possible(population.x["classifier/train"])
     y = population.y["classifier/train"]
     rng = np.random.default_rng(seed)
     layers = _initial_layers([x.shape[-1], 32, 32, 1], rng, x.dtype)
-    optimiser = Adam(layers, learning_rate)
+    descent = OPTIMISERS[optimiser](layers, learning_rate)
     weight = torch.where(y.bool(), 1.0, weight_of_refusable)
     losses = np.zeros(n_epochs)
     for epoch in progress(range(n_epochs)):
@@ -253,7 +259,7 @@ def fit(
         for xs, ys, ws in batches:
             shown = network(xs, layers[0::2], layers[1::2]).squeeze(-1)
             loss = F.binary_cross_entropy_with_logits(shown, ys, ws)
-            optimiser.step(torch.autograd.grad(loss, layers))
+            descent.step(torch.autograd.grad(loss, layers))
             logits.append(shown.detach())
         _, labels, weights = shuffled
         loss = F.binary_cross_entropy_with_logits(torch.cat(logits), labels, weights)

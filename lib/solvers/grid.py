@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib.base import checks
 from lib.base.arithmetic import network
 from lib.causal.world import World
 from lib.preferences.scores import CONSTANT, Preferences, Profile
@@ -65,15 +66,25 @@ class Block:
     values: Tensor
 
 
-def grids(problem: Problem, n_values: int) -> dict[int, Tensor]:
+def grids(
+    problem: Problem, n_values: int, centred: float | None = None
+) -> dict[int, Tensor]:
     """Return the values that are tried for each actionable feature, by its column.
 
+    Arguments:
+        n_values: Values per feature.
+        centred: As for `search`. If given, what is returned are
+            distances from a person's own value.
     Example:
         >>> from lib.problem import loan
         >>> {j: len(values) for j, values in grids(loan.problem(), 25).items()}
         {3: 25, 4: 25, 5: 25, 6: 25}
     """
     population = problem.population
+    if centred is not None:
+        dtype = problem.range.dtype
+        steps = torch.linspace(-centred, centred, n_values, dtype=dtype)
+        return {j: steps * problem.range[j] for j in population.actionable_index}
     return {
         j: population.grid(population.features[j], n_values)
         for j in population.actionable_index
@@ -122,6 +133,7 @@ def search(
     n_values: int = 25,
     must_be_plausible: bool = True,
     progress: Callable[[range], Iterable[int]] = iter,
+    centred: float | None = None,
 ) -> Recommendation:
     """Return each person's cheapest action on the grid, or none where no action will do.
 
@@ -130,20 +142,26 @@ def search(
         x: Refused people, with shape (N, D).
         profile: Gives the weights of the cost; the default is the
             unweighted cost.
-        n_values: Values per feature, evenly spread over its range in
-            the recourse training split.
+        n_values: Values per feature, evenly spread; without
+            `centred`, over its range in the recourse training split.
         must_be_plausible: Whether log p(x_cf) >= log p(x) is demanded
             too.
         progress: Wraps the range of people, for instance `tqdm`.
+        centred: A share of each feature's range. The values are then
+            spread over so much on either side of the person's own
+            value; those beyond the training split's smallest or
+            largest become the smallest or largest.
     Returns: For a person without recourse nothing is acted on and
         x_cf is x. Where a population has whole numbers, the
         counterfactual is judged, and returned, as the person can have
         it (`Population.settled`).
     Raises: ValueError: as `Problem.check` and `Problem.check_world`;
-        n_values is below 2; or somebody has more actions than memory
-        holds.
+        n_values is below 2; centred is not above zero, or the
+        population has whole numbers; or somebody has more actions
+        than memory holds.
     Source: section 5.2 of arXiv:2604.08030; without plausibility:
-        table 6.
+        table 6. Appendix C.2.3 centres the values on the person's
+        own; how far they reach is lost.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -160,19 +178,22 @@ def search(
             f"n_values is {n_values!r}, expected a whole number of 2 or more: a grid needs "
             "at least its two ends."
         )
+    _check_centred(problem, centred)
     columns, n_features = problem.population.actionable_index, x.shape[-1]
     may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
     # who can do the same, side by side
     order = torch.unique(may, dim=0, return_inverse=True)[1].argsort(stable=True)
     n_people = _people_at_once(problem, world, n_values, may[order])
-    tried = grids(problem, n_values)
+    tried = grids(problem, n_values, centred)
+    is_centred = centred is not None
     weights = profile.weight(preferences).to(x.dtype)
     best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
     for i in progress(range(len(x))):
         if i % n_people == 0:
             some = order[i : i + n_people]
+            asked = x[some], may[some], weights[some]
             tables = [
-                _tabulate(problem, world, block, x[some], may[some], weights[some])
+                _tabulate(problem, world, block, *asked, is_centred)
                 for block in blocks(world, tried, may[some].any(0))
             ]
         person = order[i]
@@ -184,6 +205,18 @@ def search(
             best.x_cf[person, at] = table.x_cf[row, at]
             best.values[person] = torch.where(acts, table.values[row], best.values[person])
     return best
+
+
+def _check_centred(problem: Problem, centred: float | None) -> None:
+    """Raise ValueError unless the grid can be centred so, or is not to be."""
+    if centred is None:
+        return
+    checks.positive(centred=centred)
+    if problem.population.whole is not None:
+        raise ValueError(
+            "This population has whole numbers, and a grid around a person's own value "
+            "would try others. Leave centred out: the values are then whole."
+        )
 
 
 def _people_at_once(problem: Problem, world: World, n_values: int, may: Tensor) -> int:
@@ -257,15 +290,29 @@ class _Table:
 
 
 def _tabulate(
-    problem: Problem, world: World, block: Block, x: Tensor, may: Tensor, weights: Tensor
+    problem: Problem,
+    world: World,
+    block: Block,
+    x: Tensor,
+    may: Tensor,
+    weights: Tensor,
+    is_centred: bool,
 ) -> _Table:
-    """Return the table of people (P, D) with masks (P, D) and weights (P, K)."""
-    columns = problem.population.actionable_index
+    """Return the table of people (P, D) with masks (P, D) and weights (P, K).
+
+    If it is centred, the block's values are distances from the
+    people's own.
+    """
+    population = problem.population
+    columns = population.actionable_index
     acts = block.acts.expand(len(x), -1, -1)
     values = block.values.to(x).expand(len(x), -1, -1)
     before = x[:, None].expand_as(values)
+    if is_centred:
+        values = (before + values).clamp(population.low, population.high)
+        values = torch.where(acts, values, 0.0)
     noise = world.abduct(x)[:, None].expand_as(values)
-    x_cf = problem.population.settled(
+    x_cf = population.settled(
         before, world.counterfactual(before, acts, values, noise=noise)
     )
     gain = _gain(problem, block, x, x_cf)

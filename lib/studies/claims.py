@@ -12,6 +12,7 @@ import pandas as pd
 from lib.base import checks
 from lib.base.files import PUBLISHED
 from lib.solvers import metrics
+from lib.studies.estimates import STANDARD_ERRORS, Estimate, by_person, ratio
 
 # columns that tell the rows of one method apart
 SETTING = {
@@ -33,7 +34,17 @@ DATASETS = ("Loan", "GMSC")
 # what a row of one person is of
 OF_WHOM = ["setting", "method", "member", "seed", "reported"]
 
-METRICS = ("validity", "plausibility", "joint", "hap", "cost_mean", "n_acted")
+# of which column of `metrics.per_person` each metric is the mean, and over which people;
+# None: over all. `metrics.summarise` says why.
+MEAN_OF: dict[str, tuple[str, str | None]] = {
+    "validity": ("valid", None),
+    "plausibility": ("plausible", "has_recourse"),
+    "joint": ("joint", None),
+    "hap": ("hard_action", "has_recourse"),
+    "cost_mean": ("cost", "valid"),
+    "n_acted": ("n_acted", "has_recourse"),
+}
+METRICS = tuple(MEAN_OF)
 SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
 
 Value = Callable[..., float]  # of (metric, setting, method="iCARMA")
@@ -83,7 +94,8 @@ def by_member(people: pd.DataFrame) -> pd.DataFrame:
         of two stacks are joined under one method.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
-        >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1, "person": 0}
+        >>> good |= {"hard_action": False, "outside": False}
+        >>> row = good | {"cost": 1.0, "n_acted": 1, "person": 0}
         >>> row |= {"setting": "2", "method": "iCARMA", "seed": 1000, "reported": False}
         >>> people = pd.DataFrame([row | {"member": i} for i in range(2)])  # of one seed
         >>> by_member(people)[["member", "seed", "n_people"]]
@@ -91,6 +103,12 @@ def by_member(people: pd.DataFrame) -> pd.DataFrame:
         0       0  1000         1
         1       1  1000         1
     """
+    _check_rows(people)
+    return metrics.summarise(people, OF_WHOM)
+
+
+def _check_rows(people: pd.DataFrame) -> None:
+    """Raise ValueError unless there are rows, and a member answers a person once."""
     missing = [name for name in [*OF_WHOM, "person"] if name not in people]
     if missing or not len(people):
         raise ValueError(
@@ -106,39 +124,61 @@ def by_member(people: pd.DataFrame) -> pd.DataFrame:
             f"than once in {first.setting!r}. Were rows of two stacks, or the same rows "
             "twice, joined under one method? Give each stack a method of its own."
         )
-    return metrics.summarise(people, OF_WHOM)
 
 
-def tolerance(number: int, method: str, metric: str, dataset: str = "Loan") -> float:
-    """Return how far ours may lie from the paper's number and still count as reached.
-
-    For networks, only the worse side counts.
+def estimate(people: pd.DataFrame, metric: str) -> Estimate:
+    """Return a metric's mean over the members of one setting, and how sure it is.
 
     Arguments:
-        number: Of the table.
-        method: For instance "iCARMA" or "oracle".
+        people: Rows of one setting and method, as `tables.recommend`
+            and `tables.search` give them.
         metric: One of `METRICS`.
-        dataset: "Loan" or "GMSC".
-    Raises: ValueError: the table, the metric or the data set is
-        unknown.
+    Raises: ValueError: the metric is unknown, a member answers one
+        person twice, or members answer different people.
     Example:
-        >>> tolerance(2, "iCARMA", "validity"), tolerance(2, "iCARMA", "hap")
-        (0.02, 0.05)
+        Two members, three people; the second member helps one more:
+
+        >>> rows = pd.DataFrame({"member": [0, 0, 0, 1, 1, 1], "person": [0, 1, 2] * 2})
+        >>> rows["joint"] = [True, False, False, True, True, False]
+        >>> found = estimate(rows, "joint")
+        >>> round(found.value, 3), round(found.lowest, 3), round(found.highest, 3)
+        (0.5, 0.333, 0.667)
     """
-    checks.known("table of the paper", [number], tuple(TABLES))
     checks.known("metric", [metric], METRICS)
-    checks.known("data set", [dataset], DATASETS)
-    if dataset == "GMSC":
-        return 0.03 if metric == "validity" else 0.05
-    if method == "oracle":
-        return 0.04
-    if number == 1:
-        return 0.03
-    return 0.02 if metric == "validity" else 0.05
+    column, base = MEAN_OF[metric]
+    values = by_person(people, column)
+    if base is None:
+        return ratio(values)
+    counted = by_person(people, base)
+    return ratio(values * counted, counted)
 
 
 def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd.DataFrame:
-    """Return one of the paper's tables with ours beside it.
+    """Return one of the paper's tables with ours beside it, both ways and with errors.
+
+    What is compared is the *mean over seeds*: it says what the method
+    gives, whichever network one happens to have. The member that
+    validation chose stands beside it, as the paper reports one model.
+    A difference in either direction counts, by the same rule for
+    every method, setting and metric:
+
+    agrees: |mean - paper| <= 2 standard errors, where the squares
+    of three standard errors are added up [R]:
+
+    - se_people, of ours over people (`estimates.ratio`);
+    - se_networks, of ours over seeds: standard deviation of the M
+      members over the root of M; empty for a search;
+    - se_paper, of the paper's number over people. The paper gives
+      none. It asked another draw of people than ours, so that its
+      number cannot be taken as exact: to do that would call the luck
+      of that draw a disagreement. Ours is the binomial one for as
+      many people as we ask.
+
+    What is left out: the paper's number is of one network, the best
+    of ten on validation people, and how far that network lies from
+    the mean of its ten is unknown. So look at lowest and highest,
+    too: where the paper's number lies between them, the difference
+    may be one of networks and not of methods.
 
     Arguments:
         people: Rows as `tables.recommend` gives them, of which one
@@ -150,14 +190,12 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
         columns
 
         - table, setting, method, metric;
-        - paper, ours (of the reported member), difference;
-        - seed_low, seed_high: over all members; empty for a search;
-        - standard_error: over the people that the share is of;
-        - within: is ours no worse than the paper's by more than the
-          `tolerance`? The oracle has nothing to tune and must not
-          be better either. Empty where the paper gives no number,
-          and for the hap of the constant profile, where nothing
-          asks for less.
+        - paper, empty where it gives no number;
+        - mean, lowest, highest: of our members; lowest and highest
+          are empty for a search;
+        - reported: of the member that validation chose;
+        - difference: mean less paper;
+        - se_people, se_networks, se_paper; agrees.
     Raises: ValueError: the table or the data set is unknown, there
         are no rows, a member answers one person twice, or not
         exactly one member of a method is reported.
@@ -170,15 +208,15 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
         ...     for i in range(2)
         ... )
         >>> table = beside_paper(people, number=1).set_index("metric")
-        >>> table.loc["validity", ["paper", "ours", "seed_low", "within"]].to_dict()
-        {'paper': 0.991, 'ours': 1.0, 'seed_low': 0.0, 'within': True}
+        >>> table.loc["validity", ["paper", "mean", "lowest", "reported"]].to_dict()
+        {'paper': 0.991, 'mean': 0.5, 'lowest': 0.0, 'reported': 1.0}
     """
     paper = published(number, dataset).set_index(["setting", "method"])
-    summary = by_member(people)
+    _check_rows(people)
     shown = [metric for metric in METRICS if metric != "hap" or "hap" in paper]
     rows = []
-    for (setting, method), members in summary.groupby(["setting", "method"], sort=False):
-        ours = _reported(members, setting, method)
+    for (setting, method), own in people.groupby(["setting", "method"], sort=False):
+        of_reported = own[own.member == _reported(own)]
         for metric in shown:
             printed = np.nan
             if metric in paper and (setting, method) in paper.index:
@@ -189,48 +227,52 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
                     "setting": setting,
                     "method": method,
                     "metric": metric,
-                    "paper": printed,
-                    "ours": ours[metric],
-                    "difference": ours[metric] - printed,
-                    "seed_low": np.nan if method in SEARCHES else members[metric].min(),
-                    "seed_high": np.nan if method in SEARCHES else members[metric].max(),
-                    "standard_error": _standard_error(ours, metric),
-                    "within": _is_within(
-                        printed, ours, metric, tolerance(number, method, metric, dataset)
-                    ),
                 }
+                | _compared(own, of_reported, metric, printed)
             )
     return pd.DataFrame(rows)
 
 
-def _reported(members: pd.DataFrame, setting: str, method: str) -> pd.Series:
-    """Return the row of the member that is reported in a setting."""
-    reported = members[members.reported]
+def _compared(
+    own: pd.DataFrame, of_reported: pd.DataFrame, metric: str, printed: float
+) -> dict[str, float | bool | None]:
+    """Return the printed number and ours, in the columns of `beside_paper`."""
+    ours, method = estimate(own, metric), own.method.iloc[0]
+    difference = ours.value - printed
+    se_paper = np.nan
+    if np.isfinite(printed):
+        _, base = MEAN_OF[metric]
+        n_members = own.member.nunique()
+        n_people = (len(own) if base is None else own[base].sum()) / n_members
+        se_paper = np.sqrt(printed * (1 - printed) / n_people) if n_people else np.nan
+    error = np.hypot(ours.standard_error, se_paper)
+    return {
+        "paper": printed,
+        "mean": ours.value,
+        "lowest": np.nan if method in SEARCHES else ours.lowest,
+        "highest": np.nan if method in SEARCHES else ours.highest,
+        "reported": estimate(of_reported, metric).value,
+        "difference": difference,
+        "se_people": ours.se_people,
+        "se_networks": ours.se_networks,
+        "se_paper": se_paper,
+        "agrees": bool(abs(difference) <= STANDARD_ERRORS * error)
+        if np.isfinite(difference)
+        else None,
+    }
+
+
+def _reported(own: pd.DataFrame) -> int:
+    """Return the id of the member that is reported in a setting."""
+    reported = own[own.reported].member.unique()
     if len(reported) != 1:
         raise ValueError(
-            f"{len(reported)} of {len(members)} members of {method} are reported in "
-            f"{setting!r}, expected one. Choose it on validation people, with "
-            "tables.best_member, and give its id to tables.recommend as `chosen`."
+            f"{len(reported)} of {own.member.nunique()} members of {own.method.iloc[0]} "
+            f"are reported in {own.setting.iloc[0]!r}, expected one. Choose it on "
+            "validation people, with tables.best_member, and give its id to "
+            "tables.recommend as `chosen`."
         )
-    return reported.iloc[0]
-
-
-def _standard_error(ours: pd.Series, metric: str) -> float:
-    """Return the standard error of a share, over the people that it is of."""
-    if metric in ("cost_mean", "n_acted"):
-        return np.nan
-    n_people = ours.n_people
-    if metric in ("plausibility", "hap"):
-        n_people *= ours.has_recourse
-    return np.sqrt(ours[metric] * (1 - ours[metric]) / n_people)
-
-
-def _is_within(printed: float, ours: pd.Series, metric: str, allowed: float) -> bool | None:
-    """Return whether ours reaches the printed number; None where that is not asked."""
-    if not np.isfinite(printed) or (metric == "hap" and "constant" in ours.setting):
-        return None
-    worse = ours[metric] - printed if metric == "hap" else printed - ours[metric]
-    return bool((abs(worse) if ours.method == "oracle" else worse) <= allowed)
+    return reported[0]
 
 
 @dataclass
@@ -300,7 +342,8 @@ def check(
         for several networks; a network answers one person twice.
     Example:
         >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
-        >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1, "person": 0}
+        >>> good |= {"hard_action": False, "outside": False}
+        >>> row = good | {"cost": 1.0, "n_acted": 1, "person": 0}
         >>> row |= {"method": "iCARMA", "member": 0, "seed": 1000, "reported": True}
         >>> people = pd.DataFrame([row | {"setting": k} for k in ("2", "1")])
         >>> def easier(value):

@@ -16,7 +16,8 @@ def beside_paper(
 ) -> Axes:
     """Draw one metric by setting, ours as dots, the paper's as dashes; return the axes.
 
-    A pale bar is the range over seeds, where there are several.
+    Of networks the dot is the mean over seeds, the pale bar their
+    range, and the hollow dot the member that validation chose.
 
     Arguments:
         rows: As `claims.beside_paper` gives them.
@@ -26,39 +27,26 @@ def beside_paper(
 
     Example:
         >>> from matplotlib.figure import Figure
-        >>> one = {"method": "search", "setting": "4", "metric": "joint", "ours": 0.9}
-        >>> no_seeds = {"seed_low": np.nan, "seed_high": np.nan}
+        >>> one = {"method": "search", "setting": "4", "metric": "joint", "mean": 0.9}
+        >>> no_seeds = {"lowest": np.nan, "highest": np.nan, "reported": 0.9}
         >>> rows = pd.DataFrame([one | no_seeds | {"paper": 0.8}])
         >>> ax = beside_paper(Figure().subplots(), rows, "joint")
         >>> ax.get_legend_handles_labels()[1]
         ['search, ours', 'the paper']
     """
-    need(rows, ("metric", "setting", "method", "ours", "paper", "seed_low", "seed_high"))
+    ours = ("mean", "lowest", "highest", "reported")
+    need(rows, ("metric", "setting", "method", "paper", *ours))
     checks.known("metric", [metric], tuple(dict.fromkeys(rows.metric)))
     rows = rows[rows.metric == metric]
     settings = list(dict.fromkeys(rows.setting))
     methods = list(dict.fromkeys(rows.method))
     for i, method in enumerate(methods):
         own = rows[rows.method == method]
-        colour = by_name("method", method, COLOURS)
-        marker = by_name("method", method, MARKERS)
         places = np.array([settings.index(s) for s in own.setting])
         at = places + 0.26 * (i - (len(methods) - 1) / 2)
-        if own.seed_low.notna().all():
-            over_seeds: dict[str, Any] = {
-                "lw": 4,
-                "alpha": 0.3,
-                "label": f"{method}, range over seeds",
-            }
-            ax.vlines(at, own.seed_low, own.seed_high, color=colour, **over_seeds)
-        ax.plot(at, own.ours, marker, color=colour, label=f"{method}, ours")
-        dashes: dict[str, Any] = {
-            "color": "#333333",
-            "lw": 1.3,
-            "ls": "--",
-            "label": "the paper",
-        }
-        ax.hlines(own.paper, at - 0.12, at + 0.12, **dashes)
+        _ours(ax, own, at, method)
+        dashes: dict[str, Any] = {"color": "#333333", "lw": 1.3, "ls": "--"}
+        ax.hlines(own.paper, at - 0.12, at + 0.12, label="the paper", **dashes)
     ax.set_xticks(range(len(settings)), settings)
     ax.set(ylim=(-0.02, 1.03), ylabel=metric, xlabel=xlabel)
     return ax
@@ -197,6 +185,22 @@ def frontier(ax: Axes, networks: pd.DataFrame, paper: pd.DataFrame) -> Axes:
         ax.scatter(theirs.plausibility, theirs.hap, color=colour, label=label, **star)
     ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.2, 1.0), ylim=(-0.03, 1.05))
     return ax
+
+
+def _ours(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> None:
+    """Draw one method's own numbers of `beside_paper` at these places."""
+    colour = by_name("method", method, COLOURS)
+    marker = by_name("method", method, MARKERS)
+    if own.lowest.isna().any():
+        ax.plot(at, own["mean"], marker, color=colour, label=f"{method}, ours")
+        return
+    band: dict[str, Any] = {"lw": 4, "alpha": 0.3, "color": colour}
+    ax.vlines(at, own.lowest, own.highest, label=f"{method}, range over seeds", **band)
+    label = f"{method}, mean over seeds"
+    ax.plot(at, own["mean"], marker, color=colour, label=label)
+    hollow: dict[str, Any] = {"ms": 8, "mfc": "none", "mew": 0.8, "color": colour}
+    label = f"{method}, the member reported"
+    ax.plot(at, own.reported, marker, label=label, **hollow)
 
 
 def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> None:

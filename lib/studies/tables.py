@@ -96,9 +96,8 @@ def search(
 ) -> pd.DataFrame:
     """Return what the grid search finds, judged: a row for each setting and person.
 
-    It searches the true world and is called "oracle". Where no
-    equations are known it goes through the flow, and is called
-    "search".
+    It searches the true world; where no equations are known it goes
+    through the flow.
 
     Arguments:
         problem: Of the people.
@@ -126,17 +125,53 @@ def search(
         0  oracle       0      True
     """
     _check_asked(problem, x, preferences)
-    world, method = (
-        (problem.flow, "search")
-        if problem.population.truth is None
-        else (problem.population.truth, "oracle")
-    )
+    how = (profile, n_values, must_be_plausible, progress)
+    answers = {
+        setting: grid.search(problem, problem.world, x, own, *how)
+        for setting, own in preferences.items()
+    }
+    return searched(problem, x, preferences, answers)
+
+
+def searched(
+    problem: Problem,
+    x: Tensor,
+    preferences: Mapping[str, Preferences],
+    answers: Mapping[str, Recommendation],
+) -> pd.DataFrame:
+    """Return what an exact search has found, judged: a row for each setting and person.
+
+    It is called "oracle" where the true equations are known, else
+    "search".
+
+    Arguments:
+        problem: Of the people.
+        x: Refused people, with shape (N, D).
+        preferences: Theirs, for each setting, with scores of shape
+            (N, K).
+        answers: What was found for them, for each setting.
+    Returns: Columns as of `recommend`; member and seed are 0, and
+        all rows are reported.
+    Raises: ValueError: there is nobody or no setting, a setting is
+        unknown, or x and preferences do not fit each other or the
+        problem.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:5]
+        >>> everything = {"all (4)": hard_preferences(problem, 5, seed=1)["all (4)"]}
+        >>> nothing = Recommendation(x > x, x, x)
+        >>> people = searched(problem, x, everything, {"all (4)": nothing})
+        >>> people[["setting", "method", "valid"]].drop_duplicates()
+           setting  method  valid
+        0  all (4)  oracle  False
+    """
+    _check_asked(problem, x, preferences)
+    checks.known("setting", answers, tuple(preferences))
+    method = "search" if problem.population.truth is None else "oracle"
     parts = []
-    for setting, own in preferences.items():
-        found = grid.search(
-            problem, world, x, own, profile, n_values, must_be_plausible, progress
-        )
-        people = _judged(problem, x, own, found, setting, method)
+    for setting, found in answers.items():
+        people = _judged(problem, x, preferences[setting], found, setting, method)
         parts.append(_of(people, member=0, seed=0, reported=True))
     return pd.concat(parts, ignore_index=True)
 

@@ -1,0 +1,204 @@
+"""How sure one can be of a mean over people and over networks.
+
+Two things were drawn by chance: the people who are asked, and the
+networks, each from a seed of its own. Other people would have given
+another number, and so would other seeds. Whoever speaks of the method
+and not of these people and these networks has to count both.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+STANDARD_ERRORS = 2.0  # on either side; about 95 % of a normal distribution
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Hold a mean over members, with what other people and other networks may change.
+
+    Arguments:
+        value: Mean over the members.
+        lowest, highest: Of the members.
+        se_people: Standard error over people. The same people are
+            asked by all members, so it does not shrink with their
+            number.
+        se_networks: Standard error over networks, the standard
+            deviation of the M members divided by the root of M; NaN
+            for a search and for a single network.
+    Example:
+        >>> rise = Estimate(0.30, 0.1, 0.5, se_people=0.03, se_networks=0.04)
+        >>> round(rise.standard_error, 3), round(rise.low, 3), round(rise.high, 3)
+        (0.05, 0.2, 0.4)
+    """
+
+    value: float
+    lowest: float
+    highest: float
+    se_people: float
+    se_networks: float = np.nan
+
+    @property
+    def standard_error(self) -> float:
+        """Of both sources together, the root of the sum of squares.
+
+        Example:
+            >>> Estimate(0.3, 0.3, 0.3, se_people=0.02).standard_error
+            0.02
+        """
+        return float(np.hypot(self.se_people, np.nan_to_num(self.se_networks)))
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval of two standard errors on either side.
+
+        Example:
+            >>> Estimate(0.5, 0.5, 0.5, se_people=0.1).low
+            0.3
+        """
+        return self.value - STANDARD_ERRORS * self.standard_error
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval of two standard errors on either side.
+
+        Example:
+            >>> Estimate(0.5, 0.5, 0.5, se_people=0.1).high
+            0.7
+        """
+        return self.value + STANDARD_ERRORS * self.standard_error
+
+    def lies(self, above: float = -np.inf, below: float = np.inf) -> str:
+        """Return whether the value lies in a range: holds, does not hold, or undecided.
+
+        "holds" and "does not hold" are said of the whole interval; if
+        it reaches over an end of the range, the data do not decide.
+
+        Example:
+            >>> rise = Estimate(0.3, 0.3, 0.3, se_people=0.05)
+            >>> rise.lies(above=0), rise.lies(below=0.1), rise.lies(above=0.25)
+            ('holds', 'does not hold', 'undecided')
+        """
+        if not np.isfinite(self.standard_error + self.value):
+            return "undecided"
+        if above <= self.low and self.high <= below:
+            return "holds"
+        return "does not hold" if self.high < above or self.low > below else "undecided"
+
+
+def ratio(above: np.ndarray, below: np.ndarray | None = None) -> Estimate:
+    r"""Estimate a ratio of two sums over people, and its mean over networks.
+
+    .. math:: r = \frac1M \sum_m r_m, \qquad
+        r_m = \frac{\sum_i \text{above}_{mi}}{\sum_i \text{below}_{mi}}
+
+    A share of all people has ones below; a share or a mean of some
+    people has zeros above and below for the others; a ratio of two
+    mean costs of the same people has the costs themselves.
+
+    The standard error over people is that of the linearised ratio: a
+    person counts once, with the mean over the members of
+    (above - r_m below) / mean(below). For a share of one member it is
+    the binomial one.
+
+    Arguments:
+        above, below: With shape (M, N), or (N,) for a search. Left
+            out, below is one for everybody.
+    Raises: ValueError: the shapes differ, or there is nobody.
+    Source: Cochran, Sampling Techniques, chapter 6.
+    Example:
+        Two networks and four people, of whom they help two and three:
+
+        >>> helped = np.array([[1, 1, 0, 0], [1, 1, 1, 0]])
+        >>> share = ratio(helped)
+        >>> share.value, share.lowest, round(share.se_networks, 4)
+        (0.625, 0.5, 0.125)
+
+        One in four of one network's people, binomial:
+
+        >>> ratio(np.array([1, 0, 0, 0])).se_people, (0.25 * 0.75 / 4) ** 0.5
+        (0.21650635094610965, 0.21650635094610965)
+    """
+    above = np.atleast_2d(np.asarray(above, dtype=float))
+    base = np.ones_like(above) if below is None else np.asarray(below, dtype=float)
+    base = np.atleast_2d(base)
+    if above.shape != base.shape or above.size == 0:
+        raise ValueError(
+            f"above has shape {above.shape} and below {base.shape}: expected the same, "
+            "(M, N) for M networks and N people, with at least one of each."
+        )
+    n_people = above.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = above.sum(1) / base.sum(1)  # NaN where a member has nobody below
+        moves = (above - each[:, None] * base) / base.mean(1, keepdims=True)
+    return Estimate(
+        value=float(each.mean()),
+        lowest=float(each.min()),
+        highest=float(each.max()),
+        se_people=float(np.sqrt((moves.mean(0) ** 2).sum()) / n_people),
+        se_networks=_of_networks(each),
+    )
+
+
+def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """Estimate how much higher the mean of the first people is than that of others.
+
+    The people differ, the networks are the same: a network's own
+    difference is taken before the mean over networks.
+
+    Arguments:
+        first, second: Of M networks each, with shapes (M, N) and (M,
+            N').
+    Raises: ValueError: the numbers of networks differ, or there is
+        nobody.
+    Example:
+        >>> new, seen = np.array([[1, 0], [1, 1]]), np.array([[1, 1, 0], [1, 1, 1]])
+        >>> round(difference(new, seen).value, 3)
+        -0.083
+    """
+    new, old = ratio(first), ratio(second)
+    if len(np.atleast_2d(first)) != len(np.atleast_2d(second)):
+        raise ValueError(
+            f"first is of {len(np.atleast_2d(first))} networks and second of "
+            f"{len(np.atleast_2d(second))}: expected answers of the same networks."
+        )
+    each = np.atleast_2d(first).mean(1) - np.atleast_2d(second).mean(1)
+    return Estimate(
+        value=float(each.mean()),
+        lowest=float(each.min()),
+        highest=float(each.max()),
+        se_people=float(np.hypot(new.se_people, old.se_people)),
+        se_networks=_of_networks(each),
+    )
+
+
+def _of_networks(each: np.ndarray) -> float:
+    """Return the standard error of the mean of M members, NaN for a single one."""
+    if len(each) < 2:
+        return np.nan
+    return float(each.std(ddof=1) / np.sqrt(len(each)))
+
+
+def by_person(rows: pd.DataFrame, column: str) -> np.ndarray:
+    """Return a column of rows of people with shape (M, N), a row a member.
+
+    Arguments:
+        rows: Of one setting and method, as `tables.recommend` and
+            `tables.search` give them.
+        column: Of numbers or of true and false.
+    Raises: ValueError: a member answers a person twice, or the members
+        answer different people.
+    Example:
+        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1], "person": [0, 1, 1, 0]})
+        >>> by_person(rows.assign(cost=[0.1, 0.2, 0.3, 0.4]), "cost")
+        array([[0.1, 0.2],
+               [0.4, 0.3]])
+    """
+    table = rows.pivot(index="member", columns="person", values=column).astype(float)
+    if table.isna().to_numpy().any() and not rows[column].isna().any():
+        raise ValueError(
+            f"The members answer different people in the column {column!r}, so they "
+            "can't be set side by side. Give the rows of one setting and method."
+        )
+    return table.to_numpy()
