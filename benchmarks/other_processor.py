@@ -109,7 +109,7 @@ def fitted_flow(people: Population, n_bins: int, n_epochs: int) -> dict[str, Ten
         n_epochs=n_epochs,
         batch_size=100,
     )
-    return dict(fitted.zuko_layer.named_parameters())
+    return fitted.weights
 
 
 def fitted_stack(problem: Problem, n_epochs: int) -> dict[str, Tensor]:

@@ -79,13 +79,15 @@ def fit(
     history = {name: np.full((longest, len(seeds)), np.nan) for name in TERMS}
     weights: dict[str, Tensor] = {}
     for members in groups.values():
-        own, terms = _fit_side_by_side(
+        fitted, terms = _fit_side_by_side(
             problem,
-            *([part[i] for i in members] for part in (samplers, settings, seeds)),
+            [samplers[i] for i in members],
+            [settings[i] for i in members],
+            [seeds[i] for i in members],
             progress,
             after_epoch,
         )
-        for name, weight in own.items():
+        for name, weight in fitted.items():
             every = weights.setdefault(
                 name, weight.new_empty(len(seeds), *weight.shape[1:])
             )

@@ -403,10 +403,8 @@ def measure(
     x, columns = problem.refused("validation"), problem.population.actionable_index
     people = metrics.per_person(problem, x, preferences, recommendation)
     joint = torch.tensor(people.joint.to_numpy())
-    acted = (
-        part[:, columns] for part in (x, recommendation.is_acted, recommendation.values)
-    )
-    cost = problem.action_cost(*acted, profile.weight(preferences))
+    acts, values = recommendation.is_acted[:, columns], recommendation.values[:, columns]
+    cost = problem.action_cost(x[:, columns], acts, values, profile.weight(preferences))
     both = joint & cheapest.isfinite()
     is_redundant = metrics.redundant(problem, x, recommendation)
     summary = metrics.summarise(people.assign(all="people"), ["all"]).iloc[0]
