@@ -18,7 +18,13 @@ from lib.studies.look import (
     save,
     use_style,
 )
-from lib.studies.results import beside_paper, frontier, interval_band, intervals
+from lib.studies.results import (
+    beside_paper,
+    frontier,
+    interval_band,
+    intervals,
+    trials,
+)
 
 __all__ = [
     "COLOURS",
@@ -41,5 +47,6 @@ __all__ = [
     "pair",
     "readable",
     "save",
+    "trials",
     "use_style",
 ]
