@@ -51,6 +51,59 @@ def test_people_seen_stay_below_the_errors():
     plt.close(figure)
 
 
+def tried() -> pd.DataFrame:
+    """Trials of two profiles; of the linear one, two are finalists."""
+    rows = [
+        ("linear", 0.2, 0.5, 1, False),
+        ("linear", 0.3, 0.6, 3, False),
+        ("linear", 0.4, 0.5, 3, True),
+        ("convex", 0.1, 0.4, 1, False),
+        ("convex", 0.1, 0.7, 3, True),
+    ]
+    columns = ["profile", "efficiency", "joint", "n_seeds", "chosen"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_trials_mark_the_finalists_and_the_chosen_one_of_a_profile():
+    figure, ax = plt.subplots()
+    plots.trials(ax, tried(), "linear")
+    others, own, finalists, chosen = (
+        dots.get_offsets().tolist() for dots in ax.collections
+    )
+    assert others == [[0.1, 0.4]]  # another profile's finalists are not shown
+    assert own == [[0.2, 0.5]]
+    assert finalists == [[0.3, 0.6], [0.4, 0.5]]
+    assert chosen == [[0.4, 0.5]]
+    plt.close(figure)
+
+
+def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
+    figure, ax = plt.subplots()
+    plots.architecture(ax)
+    added = matplotlib.colors.to_rgba(plots.COLOURS["added"])
+    boxes = [patch for patch in ax.patches if patch.get_edgecolor() == added]
+    centres = [
+        (box.get_x() + box.get_width() / 2, box.get_y() + box.get_height() / 2)
+        for box in boxes
+        if isinstance(box, matplotlib.patches.FancyBboxPatch)
+    ]
+    said = {
+        text.get_text()
+        for text in ax.texts
+        if any(np.allclose(text.get_position(), centre) for centre in centres)
+    }
+    assert {
+        "weights\n$w(s)$",
+        "priors\n$p(s)$",
+        "hardness\nby $s$",
+        "can do\n$A_u$",
+        "plausibility:\n$\\log p$ falls?",
+        "feasibility:\nin range?",
+    } < said
+    assert not {"person $x$", "mask network\n$q_j$", "cost\n(weighted)"} & said
+    plt.close(figure)
+
+
 def test_frontier_draws_every_seed_and_the_reported_one():
     ours = pd.DataFrame(
         {
@@ -171,6 +224,10 @@ def drawn_wrongly():
         ),
         r"There is no kind for income": lambda ax: plots.causal_graph(
             ax, graph, {"age": "immutable"}, at
+        ),
+        r"Unknown profile 'straight'": lambda ax: plots.trials(ax, tried(), "straight"),
+        r"The table has no column cost_ratio": lambda ax: plots.trials(
+            ax, tried(), "linear", across="cost_ratio"
         ),
         r"Unknown kind of feature 'fixed'": lambda ax: plots.causal_graph(
             ax, graph, kinds | {"age": "fixed"}, at

@@ -1,6 +1,7 @@
 """Drawings: causal graphs, and how iCARMA recommends."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -10,11 +11,19 @@ from lib.base import checks
 from lib.causal.graph import Graph
 from lib.studies.look import COLOURS, readable
 
-EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.8}
+INK = "#333333"
+EDGE: dict[str, Any] = {"edgecolor": INK, "linewidth": 0.8}
 
 
 def box(
-    ax: Axes, x: float, y: float, text: str, colour: str, width: float, height: float = 0.15
+    ax: Axes,
+    x: float,
+    y: float,
+    text: str,
+    colour: str,
+    width: float,
+    height: float = 0.15,
+    edge: str = INK,
 ) -> None:
     """Draw a rounded box with a text, centred at (x, y).
 
@@ -32,7 +41,7 @@ def box(
             height,
             boxstyle="round,pad=0.012",
             fc=colour,
-            ec="#333333",
+            ec=edge,
             lw=0.8,
             zorder=3,
         )
@@ -46,6 +55,7 @@ def arrow(
     end: tuple[float, float],
     bend: float = 0.0,
     shrink: float = 0.0,
+    colour: str = INK,
 ) -> None:
     """Draw an arrow that stops the given number of points short of both ends.
 
@@ -63,7 +73,7 @@ def arrow(
             arrowstyle="-|>",
             mutation_scale=10,
             lw=1,
-            color="#333333",
+            color=colour,
             shrinkA=shrink,
             shrinkB=shrink,
             connectionstyle=f"arc3,rad={bend}",
@@ -113,41 +123,68 @@ def causal_graph(
 
 
 def architecture(ax: Axes) -> Axes:
-    """Draw how iCARMA recommends, the paper's Fig. 1 in our own drawing; return the axes.
+    """Draw how iCARMA recommends and learns; return the axes.
+
+    It is the paper's Fig. 1 in our own drawing. What iCARMA adds to
+    CARMA is in the colour of `COLOURS["added"]`.
 
     Example:
         >>> from matplotlib.figure import Figure
         >>> ax = architecture(Figure().subplots())
         >>> ax.texts[0].get_text()
-        'factual $x$'
+        'person $x$'
     """
-    grey, blue, green = COLOURS["immutable"], COLOURS["actionable"], "#A6DCC9"
-    box(ax, 0.07, 0.80, "factual $x$", "white", 0.11)
-    box(ax, 0.26, 0.80, "flow: abduct\n$z = T(x)$", green, 0.14)
-    box(ax, 0.07, 0.20, "scores $s$", "white", 0.11)
-    box(ax, 0.26, 0.20, "mask of $A_u$,\nhardness $h(s)$", grey, 0.14)
-    mask = "mask network\n$q_j = P(m_j = 1)$,\n$m_j = 0$ if $j \\notin A_u$"
-    box(ax, 0.48, 0.50, mask, blue, 0.15, 0.2)
-    box(ax, 0.69, 0.50, "action network\nvalues $a_j$", blue, 0.15)
-    box(ax, 0.69, 0.14, "flow: predict\n$do(x_I = a)$", green, 0.15)
-    box(ax, 0.91, 0.14, "counterfactual\n$x^{CF}$", "white", 0.13)
+    added, pale = COLOURS["added"], "#F8DDCB"
+    grey, blue, green = "#EDEDED", "#CFE3F3", "#CDEBDF"
+    forward = (
+        (0.05, "person $x$", "white", 0.08),
+        (0.185, "flow: abduct\n$z = T(x)$", green, 0.12),
+        (0.345, "mask network\n$q_j$", blue, 0.12),
+        (0.505, "mask\n$m_j = 0$ if $j \\notin A_u$", pale, 0.13),
+        (0.67, "action network\n$a_j$", blue, 0.12),
+        (0.825, "flow: predict\n$do(x_I = a)$", green, 0.12),
+        (0.955, "after\n$x^{CF}$", "white", 0.07),
+    )
+    says = (
+        (0.21, "weights\n$w(s)$"),
+        (0.31, "priors\n$p(s)$"),
+        (0.41, "hardness\nby $s$"),
+        (0.51, "can do\n$A_u$"),
+    )
+    loss = (
+        (0.21, "cost\n(weighted)", grey),
+        (0.37, "mask against\nprior", grey),
+        (0.53, "hinge:\nvalid?", grey),
+        (0.69, "plausibility:\n$\\log p$ falls?", pale),
+        (0.86, "feasibility:\nin range?", pale),
+    )
+    for x, text, colour, width in forward:
+        box(ax, x, 0.86, text, colour, width, 0.17, added if colour == pale else INK)
+    box(ax, 0.30, 0.48, "", "white", 0.56, 0.23, added)
+    ax.text(0.085, 0.48, "this person\nsays: $s$", ha="center", va="center", fontsize=8)
+    for x, text in says:
+        box(ax, x, 0.48, text, pale, 0.07, 0.15, added)
+    ax.text(0.05, 0.11, "the loss:", ha="center", va="center", fontsize=8)
+    for x, text, colour in loss:
+        box(ax, x, 0.11, text, colour, 0.125, 0.15, added if colour == pale else INK)
+    for (left, _, _, wide), (right, _, _, width) in pairwise(forward):
+        arrow(ax, (left + wide / 2 + 0.012, 0.86), (right - width / 2 - 0.012, 0.86))
     for start, end in (
-        ((0.14, 0.80), (0.18, 0.80)),
-        ((0.14, 0.20), (0.18, 0.20)),
-        ((0.34, 0.76), (0.42, 0.63)),
-        ((0.34, 0.24), (0.42, 0.37)),
-        ((0.57, 0.50), (0.60, 0.50)),
-        ((0.69, 0.41), (0.69, 0.24)),
-        ((0.78, 0.14), (0.83, 0.14)),
-        ((0.34, 0.82), (0.66, 0.60)),
-        ((0.34, 0.18), (0.66, 0.40)),
+        ((0.41, 0.57), (0.355, 0.75)),
+        ((0.42, 0.57), (0.645, 0.75)),
+        ((0.50, 0.57), (0.375, 0.75)),
+        ((0.51, 0.57), (0.51, 0.75)),
+        ((0.52, 0.57), (0.665, 0.75)),
+        ((0.21, 0.39), (0.21, 0.21)),
+        ((0.31, 0.39), (0.36, 0.21)),
     ):
-        arrow(ax, start, end)
-    ax.text(0.585, 0.545, "$m$", ha="center", fontsize=9)
-    judged = "judged by the\nclassifier $h$ and\nthe density $\\log p$"
-    ax.text(0.91, 0.36, judged, ha="center", va="center", fontsize=7.5)
-    arrow(ax, (0.91, 0.28), (0.91, 0.23))
-    ax.set(xlim=(0, 1), ylim=(0, 1))
+        arrow(ax, start, end, colour=added)
+    judged = "judged by the classifier $h$, the\ndensity $p$ and the range of the data"
+    ax.text(0.825, 0.48, judged, ha="center", va="center", fontsize=8)
+    arrow(ax, (0.185, 0.955), (0.67, 0.955), bend=-0.1)  # z goes into both networks
+    arrow(ax, (0.955, 0.75), (0.90, 0.55))
+    arrow(ax, (0.825, 0.41), (0.825, 0.24))
+    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.05))
     ax.axis("off")
     return ax
 

@@ -30,6 +30,7 @@ COLOURS = {
     "accepted": "#009E73",
     "refused": "#CC79A7",
     "chosen": "#000000",
+    "added": "#D55E00",
     "actionable": "#56B4E9",
     "mutable": "#F0E442",
     "immutable": "#BBBBBB",

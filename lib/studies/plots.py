@@ -19,7 +19,13 @@ from lib.studies.look import (
     use_style,
 )
 from lib.studies.portraits import LOAN_PLACES, action_on_graph, decision_slice
-from lib.studies.results import beside_paper, frontier, interval_band, intervals
+from lib.studies.results import (
+    beside_paper,
+    frontier,
+    interval_band,
+    intervals,
+    trials,
+)
 
 __all__ = [
     "COLOURS",
@@ -45,5 +51,6 @@ __all__ = [
     "pair",
     "readable",
     "save",
+    "trials",
     "use_style",
 ]

@@ -142,6 +142,50 @@ def interval_band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str
     return ax
 
 
+def trials(ax: Axes, tried: pd.DataFrame, profile: str, across: str = "efficiency") -> Axes:
+    """Draw joint share by another column, one profile's trials in front; return the axes.
+
+    Dots are trials with one network, grey for the other profiles;
+    diamonds are finalists, means over several networks; a ring is
+    around the chosen one.
+
+    Arguments:
+        tried: As `tuning.Search.trials_table` gives it, of one
+            elicitation.
+        profile: Which trials stand in front.
+        across: Column on the horizontal axis.
+    Raises: ValueError: a column is missing, or the profile has no
+        trial.
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> shares = {"joint": [0.5, 0.6, 0.4], "efficiency": [0.3, 0.2, 0.1]}
+        >>> whose = {"profile": ["linear", "linear", "convex"], "n_seeds": [1, 3, 1]}
+        >>> tried = pd.DataFrame(shares | whose | {"chosen": [False, True, False]})
+        >>> ax = trials(Figure().subplots(), tried, "linear")
+        >>> [len(dots.get_offsets()) for dots in ax.collections]
+        [1, 1, 1, 1]
+    """
+    need(tried, ("joint", across, "profile", "n_seeds", "chosen"))
+    checks.known("profile", [profile], tuple(dict.fromkeys(tried.profile)))
+    is_own, is_finalist = tried.profile == profile, tried.n_seeds > 1
+    colour = by_name("profile", profile, COLOURS)
+    for rows, style in (
+        (tried[~is_own & ~is_finalist], {"color": "#DDDDDD", "s": 9, "lw": 0}),
+        (tried[is_own & ~is_finalist], {"color": colour, "s": 16, "lw": 0}),
+        (
+            tried[is_own & is_finalist],
+            {"color": colour, "s": 42, "marker": "D", "edgecolor": "black", "lw": 0.8},
+        ),
+        (
+            tried[is_own & tried.chosen],
+            {"facecolor": "none", "edgecolor": COLOURS["chosen"], "s": 190, "lw": 1.2},
+        ),
+    ):
+        ax.scatter(rows[across], rows.joint, **style)
+    ax.set_title(profile)
+    return ax
+
+
 def frontier(ax: Axes, networks: pd.DataFrame, paper: pd.DataFrame) -> Axes:
     """Draw hap against plausibility for each profile; return the axes.
 
