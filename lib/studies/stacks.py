@@ -5,6 +5,7 @@ They are trained as jobs of the batch (`workflow/train.py`), side by
 side with the notebooks.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -314,6 +315,48 @@ def carma(
     return samplers, settings, list(seeds) * len(EVERYONE)
 
 
+def printed(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return a member with the printed settings, and one with those of our first edition.
+
+    The paper's are those for rankings. Its prior, the form of its
+    plausibility term and the widths of its networks are not in the
+    text at hand: 0.5, a hinge without a cap, and ours. The first
+    edition's settings were aimed at the paper's tables.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: The first is that of both.
+        n_epochs: Of training; None: 450, as printed.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds.
+    Source: section 5.1 of arXiv:2604.08030; the multiplier of the
+        hinge is that of CARMA's code.
+    Example:
+        >>> samplers, settings, seeds = printed(("income", "savings"), [1000], 5)
+        >>> [(own.hinge, own.mask, own.plausibility) for own in settings]
+        [(None, 1.5, 0.225), (40.0, 0.1, 11.0)]
+    """
+    _check_seeds(seeds)
+    length = 450 if n_epochs is None else n_epochs
+    both: dict[str, Any] = {"on_probability": True, "margin": 0.013, "tau": 0.36}
+    both |= {"n_epochs": length}
+    settings = [
+        Settings(
+            mask=1.5,
+            hinge=None,
+            plausibility=0.225,
+            cap=math.inf,
+            learning_rate=5e-3,
+            **both,
+        ),
+        Settings(mask=0.1, hinge=40.0, plausibility=11.0, cap=3.0, **both),
+    ]
+    sampler = soft_samplers(features, "ranking")[MIXED]
+    return [sampler] * 2, settings, [seeds[0]] * 2
+
+
 def everyone(population: str, n_people: int) -> Preferences:
     """Return the same preferences for n_people, those of a population as a whole.
 
@@ -369,6 +412,7 @@ STACKS: dict[str, Stack] = {
     "loan_icarma_score": partial(soft, "score"),
     "loan_icarma_rco": biased,
     "loan_carma": carma,
+    "loan_icarma_printed": printed,
 }
 
 
