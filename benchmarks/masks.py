@@ -10,7 +10,6 @@ is benchmarks/masks.csv, which notebook 03b shows; a way that is there is not tr
 
 import lib.pinned
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -249,11 +248,9 @@ def main() -> None:
     for way, (loss, n_masks) in WAYS.items():
         if way in set(done.way):
             continue
-        start = time.perf_counter()
         stack = train(problem, loss, n_masks, solved)
-        seconds = time.perf_counter() - start
         rows: Sequence[Mapping[str, object]] = [
-            {"way": way, **name, **measured, "seconds": round(seconds)}
+            {"way": way, **name, **measured}
             for name, measured in zip(names, judge(problem, stack, table), strict=True)
         ]
         done = pd.concat([done, pd.DataFrame(rows)], ignore_index=True)

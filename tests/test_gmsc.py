@@ -390,9 +390,11 @@ def test_training_shows_the_classifier_whole_numbers(small):
     spread = x.clone()
     spread[:, small.population.actionable_index] = values[0].detach()
     x_cf = small.flow.counterfactual(x, is_acted, spread)
-    h = small.classifier.probability(small.population.possible(x_cf))
-    assert not torch.allclose(h, small.classifier.probability(x_cf), atol=1e-3)
-    assert torch.allclose(terms["hinge"][0], (1 - 2 * h).relu().mean(), atol=1e-9)
+    log_odds = small.classifier.logit(small.population.possible(x_cf))
+    assert not torch.allclose(log_odds, small.classifier.logit(x_cf), atol=1e-3)
+    lacking = (-log_odds).relu()
+    lacking = lacking / (1 + lacking / settings.cap)
+    assert torch.allclose(terms["hinge"][0], lacking.mean(), atol=1e-9)
     terms["hinge"].sum().backward()
     assert stack.weights["action_weight_2"].grad.abs().sum() > 0
 

@@ -29,7 +29,7 @@ SHORT = {"n_epochs": 3, "batch_size": 64, "hidden": 16}
 def test_every_stack_has_its_members(name):
     samplers, settings, seeds = stacks.STACKS[name](LOAN, [1000, 2000], 5)
     assert len(samplers) == len(settings) == len(seeds)
-    assert set(seeds) == ({1000} if name == "loan_icarma_printed" else {1000, 2000})
+    assert set(seeds) == {1000, 2000}
     assert all(own.n_epochs == 5 for own in settings)
 
 

@@ -25,7 +25,8 @@ SHORT = {"n_epochs": 1, "hidden": 32}
 @pytest.fixture(autouse=True)
 def no_high_prices(monkeypatch):
     """Proposals under which networks recommend something after a single epoch."""
-    for name, low, high in (("mask", 1e-4, 1e-3), ("p_max", 0.4, 0.9)):
+    strong = ("mask", 1e-4, 1e-3), ("hinge", 1.0, 2.0), ("plausibility", 0.05, 0.1)
+    for name, low, high in strong:
         narrow = FloatDistribution(low, high, log=True)
         monkeypatch.setitem(tuning.SPACE, name, narrow)
 
@@ -206,7 +207,7 @@ studies = tuning.open_studies("ranking", InMemoryStorage())
 short = {"n_epochs": 1}
 search = tuning.Search(problem, "ranking", studies, cost, short)
 for study in studies.values():
-    study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
+    study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
 search.run_batch(1)
 search.run_finalists(1, [5, 6])
 print(search.trials_table().chosen.sum())

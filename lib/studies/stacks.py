@@ -318,7 +318,7 @@ def carma(
 def printed(
     features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
 ) -> Members:
-    """Return a member with the printed settings, and one with those of our first edition.
+    """Return members with the printed settings, and with those of our first edition.
 
     The paper's are those for rankings. Its prior, the form of its
     plausibility term and the widths of its networks are not in the
@@ -327,7 +327,7 @@ def printed(
 
     Arguments:
         features: Names of the K actionable features.
-        seeds: The first is that of both.
+        seeds: The first three are used, or all if there are fewer.
         n_epochs: Of training; None: 450, as printed.
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds.
@@ -335,26 +335,21 @@ def printed(
         hinge is that of CARMA's code.
     Example:
         >>> samplers, settings, seeds = printed(("income", "savings"), [1000], 5)
-        >>> [(own.hinge, own.mask, own.plausibility) for own in settings]
-        [(None, 1.5, 0.225), (40.0, 0.1, 11.0)]
+        >>> [(own.hinge, own.mask, own.plausibility) for own in settings], seeds
+        ([(None, 1.5, 0.225), (40.0, 0.1, 11.0)], [1000, 1000])
     """
     _check_seeds(seeds)
     length = 450 if n_epochs is None else n_epochs
     both: dict[str, Any] = {"on_probability": True, "margin": 0.013, "tau": 0.36}
     both |= {"n_epochs": length}
-    settings = [
-        Settings(
-            mask=1.5,
-            hinge=None,
-            plausibility=0.225,
-            cap=math.inf,
-            learning_rate=5e-3,
-            **both,
-        ),
-        Settings(mask=0.1, hinge=40.0, plausibility=11.0, cap=3.0, **both),
-    ]
+    as_printed = Settings(
+        mask=1.5, hinge=None, plausibility=0.225, cap=math.inf, learning_rate=5e-3, **both
+    )
+    first_edition = Settings(mask=0.1, hinge=40.0, plausibility=11.0, cap=3.0, **both)
+    few = list(seeds[:3])
     sampler = soft_samplers(features, "ranking")[MIXED]
-    return [sampler] * 2, settings, [seeds[0]] * 2
+    settings = [as_printed] * len(few) + [first_edition] * len(few)
+    return [sampler] * len(settings), settings, few * 2
 
 
 def everyone(population: str, n_people: int) -> Preferences:

@@ -141,7 +141,7 @@ class Search:
             >>> short = {"n_epochs": 1}
             >>> search = Search(problem, "score", studies, cheapest, short)
             >>> for study in studies.values():  # what to try first
-            ...     study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
+            ...     study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
             >>> search.run_batch(n_each=1)
             >>> search.n_finished
             1
@@ -194,7 +194,7 @@ class Search:
             >>> short = {"n_epochs": 1}
             >>> search = Search(problem, "score", studies, cheapest, short)
             >>> for study in studies.values():  # what to try first
-            ...     study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
+            ...     study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
             >>> search.run_batch(n_each=1)
             >>> search.run_finalists(n_each=1, seeds=[1001, 1002])
             >>> search.trials_table()[["profile", "n_seeds", "chosen"]].head(2)
@@ -289,7 +289,7 @@ class Search:
             >>> cheapest = dict.fromkeys(PROFILES, no_cost_known)
             >>> search = Search(problem, "score", studies, cheapest, {"n_epochs": 1})
             >>> for study in studies.values():  # what to try first
-            ...     study.enqueue_trial({"mask": 0.001, "p_max": 0.5})
+            ...     study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
             >>> search.run_batch(n_each=1)
             >>> search.trials_table()[["profile", "trial", "chosen"]]
                 profile  trial  chosen
