@@ -194,18 +194,8 @@ def train(problem: Problem, loss: Loss, n_masks: int, solved: Table) -> ICarma:
         own = {name: value[rows] for name, value in factual.items()}
         noise = noise.expand(len(settings), -1, -1)
         batch = dict(stack.batch(own, preferences, noise))
-        cost, which = Table(
-            *(
-                part if part is solved.sets else part[rows]
-                for part in (
-                    solved.sets,
-                    solved.cost,
-                    solved.values,
-                    solved.log_odds,
-                    solved.gain,
-                )
-            )
-        ).cheapest(preferences.is_actionable)
+        of_these = replace(solved, cost=solved.cost[rows])
+        cost, which = of_these.cheapest(preferences.is_actionable)
         batch["best"] = sets[which].expand(len(settings), -1, -1)
         batch["is_known"] = cost.isfinite().float()[:, None].expand(len(settings), -1, -1)
         total = loss(stack, batch, step).sum()

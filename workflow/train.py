@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import yaml
 from lifeline import end_with_batch
 from parameters import ROOT, read_network_parameters
 
@@ -30,7 +29,7 @@ from lib.problem import classifier, gmsc, loan
 from lib.problem.population import Population
 from lib.problem.recourse import Problem
 from lib.solvers import training
-from lib.studies import stacks
+from lib.studies import stacks, yaml_files
 
 
 def loan_networks(given: Mapping[str, Any], name: str) -> None:
@@ -88,7 +87,7 @@ def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
     """
     found, made_with = _applicants(given)
     population = gmsc.population(found, given["seed"])
-    graphs = yaml.safe_load((PARAMS / "gmsc_graphs.yaml").read_text(encoding="utf-8"))
+    graphs = yaml_files.read(PARAMS / "gmsc_graphs.yaml")
     for key, change in graphs.items():
         checks.known(f"change of the graph {key}", change, ("remove", "reverse"))
     flows = {

@@ -13,7 +13,13 @@ from lib.problem.recourse import Problem, Recommendation
 
 # what `summarise` reads of the columns that `per_person` gives
 AVERAGED = (
-    *("has_recourse", "valid", "plausible", "joint", "cost", "hard_action", "n_acted"),
+    "has_recourse",
+    "valid",
+    "plausible",
+    "joint",
+    "cost",
+    "hard_action",
+    "n_acted",
     "outside",
 )
 

@@ -210,14 +210,13 @@ class Search:
             own = table[table.profile == profile]
             if own.empty:
                 continue
-            n_wanted = n_each - int((own.n_seeds > 1).sum())
-            first = selection.ranked(own[own.n_seeds == 1]).head(n_each)
             done = own[own.n_seeds > 1][list(SPACE)].apply(tuple, axis=1).tolist()
-            for _, row in first.iterrows():
+            for row in (
+                selection.ranked(own[own.n_seeds == 1]).head(n_each).to_dict("records")
+            ):
                 values = {name: row[name] for name in SPACE}
-                if tuple(values.values()) not in done and n_wanted > 0:
-                    proposals.append((profile, values | {"n_epochs": int(row.n_epochs)}))
-                    n_wanted -= 1
+                if tuple(values.values()) not in done:
+                    proposals.append((profile, values))
         if not proposals:
             return
         outcomes = self._judge(proposals, [seeds] * len(proposals), progress)
@@ -238,11 +237,11 @@ class Search:
         progress: Progress,
     ) -> list[dict[str, float]]:
         """Return what validation people show of each proposal, as means over its seeds."""
-        shared = self.shared or {}
+        each = [p for p, own in zip(proposals, seeds, strict=True) for _ in own]
+        profiles = [profile for profile, _ in each]
         settings = [
-            stacks.soft_settings({**values, **shared}, profile)
-            for (profile, values), own in zip(proposals, seeds, strict=True)
-            for _ in own
+            stacks.soft_settings({**values, **(self.shared or {})}, profile)
+            for profile, values in each
         ]
         sampler = stacks.soft_samplers(
             self.problem.population.actionable, self.elicitation
@@ -254,13 +253,9 @@ class Search:
         recommended = trained.recommend(x, preferences)
         rows = [
             measure(
-                self.problem,
-                preferences,
-                recommended[i],
-                own.profile,
-                self.cheapest[_name(own.profile)],
+                self.problem, preferences, recommended[i], own.profile, self.cheapest[name]
             )
-            for i, own in enumerate(settings)
+            for i, (own, name) in enumerate(zip(settings, profiles, strict=True))
         ]
         outcomes, first = [], 0
         for own in seeds:
@@ -466,8 +461,3 @@ def _suggest(trial: Trial) -> dict[str, Any]:
         elif isinstance(distribution, CategoricalDistribution):
             trial.suggest_categorical(name, distribution.choices)
     return trial.params
-
-
-def _name(profile: Profile) -> str:
-    """Return the name of a profile, a key of `GAMMA`."""
-    return next(name for name, gamma in GAMMA.items() if gamma == profile.gamma)
