@@ -42,18 +42,10 @@ def test_best_member_is_the_most_successful_however_valid():
     assert tables.best_member(rows) == 2
 
 
-def test_best_member_may_be_asked_to_spare_people():
-    rows = validation({1: 0.60, 2: 0.50}, {1: 0.90, 2: 0.95})
-    rows["spared"] = rows.joint & (rows.member == 2)
-    assert tables.best_member(rows) == 1
-    assert tables.best_member(rows, success="spared") == 2
-
-
 @pytest.mark.parametrize(
     ("change", "asked", "message"),
     [
         ({}, {"setting": "randm"}, r"Unknown setting 'randm'.*Did you mean 'random'"),
-        ({}, {"success": "joined"}, r"Unknown success 'joined'.*Did you mean 'joint'"),
         ({"member": 1}, {}, r"answers one person more than once"),
     ],
 )
@@ -101,7 +93,7 @@ def test_members_of_one_seed_are_not_mixed(problem, profiles):
 def test_reported_rows_are_of_the_chosen_member_of_a_selection(problem, profiles):
     """Members keep their ids when some are selected."""
     x = problem.refused("test")[:5]
-    linear = stacks.of_profile(profiles, "linear")
+    linear = stacks.by_profile(profiles)["linear"]
     drawn = designs.hard_preferences(problem, len(x), seed=0)
     people = tables.recommend(problem, linear, x, {"2": drawn["2"]}, chosen=5)
     assert people.member.unique().tolist() == [4, 5]
@@ -153,8 +145,9 @@ def test_a_nested_constraint_never_helps(problem):
 def test_table_two_by_profile(problem, profiles):
     """Profiles are told apart, and each reports its own member."""
     x = problem.refused("test")[:25]
+    members = stacks.by_profile(profiles)
     people = tables.soft(
-        problem, profiles, "ranking", x, problem.refused("validation"), seed=0
+        problem, members, "ranking", x, problem.refused("validation"), seed=0
     )
     reported = people[people.reported]
     assert len(reported) == 2 * 4 * 25 and set(people.profile) == set(GAMMA)
@@ -169,10 +162,14 @@ def test_table_two_by_profile(problem, profiles):
     assert row.paper == 0.029 and row.reported == own.hard_action.mean()
 
 
-def test_a_profile_without_members_is_named(problem, profiles):
+def test_an_unknown_or_missing_profile_is_named(problem, profiles):
     x = problem.refused("test")[:5]
-    with pytest.raises(ValueError, match=r"No member was trained for .*concave"):
-        tables.soft(problem, profiles.select([0, 4, 6]), "ranking", x, x, seed=0)
+    with pytest.raises(ValueError, match=r"Unknown profile 'liner'.*Did you mean 'linear'"):
+        tables.soft(problem, {"liner": profiles}, "ranking", x, x, seed=0)
+    members = stacks.by_profile(profiles.select([0, 4]))
+    del members["linear"]
+    with pytest.raises(ValueError, match=r"Unknown profile 'linear': expected.* constant"):
+        tables.transfer(problem, members, x, x, seed=0)
 
 
 def test_oracle_of_the_constant_profile_is_the_unweighted_one(problem):
@@ -216,7 +213,8 @@ def test_transfer_has_the_settings_of_the_published_rows(problem):
     small = [replace(own, batch_size=64, hidden=8) for own in settings]
     stack, _ = training.fit(problem, samplers, small, seeds)
     x, x_validation = (problem.refused(s)[:40] for s in ("test", "validation"))
-    rows = tables.transfer(problem, stack, x, x_validation, seed=0)
+    members = stacks.by_profile(stack)
+    rows = tables.transfer(problem, members, x, x_validation, seed=0)
     assert len(rows) == 5 * 2 * 40
     assert (rows.groupby(["setting", "person"]).reported.sum() == 1).all()
     for number, own in rows.groupby("number"):
@@ -227,7 +225,7 @@ def test_transfer_has_the_settings_of_the_published_rows(problem):
         assert len(printed) == {1: 4, 2: 9}[number]
         assert printed.agrees.notna().all()
     with pytest.raises(ValueError, match=r"for 0 people, expected at least one"):
-        tables.transfer(problem, stack, x[:0], x_validation, seed=0)
+        tables.transfer(problem, members, x[:0], x_validation, seed=0)
 
 
 def test_carried_out_recommendations_are_judged_as_people_follow_them(problem, profiles):

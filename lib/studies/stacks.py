@@ -189,7 +189,7 @@ def hard(
 ) -> Members:
     """Return the members of the study of hard constraints.
 
-    They are those of the constant profile in `soft`, for rankings.
+    For rankings they serve as the constant profile of `soft`, too.
 
     Arguments:
         features: Names of the K actionable features.
@@ -214,7 +214,10 @@ def soft(
     seeds: Sequence[int],
     n_epochs: int | None = None,
 ) -> Members:
-    """Return the members of all four profiles times all seeds, profile by profile.
+    """Return the members of the profiles times all seeds, profile by profile.
+
+    The constant profile is among them for scores. For rankings its
+    members would be those of `hard`, which are not repeated.
 
     Arguments:
         elicitation: "ranking" or "score".
@@ -233,13 +236,14 @@ def soft(
     """
     _check_seeds(seeds)
     found = tuned(elicitation)
+    profiles = [name for name in GAMMA if (elicitation, name) != ("ranking", "constant")]
     settings = [
         soft_settings(found[profile], profile, n_epochs=n_epochs)
-        for profile in GAMMA
+        for profile in profiles
         for _ in seeds
     ]
     sampler = soft_samplers(features, elicitation)[MIXED]
-    return [sampler] * len(settings), settings, list(seeds) * len(GAMMA)
+    return [sampler] * len(settings), settings, list(seeds) * len(profiles)
 
 
 def biased(
@@ -303,10 +307,10 @@ def carma(
             f"{len(features)} ({', '.join(features)}). Give `stacks.EVERYONE` as many."
         )
     found = tuned("ranking")
-    of_profile = {"uniform": "constant", "rco": "linear"}
+    profile_of = {"uniform": "constant", "rco": "linear"}
     samplers: list[Sampler] = []
     settings: list[Settings] = []
-    for population, profile in of_profile.items():
+    for population, profile in profile_of.items():
         own = soft_settings(
             found[profile], profile, n_epochs=n_epochs, plausibility=0.0, feasibility=0.0
         )
@@ -411,33 +415,42 @@ STACKS: dict[str, Stack] = {
 }
 
 
-def of_profile(stack: ICarma, profile: str) -> ICarma:
-    """Select the members of a stack that were trained for one profile.
+def by_profile(*stacks: ICarma) -> dict[str, ICarma]:
+    """Return the members that were trained for each profile, as stacks of their own.
 
     Arguments:
-        stack: Members of several profiles.
-        profile: A key of `GAMMA`.
-    Returns: A stack of their own, in which they keep their ids.
-    Raises: ValueError: the profile is unknown, or no member was
-        trained for it.
+        stacks: Members of several profiles; those of one profile all
+            come from one stack.
+    Returns: For each profile that has members, in the order of
+        `GAMMA`, its members, which keep their ids.
+    Raises: ValueError: two stacks have members of the same profile,
+        or none has a member of a named profile.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan
-        >>> stack = ICarma.load(MODELS, "loan_icarma_ranking", loan.problem())
-        >>> linear = of_profile(stack, "linear")
-        >>> {own.profile.gamma for own in linear.settings}
-        {1.0}
+        >>> problem = loan.problem()
+        >>> names = ("loan_icarma_ranking", "loan_icarma_hard")
+        >>> both = by_profile(*(ICarma.load(MODELS, name, problem) for name in names))
+        >>> {profile: members.n_members for profile, members in both.items()}
+        {'constant': 10, 'concave': 10, 'linear': 10, 'convex': 10}
     """
-    checks.known("profile", [profile], tuple(GAMMA))
-    gammas = [own.profile.gamma for own in stack.settings]
-    members = [i for i, gamma in enumerate(gammas) if gamma == GAMMA[profile]]
-    if not members:
-        has = [name for name, gamma in GAMMA.items() if gamma in gammas]
+    found: dict[str, ICarma] = {}
+    for profile, gamma in GAMMA.items():
+        for stack in stacks:
+            own = [i for i, s in enumerate(stack.settings) if s.profile.gamma == gamma]
+            if own and profile in found:
+                raise ValueError(
+                    f"Two stacks have members of the {profile} profile, and their ids can "
+                    "be the same. Give one stack for each profile."
+                )
+            if own:
+                found[profile] = stack.select(own)
+    if not found:
         raise ValueError(
-            f"No member was trained for the {profile} profile. This stack has members of: "
-            f"{', '.join(has) or 'none of the named profiles'}."
+            f"No member was trained for one of the profiles {', '.join(GAMMA)}. "
+            "`make reproduce` trains such members."
         )
-    return stack.select(members)
+    return found
 
 
 def _check_seeds(seeds: Sequence[int]) -> None:

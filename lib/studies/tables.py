@@ -22,11 +22,7 @@ from lib.studies.designs import (
     soft_preferences,
     transfer_preferences,
 )
-from lib.studies.stacks import MIXED, W_MAX, of_profile
-
-# by which success the reported network of a profile is chosen; a constant network does
-# not know what is hard, so it is not asked to spare anybody
-SUCCESS = {name: "joint" if gamma is None else "spared" for name, gamma in GAMMA.items()}
+from lib.studies.stacks import MIXED, W_MAX
 
 
 def recommend(
@@ -211,22 +207,18 @@ def _of(people: pd.DataFrame, member: int, seed: int, reported: bool) -> pd.Data
     )
 
 
-def best_member(
-    validation: pd.DataFrame, setting: str = "random", success: str = "joint"
-) -> int:
+def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
     """Return the id of the member to report.
 
-    It is the one with the highest success among validation people,
-    where preferences are drawn as in training.
+    It is the one with the highest joint share among validation
+    people, where preferences are drawn as in training.
 
     Arguments:
         validation: Rows of `recommend` for validation people, of
             one method.
         setting: In which preferences are drawn as in training.
-        success: Column of `metrics.per_person`: "joint", or
-            "spared" where preferences are soft.
-    Raises: ValueError: the setting or the column is unknown, or a
-        member answers one person more than once.
+    Raises: ValueError: the setting is unknown, or a member answers
+        one person more than once.
     Source: section 5.1 of arXiv:2604.08030 reports the model with the
         best validation result; that this is the joint share is our
         reading.
@@ -239,7 +231,6 @@ def best_member(
         >>> best_member(pd.concat(rows))
         2
     """
-    checks.known("success", [success], ("joint", "spared", "valid"))
     checks.known("setting", [setting], list(validation.setting.unique()))
     rows = validation[validation.setting == setting]
     if rows.duplicated(["member", "person"]).any():
@@ -247,12 +238,12 @@ def best_member(
             "A member answers one person more than once, so that its shares would be of "
             "other people than those of the rest. Give the rows of one stack and method."
         )
-    return int(rows.groupby("member")[success].mean().idxmax())
+    return int(rows.groupby("member").joint.mean().idxmax())
 
 
 def soft(
     problem: Problem,
-    stack: ICarma,
+    members: Mapping[str, ICarma],
     elicitation: str,
     x: Tensor,
     x_validation: Tensor,
@@ -264,7 +255,7 @@ def soft(
 
     Arguments:
         problem: Of the people.
-        stack: Members of all four profiles.
+        members: Of each profile, as `stacks.by_profile` gives them.
         elicitation: "ranking" for table 2, "score" for table 3.
         x: Refused people, with shape (N, D).
         x_validation: Refused people to choose members by, with
@@ -273,33 +264,33 @@ def soft(
             the next one.
     Returns: Columns of `recommend`, and profile. Settings are named
         as in `claims.published`, for instance "soft, linear".
-    Raises: ValueError: there is nobody, a profile has no member, or
-        the elicitation is unknown.
+    Raises: ValueError: there is nobody, or a profile or the
+        elicitation is unknown.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan
+        >>> from lib.studies.stacks import by_profile
         >>> problem = loan.problem()
-        >>> stack = ICarma.load(MODELS, "loan_icarma_ranking", problem)
+        >>> members = by_profile(ICarma.load(MODELS, "loan_icarma_ranking", problem))
         >>> x, x_validation = (problem.refused(s)[:20] for s in ("test", "validation"))
-        >>> people = soft(problem, stack, "ranking", x, x_validation, seed=0)
+        >>> people = soft(problem, members, "ranking", x, x_validation, seed=0)
         >>> people[people.reported].groupby("profile", sort=False).member.nunique()
         profile
-        constant    1
-        concave     1
-        linear      1
-        convex      1
+        concave    1
+        linear     1
+        convex     1
         Name: member, dtype: int64
     """
+    checks.known("profile", members, tuple(GAMMA))
     preferences = soft_preferences(problem, elicitation, len(x), seed + 1)
     drawn = soft_preferences(problem, elicitation, len(x_validation), seed)
     on_validation = {MIXED: drawn[MIXED]}
     parts = []
-    for profile in GAMMA:
-        members = of_profile(stack, profile)
-        validation = recommend(problem, members, x_validation, on_validation)
-        chosen = best_member(validation, MIXED, SUCCESS[profile])
+    for profile, stack in members.items():
+        validation = recommend(problem, stack, x_validation, on_validation)
+        chosen = best_member(validation, MIXED)
         named = {f"{setting}, {profile}": own for setting, own in preferences.items()}
-        people = recommend(problem, members, x, named, chosen)
+        people = recommend(problem, stack, x, named, chosen)
         parts.append(people.assign(profile=profile))
     return pd.concat(parts, ignore_index=True)
 
@@ -382,7 +373,7 @@ def ablation(
 
 def transfer(
     problem: Problem,
-    stack: ICarma,
+    members: Mapping[str, ICarma],
     x: Tensor,
     x_validation: Tensor,
     seed: int,
@@ -396,7 +387,8 @@ def transfer(
 
     Arguments:
         problem: Of the people.
-        stack: Members of the constant and of the linear profile.
+        members: Of each profile, the constant and the linear among
+            them, as `stacks.by_profile` gives them.
         x: Refused people, with shape (N, D).
         x_validation: Refused people to choose members by, with
             shape (V, D).
@@ -405,33 +397,35 @@ def transfer(
         carried_out: As for `recommend`.
     Returns: Columns of `recommend`, number (of the table) and
         profile.
-    Raises: ValueError: there is nobody, or a profile has no member.
+    Raises: ValueError: there is nobody, or a profile lacks members.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.problem import loan
+        >>> from lib.studies.stacks import by_profile
         >>> problem = loan.problem()  # any problem with four actionable features will do
-        >>> stack = ICarma.load(MODELS, "loan_icarma_ranking", problem)
+        >>> names = ("loan_icarma_hard", "loan_icarma_ranking")
+        >>> members = by_profile(*(ICarma.load(MODELS, name, problem) for name in names))
         >>> x, x_validation = (problem.refused(s)[:20] for s in ("test", "validation"))
-        >>> people = transfer(problem, stack, x, x_validation, seed=0)
+        >>> people = transfer(problem, members, x, x_validation, seed=0)
         >>> people.groupby("number").setting.unique()[2].tolist()
         ['soft, linear', 'hard (3) + soft, constant', 'hard (3) + soft, linear']
     """
     preferences = transfer_preferences(problem, len(x), seed + 1)
     drawn = transfer_preferences(problem, len(x_validation), seed)
     on_validation = {"random": drawn["random"]}
-    of, chosen = {}, {}
+    chosen = {}
     for profile in ("constant", "linear"):
-        of[profile] = of_profile(stack, profile)
+        checks.known("profile", [profile], tuple(members))
         validation = recommend(
-            problem, of[profile], x_validation, on_validation, carried_out=True
+            problem, members[profile], x_validation, on_validation, carried_out=True
         )
-        chosen[profile] = best_member(validation, success=SUCCESS[profile])
+        chosen[profile] = best_member(validation)
     parts = []
     for number, settings in TRANSFER.items():
         for setting, (_, profile) in settings.items():
             people = recommend(
                 problem,
-                of[profile],
+                members[profile],
                 x,
                 {setting: preferences[setting]},
                 chosen[profile],
