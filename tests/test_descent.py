@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy import optimize
 
 from lib.problem.classifier import Classifier
 from lib.solvers import descent
@@ -15,28 +16,113 @@ def world(request, problem):
     return problem.population.truth if request.param == "truth" else problem.flow
 
 
-def test_the_way_back_stops_at_the_bound(problem, people):
-    """From an action that overshoots: never costlier, still good, and at a bound."""
-    x, columns = people[0], problem.population.actionable_index
-    acts = torch.ones(len(x), 4, dtype=torch.bool)
-    judge = descent.Judge(
-        problem, problem.population.truth, x, acts, torch.ones(len(x), 4, dtype=x.dtype)
-    )
-    found = descent.Found.nothing(x[:, columns])
-    descent.descend(judge, x[:, columns], found, n_steps=25, learning_rate=0.3)
-    before, has = found.cost.clone(), found.cost.isfinite()
-    descent.walk_back(judge, found, n_halvings=30)
-    assert (
-        has.any()
-        and (found.cost <= before).all()
-        and torch.equal(found.cost.isfinite(), has)
-    )
-    _, log_odds, gain = judge(found.values)
+@pytest.fixture(scope="module")
+def descended(problem, people):
+    """Return what descents from some scattered actions find with all features open."""
+    x = people[0]
+    acts, weights = torch.ones(len(x), 4, dtype=torch.bool), torch.rand(len(x), 4) + 0.5
+    judge = descent.Judge(problem, problem.population.truth, x, acts, weights.to(x))
+    found = descent.Found.nothing(judge.factual)
+    scattered = descent.scout(judge, found, 64, 4, np.random.default_rng(0))
+    after_scouts = found.cost.clone()
+    for start in [judge.factual, *scattered]:
+        descent.descend(judge, start, found, n_steps=15)
+    descent.descend(judge, found.values, found, n_steps=30)
+    assert (found.cost <= after_scouts).all() and (found.cost < after_scouts).any()
+    return judge, found
+
+
+def test_what_a_descent_finds_is_good_and_within_the_range(descended):
+    judge, found = descended
+    has = found.cost.isfinite()
+    cost, log_odds, gain = judge(found.values)
+    assert has.sum() > 10 and torch.allclose(cost[has], found.cost[has])
     assert (log_odds[has] >= descent.SURE).all() and (gain[has] >= descent.SURE).all()
-    moved = found.cost < before
-    assert (
-        moved.any() and (torch.minimum(log_odds, gain)[moved] < descent.SURE + 1e-3).all()
+    within = (judge.low <= found.values) & (found.values <= judge.high)
+    assert within[has].all()
+
+
+def test_no_small_step_is_better(descended):
+    """Random steps of every size from what was found: hardly one in fifty people gains."""
+    judge, found = descended
+    has, rng = found.cost.isfinite(), np.random.default_rng(1)
+    better = descent.Found.nothing(found.values)
+    for size in np.geomspace(1e-4, 0.3, 400):
+        away = torch.from_numpy(rng.normal(scale=size, size=found.values.shape))
+        tried = judge.allowed(found.values + away)
+        better.see(tried, *judge(tried))
+    gained = better.cost[has] < 0.99 * found.cost[has]
+    assert gained.float().mean() <= 0.02
+
+
+def test_a_library_finds_nothing_cheaper_nearby(descended):
+    """SLSQP of scipy, started at what was found, with the same bounds."""
+    judge, found = descended
+    for i in found.cost.isfinite().nonzero().squeeze(-1).tolist()[:6]:
+        own = descent.Judge(
+            judge.problem,
+            judge.world,
+            judge.x[[i]],
+            judge.acts[[i]],
+            judge.weights[[i]],
+        )
+
+        def value(a, part, own=own):
+            return own(torch.from_numpy(a)[None])[part].item()
+
+        def slope(a, part, own=own):
+            values = torch.from_numpy(a)[None].requires_grad_()
+            (gradient,) = torch.autograd.grad(own(values)[part].sum(), values)
+            return gradient[0].numpy()
+
+        above = [
+            {
+                "type": "ineq",
+                "fun": lambda a, part, value=value: value(a, part) - descent.SURE,
+                "jac": slope,
+                "args": (part,),
+            }
+            for part in (1, 2)
+        ]
+        solved = optimize.minimize(
+            value,
+            found.values[i].numpy(),
+            (0,),
+            "SLSQP",
+            slope,
+            bounds=list(zip(own.low.tolist(), own.high.tolist(), strict=True)),
+            constraints=above,
+        )
+        is_good = all(value(solved.x, part) >= 0 for part in (1, 2))
+        assert not is_good or solved.fun >= 0.99 * found.cost[i].item(), i
+
+
+def test_the_cheapest_change_within_two_bounds():
+    """Against points that keep both bounds: none is cheaper, and the bounds are kept."""
+    rng = np.random.default_rng(0)
+    one, other, price, tried = (
+        torch.from_numpy(own)
+        for own in (
+            rng.normal(size=(50, 1, 3)),
+            rng.normal(size=(50, 1, 3)),
+            rng.uniform(0.5, 2, size=(50, 1, 3)),
+            rng.normal(scale=2, size=(50, 20_000, 3)),
+        )
     )
+    bounds = torch.from_numpy(rng.normal(size=(2, 50)))
+    v = descent.cheapest_within((one[:, 0], other[:, 0]), bounds, price[:, 0])[:, None]
+    for slope, bound in ((one, bounds[0]), (other, bounds[1])):
+        assert ((slope * v).sum(-1)[:, 0] >= bound - 1e-9).all()
+    keeps = ((one * tried).sum(-1) >= bounds[0, :, None]) & (
+        (other * tried).sum(-1) >= bounds[1, :, None]
+    )
+    cost = (price * tried**2).sum(-1).masked_fill(~keeps, torch.inf)
+    own = (price * v**2).sum(-1)
+    assert (own[:, 0] <= cost.amin(1)).all()
+    # and the best of those points comes near
+    near = keeps.any(1) & (own[:, 0] > 0.1)
+    assert near.sum() > 20
+    assert (cost.amin(1)[near] <= 2.5 * own[near, 0]).all()
 
 
 def test_judge_agrees_with_the_whole_density(problem, people, world):
@@ -73,7 +159,7 @@ def test_no_descent_without_a_gradient(problem, people):
     found = descent.Found.nothing(x[:, judge.columns])
     assert set(judge(x[:, judge.columns])[1].tolist()) <= {-0.5, 0.5}
     with pytest.raises(ValueError, match=r"descent needs the gradient"):
-        descent.descend(judge, x[:, judge.columns], found, 5, 0.1)
+        descent.descend(judge, x[:, judge.columns], found, 5)
     assert found.cost.isinf().all()
 
 

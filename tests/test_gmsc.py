@@ -16,7 +16,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.problem import classifier, gmsc
 from lib.problem.gmsc import Applicants
 from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import grid, icarma, training
+from lib.solvers import continuous, grid, icarma, metrics, training
 
 
 @pytest.fixture
@@ -368,6 +368,61 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
         assert torch.allclose(late, late.round(), atol=1e-9)
         assert found.has_recourse[i] == np.isfinite(best)
         assert not np.isfinite(best) or cost == pytest.approx(best)
+
+
+def test_the_search_over_all_values_keeps_to_whole_numbers(small):
+    """It is never worse than the grid, and what it finds can be carried out as it is."""
+    x, columns = small.refused("test")[:12], small.population.actionable_index
+    table = continuous.search(small, small.flow, x)
+    cheaper = 0
+    for n_actionable in (4, 2, 1):
+        preferences = RankingSampler(
+            small.population.actionable, n_actionable=n_actionable
+        ).draw(range(len(x)), np.random.default_rng(0))
+        on_grid = grid.search(small, small.flow, x, preferences, n_values=5)
+        cost, _ = table.cheapest(preferences.is_actionable)
+        acts, values = on_grid.is_acted[:, columns], on_grid.values[:, columns]
+        at_grid = small.action_cost(x[:, columns], acts, values)
+        has = on_grid.has_recourse
+        assert (cost[has] <= at_grid[has] * (1 + 1e-3)).all()
+        cheaper += (cost[has] < 0.9 * at_grid[has]).sum()
+        found = continuous.recommend(small, small.flow, x, preferences, table)
+        done = small.carried_out(x, found)
+        assert torch.equal(done.x_cf, found.x_cf) and torch.equal(done.values, found.values)
+        judged = metrics.per_person(small, x, preferences, done)
+        assert judged.joint.tolist() == found.has_recourse.tolist()
+    assert cheaper > 0
+
+
+def test_the_search_over_whole_numbers_against_brute_force(small):
+    """Every number of credit lines with four hundred shares of the limit in use."""
+    x, population = small.refused("test")[:8], small.population
+    table = continuous.search(small, small.flow, x)
+    names = ("credit_lines", "utilization")
+    wanted = torch.tensor([name in names for name in population.actionable])
+    own = (table.sets == wanted).all(-1).nonzero().item()
+    column = [population.features.index(name) for name in names]
+    most = population.in_units(population.high)[column[0]].round()
+    lines = torch.arange(0, most + 1, dtype=torch.float64)
+    shares = torch.linspace(0, 1, 400, dtype=torch.float64)
+    pairs = torch.cartesian_prod(lines, shares)
+    pairs = (pairs - population.mean[column]) / population.std[column]
+    n_helped = 0
+    for i, person in enumerate(x):
+        rows = person.expand(len(pairs), -1)
+        values, is_acted = rows.clone(), torch.zeros_like(rows, dtype=torch.bool)
+        values[:, column], is_acted[:, column] = pairs, True
+        acted = small.carried_out(rows, Recommendation(is_acted, values, values))
+        gain = small.flow.log_prob(acted.x_cf) - small.flow.log_prob(person)
+        is_good = small.accepts(acted.x_cf) & (gain >= 0)
+        actionable = population.actionable_index
+        cost = small.action_cost(
+            rows[:, actionable], is_acted[:, actionable], acted.values[:, actionable]
+        )
+        least = cost.masked_fill(~is_good, torch.inf).min()
+        assert table.cost[i, own] <= 1.01 * least, i
+        n_helped += least.isfinite().item()
+    assert n_helped >= 3
 
 
 def test_training_shows_the_classifier_whole_numbers(small):

@@ -34,6 +34,26 @@ def table() -> sets.Table:
     return sets.Table(own, cost, torch.zeros(60, 15, 4), log_odds, gain)
 
 
+def test_a_cap_on_the_number_of_actions_by_enumeration(table):
+    """Nobody acts on more; fewer never cost less; as many as there are is no cap."""
+    may = torch.from_numpy(np.random.default_rng(1).random((60, 4)) < 0.8)
+    without, _ = table.cheapest(may)
+    before = None
+    for most in (4, 3, 2, 1):
+        cost, which = table.cheapest(may, max_acted=most)
+        assert most < 4 or torch.equal(cost, without)
+        assert before is None or (cost >= before).all()
+        assert (table.sets[which].sum(-1) <= most)[cost.isfinite()].all()
+        small = [j for j, own in enumerate(table.sets) if own.sum() <= most]
+        for i, own in enumerate(may):
+            open_to = [j for j in small if not (table.sets[j] & ~own).any()]
+            assert cost[i] == min([torch.inf, *table.cost[i, open_to].tolist()])
+        before = cost
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
+            table.cheapest(may, max_acted=wrong)
+
+
 def test_what_would_unlock_recourse_by_enumeration(table):
     may = torch.from_numpy(np.random.default_rng(1).random((60, 4)) < 0.4)
     may[~may.any(-1), 0] = True

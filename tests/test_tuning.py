@@ -37,7 +37,7 @@ def cheapest(problem):
     x = problem.refused("validation")
     table = continuous.search(problem, problem.flow, x, n_scouts=16, n_starts=1, n_steps=3)
     may = tuning.judged_by(problem, "ranking").is_actionable
-    return dict.fromkeys(tuning.PROFILES, table.cheapest(may)[0])
+    return dict.fromkeys(stacks.SEARCHES["ranking"], table.cheapest(may)[0])
 
 
 @pytest.fixture
@@ -146,8 +146,8 @@ def test_finalists_are_the_best_so_far_and_the_choice_is_among_them(opened):
     for _ in range(2):  # another worker, or the same command again, finds them done
         search.run_finalists(n_each=1, seeds=[1001, 1002])
     after = search.trials_table()
-    assert len(after) == len(before) + len(tuning.PROFILES)
-    for profile in tuning.PROFILES:
+    assert len(after) == len(before) + len(stacks.SEARCHES["ranking"])
+    for profile in stacks.SEARCHES["ranking"]:
         best = selection.ranked(before[before.profile == profile]).iloc[0]
         chosen = after[(after.profile == profile) & after.chosen].squeeze()
         assert chosen.n_seeds == 2
@@ -177,7 +177,8 @@ def is_read(name):
     return isinstance(name.ctx, ast.Load)
 
 
-def test_the_choice_of_settings_cannot_reach_what_is_published():
+@pytest.mark.parametrize("name", ["ranking", "transfer"])
+def test_the_choice_of_settings_cannot_reach_what_is_published(name):
     """No room behind the search reads published/, and a search runs without opening it."""
     start = ROOT / "workflow" / "tune.py"
     rooms = imported_rooms(start, {start})
@@ -200,12 +201,13 @@ import torch
 from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 from lib.problem import loan
-from lib.studies import tuning
+from lib.studies import stacks, tuning
+name = sys.argv[1]
 problem = loan.problem()
-cost = dict.fromkeys(tuning.PROFILES, torch.zeros(len(problem.refused("validation"))))
-studies = tuning.open_studies("ranking", InMemoryStorage())
+cost = dict.fromkeys(stacks.SEARCHES[name], torch.zeros(len(problem.refused("validation"))))
+studies = tuning.open_studies(name, InMemoryStorage())
 short = {"n_epochs": 1}
-search = tuning.Search(problem, "ranking", studies, cost, short)
+search = tuning.Search(problem, name, studies, cost, short)
 for study in studies.values():
     study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
 search.run_batch(1)
@@ -213,13 +215,13 @@ search.run_finalists(1, [5, 6])
 print(search.trials_table().chosen.sum())
 """
     ran = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, name],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.stdout.strip() == "4", ran.stderr
+    assert ran.stdout.strip() == str(len(stacks.SEARCHES[name])), ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
     python workflow/tune.py ranking
     python workflow/tune.py score --storage postgresql://user@host/tuning
+    python workflow/tune.py transfer      Give Me Some Credit, half an hour; needs its data
 
 Start it several times, on one machine, or on many with a database
 that all can reach (and a driver of that database installed): the
@@ -27,10 +28,13 @@ from torch import Tensor
 
 from lib.base import files, progress
 from lib.base.files import PARAMS, inside
-from lib.problem import loan
+from lib.problem import gmsc, loan
 from lib.problem.recourse import Problem
 from lib.studies import stacks, tuning
 
+N_APPLICANTS = 120_269  # all of the cleaned data of Give Me Some Credit
+# a spline flow takes its time, and a quarter of the effort finds the same people
+EFFORT = {"transfer": {"n_scouts": 64, "n_starts": 3}}
 FINALIST_SEEDS = (100_001, 100_002, 100_003)  # no trial has such a number
 
 
@@ -39,11 +43,15 @@ def main() -> None:
     args = read_arguments()
     # a worker that is stopped gives up its trials; otherwise they would stay open
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    problem = loan.problem()
+    problem, shared = loan.problem(), {}
+    if args.search == "transfer":
+        # the models are the committed ones, and so are the people
+        people = gmsc.applicants("", N_APPLICANTS, seed=0)
+        problem, shared = gmsc.problem(people), stacks.GMSC
     cheapest = cheapest_known(problem, args.search)
     own_file = f"sqlite:///{inside('runs')}/tuning_{args.search}.db"
     studies_of = tuning.open_studies(args.search, args.storage or own_file)
-    search = tuning.Search(problem, args.search, studies_of, cheapest)
+    search = tuning.Search(problem, args.search, studies_of, cheapest, shared)
     while search.n_finished < args.trials:
         done = f"{search.n_finished} of {args.trials} trials a profile"
         search.run_batch(args.batch, progress.bar(f"{args.search}, {done}"))
@@ -56,7 +64,7 @@ def main() -> None:
 def read_arguments() -> argparse.Namespace:
     """Return what the command line says."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("search", choices=stacks.ELICITATIONS)
+    arguments.add_argument("search", choices=tuple(stacks.SEARCHES))
     arguments.add_argument(
         "--storage", help="database URL (default: sqlite:///runs/tuning_<search>.db)"
     )
@@ -80,7 +88,7 @@ def cheapest_known(problem: Problem, search: str) -> dict[str, Tensor]:
         found, _ = files.load(folder, name, fingerprint)
         return found
     bar = progress.bar(f"{search}, cheapest known")
-    found = tuning.cheapest_known(problem, search, bar)
+    found = tuning.cheapest_known(problem, search, bar, **EFFORT.get(search, {}))
     files.save(folder, name, found, {}, {}, fingerprint)
     return found
 

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from lib.base import checks, files
-from lib.base.files import MODELS, PUBLISHED
+from lib.base.files import MODELS, PARAMS
 from lib.causal.flow import CausalFlow
 from lib.causal.graph import Graph
 from lib.problem.classifier import Classifier, NetworkClassifier
+from lib.problem.frames import Nearest
 from lib.problem.gmsc_data import (
     CAPS,
     COLUMNS,
@@ -50,6 +51,11 @@ KINDS = (
 SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the cap
 ALMOST = (
     0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
+)
+NEAREST = Nearest(
+    is_whole=torch.tensor([name in COUNTS for name in COLUMNS]),
+    low=torch.zeros(len(COLUMNS), dtype=torch.float64),
+    high=torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=torch.float64),
 )
 PHRASES = {
     "age": "age {} years",
@@ -234,7 +240,7 @@ def graph(
         ('credit_lines', 'real_estate_loans')
     """
     ours = {theirs: name for name, theirs in COLUMNS.items()}
-    table = pd.read_csv(PUBLISHED / "pear_gmc_edges.csv")
+    table = pd.read_csv(PARAMS / "gmsc_edges.csv")
     published = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
     edges = list(published)
     for pair in [*remove, *reverse]:
@@ -305,10 +311,7 @@ def whole(x: Tensor) -> Tensor:
         [40.0, 0.0, 17000.0, 7.0, 1.0, 0.6, 0.0, 0.0, 0.0, 18.0]
     """
     checks.shape("x", x, (*x.shape[:-1], len(COLUMNS)))
-    is_count = torch.tensor([name in COUNTS for name in COLUMNS])
-    most = torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=x.dtype)
-    nearest = torch.where(is_count, x.round(), x)
-    return nearest.clamp_min(0).minimum(most) + 0.0  # -0 becomes 0
+    return NEAREST(x)
 
 
 def population(applicants: Applicants, seed: int = 0) -> Population:
@@ -355,7 +358,7 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
         graph(),
         for_every_use({part: in_units[own] for part, own in rows.items()}),
         for_every_use({part: paid_back[own] for part, own in rows.items()}),
-        whole,
+        NEAREST,
         scaler=applicants.scaler,
     )
 

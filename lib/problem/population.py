@@ -47,9 +47,9 @@ class Population:
             D).
         y: Whether the decision should be positive (the loan was paid
             back), for each split, with shape (N,).
-        whole: From features in the units of the data (N, D) to the
-            nearest that a person can have, for instance whole numbers
-            of credit lines; None: every value is possible.
+        whole: From features in the units of the data to the nearest
+            that a person can have, for instance whole numbers of
+            credit lines; None: every value is possible.
         truth: The true SCM, in standardised units, where it is known.
         people: What the people of each split are called, where that
             is known: the row labels of their table.
@@ -70,7 +70,7 @@ class Population:
     std: Tensor
     x: Mapping[str, Tensor]
     y: Mapping[str, Tensor]
-    whole: Callable[[Tensor], Tensor] | None = None
+    whole: frames.Nearest | None = None
     truth: SCM | None = None
     people: Mapping[str, pd.Index] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ class Population:
         graph: Graph,
         x: Mapping[str, Tensor],
         y: Mapping[str, Tensor],
-        whole: Callable[[Tensor], Tensor] | None = None,
+        whole: frames.Nearest | None = None,
         truth: SCM | None = None,
         scaler: tuple[Tensor, Tensor] | None = None,
     ) -> "Population":
@@ -394,6 +394,8 @@ class Population:
     def possible(self, x: Tensor) -> Tensor:
         """Return the nearest standardised features that a person can have.
 
+        A gradient goes straight through.
+
         Arguments:
             x: Standardised features, with shape (*, D).
 
@@ -405,7 +407,9 @@ class Population:
         """
         if self.whole is None:
             return x
-        return (self.whole(self.in_units(x)) - self.mean.to(x)) / self.std.to(x)
+        nearest = self.whole(self.in_units(x.detach()))
+        nearest = (nearest - self.mean.to(x)) / self.std.to(x)
+        return nearest + (x - x.detach()) if x.requires_grad else nearest
 
     def settled(self, x: Tensor, x_cf: Tensor) -> Tensor:
         """Return counterfactual features as people can have them.

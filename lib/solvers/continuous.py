@@ -1,11 +1,10 @@
 """Beyond the grid: the cheapest valid and plausible action over all values.
 
 All pairs of a person and a set of features are searched side by side,
-by descent on the values from several starts. The best of what was
-visited is then walked back towards the person until it is only just
-valid and plausible. The search does not ask what a person may do: its
-answers for all sets are one table, in which anybody's recourse, and
-what would unlock it, is looked up.
+by descents on the values from several starts, which slide along the
+bounds of what is valid and plausible. The search does not ask what a
+person may do: its answers for all sets are one table, in which
+anybody's recourse, and what would unlock it, is looked up.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,9 +26,8 @@ from lib.solvers.descent import (
     Judge,
     copy_smaller_sets,
     descend,
+    descend_from_neighbours,
     scout,
-    shortfall,
-    walk_back,
 )
 from lib.solvers.sets import Table, sets_of
 
@@ -42,24 +40,23 @@ def search(
     x: Tensor,
     weights: Tensor | None = None,
     starts: Sequence[Recommendation] = (),
-    n_scouts: int = 1024,
+    n_scouts: int = 256,
     n_starts: int = 8,
-    n_steps: int = 15,
-    learning_rate: float = 0.15,
+    n_steps: int = 10,
     seed: int = 0,
     n_threads: int = 1,
     progress: Callable[[range], Iterable[int]] = iter,
 ) -> Table:
     """Search the cheapest action on every set of features for every person; return a table.
 
-    Values stay within the range of the data. Descents begin at the
-    best of some scattered actions, and at a known action on the set
-    that it uses, else at the factual values. Where they find nothing,
-    a longer one asks for no more than validity and plausibility, at
-    any cost. The last begins at the best so far, which may be what
-    the best set with a feature less leads to. Where actions are
-    scattered is drawn for each batch of people, so that what is found
-    for a person depends a little on who is beside them.
+    Values stay within the range of the data, and are whole where a
+    population has whole numbers. Descents begin at the best of some
+    scattered actions, and at a known action on the set that it uses,
+    else at the factual values. The last begins at the best so far,
+    which may be what the best set with a feature less leads to; where
+    there are whole numbers, their neighbours are tried then. Where
+    actions are scattered is drawn for each batch of people, so that
+    what is found for a person depends a little on who is beside them.
 
     Arguments:
         world: Where actions take effect: the true SCM, or the flow.
@@ -71,15 +68,15 @@ def search(
             so but for rounding, 1e-4, count).
         n_scouts, n_starts: Scattered actions that are looked at, and
             how many of them a descent begins at.
-        n_steps, learning_rate: Of each descent.
+        n_steps: Of each descent; twice as many of the last.
         seed: Of where the actions are scattered.
         n_threads: Batches of people that are searched at once; the
             result is the same.
         progress: Wraps the range of batches of people.
     Raises: ValueError: x are not refused people, weights or starts
-        have another shape, the world's graph is not the flow's,
-        values must be whole numbers, the classifier has no gradient,
-        or there are more than `MOST_FEATURES` actionable features.
+        have another shape, the world's graph is not the flow's, the
+        classifier has no gradient, or there are more than
+        `MOST_FEATURES` actionable features.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -94,7 +91,7 @@ def search(
     columns = problem.population.actionable_index
     sets = sets_of(len(columns))
     _check(problem, world, x)
-    effort = _Effort(n_scouts, n_starts, n_steps, learning_rate)
+    effort = _Effort(n_scouts, n_starts, n_steps)
     checks.positive(n_threads=n_threads)
     if weights is None:
         weights = torch.ones(len(x), len(columns))
@@ -125,7 +122,6 @@ class _Effort:
     n_scouts: int
     n_starts: int
     n_steps: int
-    learning_rate: float
 
     def __post_init__(self) -> None:
         checks.positive(**vars(self))
@@ -153,19 +149,13 @@ def _search_some(
     found = Found.nothing(rows[:, judge.columns])
     first_start = _see_known(judge, found, starts)
     scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
-    n_steps, learning_rate = effort.n_steps, effort.learning_rate
     for values in [first_start, *scattered]:
-        descend(judge, values, found, n_steps, learning_rate)
-    none = found.cost.isinf()
-    if none.any():
-        harder = Judge(problem, world, rows[none], judge.acts[none], judge.weights[none])
-        left = found.of(none)
-        descend(harder, scattered[0][none], left, 4 * n_steps, learning_rate, shortfall)
-        descend(harder, left.values, left, n_steps, learning_rate)
-        found.put(none, left)
+        descend(judge, values, found, effort.n_steps)
     copy_smaller_sets(judge, found, sets)
-    descend(judge, found.values, found, n_steps, learning_rate)
-    walk_back(judge, found)
+    descend(judge, found.values, found, 2 * effort.n_steps)
+    descend_from_neighbours(judge, found, effort.n_steps)
+    # what the larger sets did not find
+    copy_smaller_sets(judge, found, sets)
     # no action is plausible
     with torch.no_grad():
         as_they_are = problem.classifier.logit(rows)
@@ -180,7 +170,7 @@ def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> 
     That is the last known action on the row's set of features, else
     the factual values.
     """
-    first_start = judge.x[:, judge.columns]
+    first_start = judge.factual
     for start in starts:
         n_sets = len(first_start) // len(start.values)
         is_acted, known = (
@@ -202,15 +192,21 @@ def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> 
 
 
 def recommend(
-    problem: Problem, world: World, x: Tensor, preferences: Preferences, table: Table
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    preferences: Preferences,
+    table: Table,
+    max_acted: int | None = None,
 ) -> Recommendation:
     """Return each person's cheapest action in the table that their mask allows, or none.
 
     Arguments:
         world, x: As the table was searched with.
         preferences: Of the same people.
-    Raises: ValueError: as `Problem.check`, or the table is of another
-        number of people.
+        max_acted: As for `Table.cheapest`.
+    Raises: ValueError: as `Problem.check` and `Table.cheapest`, or
+        the table is of another number of people.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -221,7 +217,7 @@ def recommend(
         tensor([False, False, False])
     """
     problem.check(x, preferences)
-    cost, which = table.cheapest(preferences.is_actionable)
+    cost, which = table.cheapest(preferences.is_actionable, max_acted)
     acts = table.sets[which] & cost.isfinite()[:, None]
     values = table.values[torch.arange(len(x)), which]
     judge = Judge(problem, world, x, acts, torch.ones_like(values))
@@ -235,10 +231,9 @@ def refine(
     preferences: Preferences,
     recommendation: Recommendation,
     profile: Profile = CONSTANT,
-    n_scouts: int = 256,
-    n_starts: int = 3,
-    n_steps: int = 15,
-    learning_rate: float = 0.15,
+    n_scouts: int = 64,
+    n_starts: int = 2,
+    n_steps: int = 10,
     seed: int = 0,
 ) -> Recommendation:
     """Improve a network's recommendation (N, D) and return the result.
@@ -251,8 +246,7 @@ def refine(
         recommendation as it was: one that is valid and plausible
         never gets worse.
     Raises: ValueError: as `Problem.check`; the recommendation has
-        another shape, values must be whole numbers, or the classifier
-        has no gradient.
+        another shape, or the classifier has no gradient.
     Example:
         From no recommendation at all, and with little effort:
 
@@ -265,12 +259,12 @@ def refine(
         ...     problem, problem.population.truth, x, all_easy, nothing, n_scouts=32
         ... )
         >>> better.has_recourse
-        tensor([False,  True,  True])
+        tensor([True, True, True])
     """
     problem.check(x, preferences)
     _check(problem, world, x)
     _check_recommendation("recommendation", recommendation, x)
-    effort = _Effort(n_scouts, n_starts, n_steps, learning_rate)
+    effort = _Effort(n_scouts, n_starts, n_steps)
     columns = problem.population.actionable_index
     weights = profile.weight(preferences).to(x)
     acts, values = recommendation.is_acted[:, columns], recommendation.values[:, columns]
@@ -283,8 +277,8 @@ def refine(
         found = Found.nothing(values)
         scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
         for start in [values, *scattered]:
-            descend(judge, start, found, effort.n_steps, effort.learning_rate)
-        walk_back(judge, found)
+            descend(judge, start, found, effort.n_steps)
+        descend_from_neighbours(judge, found, effort.n_steps)
         better = found.cost < best_cost
         acts = torch.where(better[:, None], on, acts)
         values = torch.where(better[:, None], found.values, values)
@@ -294,12 +288,6 @@ def refine(
 
 def _check(problem: Problem, world: World, x: Tensor) -> None:
     """Raise ValueError unless descent can search for people (N, D) in this world."""
-    population = problem.population
-    if population.whole is not None:
-        raise ValueError(
-            f"{population.name} has features that are whole numbers: use "
-            "lib.solvers.grid.search, which tries those."
-        )
     problem.check_gradient("The continuous search")
     problem.check_world(world)
     problem.check_people(x)

@@ -6,7 +6,6 @@ comes to. Gradients are needed: the classifier must be one that torch
 can differentiate.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,6 @@ from scipy.stats import qmc
 from torch import Tensor
 
 from lib.base import checks
-from lib.base.arithmetic import Adam
 from lib.causal.world import World
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
@@ -23,6 +21,8 @@ from lib.problem.recourse import Problem, Recommendation, in_columns
 # it back
 SURE = 1e-4
 MISSING = 4.0  # what a unit of log-odds, or a nat, that is missing weighs beside the cost
+TINY = 1e-12  # so that nothing is divided by zero
+LEAST_WEIGHT = 1e-3  # so that a step along a feature that costs nothing has a length, too
 
 
 class Judge:
@@ -60,6 +60,7 @@ class Judge:
         self.x, self.acts, self.weights = x, acts, weights
         self.moves = world.graph.moved_by(self.columns)
         self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
+        self.factual = x[:, self.columns]
         self.low = problem.population.low[self.columns].to(x)
         self.high = problem.population.high[self.columns].to(x)
         flow = problem.flow
@@ -71,8 +72,35 @@ class Judge:
             self.before = flow.log_prob_terms(x, self.moves, self.known).sum(-1)
             self.noise = world.abduct(x)
 
+    def allowed(self, values: Tensor) -> Tensor:
+        """Return the nearest values that these people can have, with shape (R, K).
+
+        They are within the range of the data, whole where a person
+        can't have fractions, and the factual ones where a row does
+        not act.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:1]
+            >>> acts = torch.tensor([[False, False, True, True]])
+            >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
+            >>> values = judge.allowed(judge.factual + 100)
+            >>> bool((values[:, :2] == judge.factual[:, :2]).all())
+            True
+            >>> bool((values[:, 2:] == judge.high[2:]).all())
+            True
+        """
+        values = values.maximum(self.low).minimum(self.high)
+        possible = self.problem.population.possible
+        values = possible(self._spread(values))[:, self.columns]
+        return torch.where(self.acts, values, self.factual)
+
     def recommendation(self, values: Tensor) -> Recommendation:
         """Return the action of each row as a recommendation; values with shape (R, K).
+
+        Where a population has whole numbers, its consequences are as
+        people can have them; their gradient goes straight through.
 
         Example:
             >>> from lib.problem import loan
@@ -84,10 +112,18 @@ class Judge:
             >>> (richer.x_cf - x)[0, 5:].round(decimals=2)  # savings follow income
             tensor([1.0000, 0.5600])
         """
-        spread = in_columns(values, self.columns, self.x.shape[-1])
-        spread = torch.where(self.is_acted, spread, self.x)
+        spread = self._spread(values)
         x_cf = self.world.counterfactual(self.x, self.is_acted, spread, noise=self.noise)
+        population = self.problem.population
+        if population.whole is not None:
+            settled = population.settled(self.x, x_cf.detach())
+            x_cf = settled + (x_cf - x_cf.detach())
         return Recommendation(self.is_acted, spread, x_cf)
+
+    def _spread(self, values: Tensor) -> Tensor:
+        """Return all D features of each row, those acted on with these values (R, K)."""
+        spread = in_columns(values, self.columns, self.x.shape[-1])
+        return torch.where(self.is_acted, spread, self.x)
 
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what setting features to values (R, K) comes to; each with shape (R,).
@@ -96,10 +132,11 @@ class Judge:
             log-density in nats.
         """
         x_cf = self.recommendation(values).x_cf
-        factual = self.x[:, self.columns]
-        cost = self.problem.action_cost(factual, self.acts, values, self.weights)
-        after = self.problem.flow.log_prob_terms(x_cf, self.moves, self.known).sum(-1)
-        return cost, self.problem.classifier.logit(x_cf), after - self.before
+        problem = self.problem
+        cost = problem.action_cost(self.factual, self.acts, values, self.weights)
+        after = problem.flow.log_prob_terms(x_cf, self.moves, self.known).sum(-1)
+        log_odds = problem.classifier.logit(problem.population.possible(x_cf))
+        return cost, log_odds, after - self.before
 
 
 @dataclass
@@ -141,31 +178,6 @@ class Found:
         none = torch.full(values.shape[:-1], torch.inf, dtype=values.dtype)
         return cls(none, values.clone(), -none, -none)
 
-    def of(self, rows: Tensor) -> "Found":
-        """Return what was found for some rows, a mask (R,).
-
-        Example:
-            >>> found = Found.nothing(torch.tensor([[1.0], [2.0]]))
-            >>> found.of(torch.tensor([False, True])).values
-            tensor([[2.]])
-        """
-        return Found(
-            self.cost[rows], self.values[rows], self.log_odds[rows], self.gain[rows]
-        )
-
-    def put(self, rows: Tensor, other: "Found") -> None:
-        """Replace what is here for these rows, a mask (R,), by what another search found.
-
-        Example:
-            >>> found = Found.nothing(torch.zeros(2, 1))
-            >>> found.put(torch.tensor([False, True]), Found.nothing(torch.ones(1, 1)))
-            >>> found.values
-            tensor([[0.],
-                    [1.]])
-        """
-        for name in ("cost", "values", "log_odds", "gain"):
-            getattr(self, name)[rows] = getattr(other, name)
-
     def see(self, values: Tensor, cost: Tensor, log_odds: Tensor, gain: Tensor) -> None:
         """Keep of these actions, one a row, what is better than what is here.
 
@@ -198,20 +210,6 @@ def penalised_cost(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
     return cost + MISSING * ((2 * SURE - log_odds).relu() + (2 * SURE - gain).relu())
 
 
-def shortfall(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
-    """Return what is missing to be valid and plausible, whatever the cost.
-
-    It is taken in logarithms, so that far too low odds do not drown
-    the density.
-
-    Example:
-        >>> cost, log_odds, gain = torch.tensor([[0.5, 9.0], [1.0, -1.0], [1.0, 1.0]])
-        >>> shortfall(cost, log_odds, gain).round(decimals=2)
-        tensor([0.0000, 0.6900])
-    """
-    return (2 * SURE - log_odds).relu().log1p() + (2 * SURE - gain).relu().log1p()
-
-
 @torch.no_grad()
 def scout(
     judge: Judge, found: Found, n_scouts: int, n_starts: int, rng: np.random.Generator
@@ -239,16 +237,15 @@ def scout(
         True
     """
     checks.positive(n_scouts=n_scouts, n_starts=n_starts)
-    factual = judge.x[:, judge.columns]
+    factual = judge.factual
     sobol = qmc.Sobol(factual.shape[-1] + 1, rng=rng)
     points = torch.from_numpy(sobol.random(n_scouts)).to(factual)
     best = torch.full((n_starts, len(factual)), torch.inf, dtype=factual.dtype)
     starts = factual.expand(n_starts, -1, -1).clone()
     highest, worst = best.max(0)  # the place that a better one takes
     for point in points:
-        values = factual + point[-1] * (
-            judge.low + (judge.high - judge.low) * point[:-1] - factual
-        )
+        anywhere = judge.low + (judge.high - judge.low) * point[:-1]
+        values = judge.allowed(factual + point[-1] * (anywhere - factual))
         seen = judge(values)
         found.see(values, *seen)
         loss = penalised_cost(*seen)
@@ -264,18 +261,25 @@ def descend(
     start: Tensor,
     found: Found,
     n_steps: int,
-    learning_rate: float,
-    loss: Callable[..., Tensor] = penalised_cost,
+    may_change: Tensor | None = None,
 ) -> None:
-    """Descend with Adam from a start (R, K), within the range of the data.
+    """Descend from a start (R, K) by sequential quadratic programming.
 
+    The cost is a sum of squares. Each step replaces the two bounds,
+    on log-odds and on log-density, by their tangents, and goes
+    towards the cheapest action within both, which has a closed form;
+    so it slides along a bound that it has reached. A second, short
+    step makes up for the bend of the bounds. A step that does not
+    lower the `penalised_cost` is taken back, and the next is shorter.
     What is found on the way goes into `found`.
 
     Arguments:
-        n_steps, learning_rate: Of Adam; the rate falls to a twentieth
-            along a cosine.
-        loss: `penalised_cost` or `shortfall`.
+        n_steps: How many steps.
+        may_change: Which features may, a mask (R, K); the others keep
+            the values of the start; left out: all that are acted on.
     Raises: ValueError: the classifier has no gradient.
+    Source: Nocedal and Wright, *Numerical Optimization*, 2nd edition,
+        chapter 18.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -283,24 +287,81 @@ def descend(
         >>> acts = torch.ones(20, 4, dtype=torch.bool)
         >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
         >>> found = Found.nothing(x[:, judge.columns])
-        >>> descend(judge, x[:, judge.columns], found, n_steps=25, learning_rate=0.3)
+        >>> descend(judge, x[:, judge.columns], found, n_steps=10)
         >>> bool(found.cost.isfinite().any())
         True
     """
     judge.problem.check_gradient("descent")
-    checks.positive(n_steps=n_steps, learning_rate=learning_rate)
-    values = start.clamp(judge.low, judge.high).requires_grad_()
-    optimiser = Adam([values], learning_rate, n_steps, lowest=learning_rate / 20)
+    checks.positive(n_steps=n_steps)
+    moves = judge.acts if may_change is None else judge.acts & may_change
+    price = judge.weights.clamp_min(LEAST_WEIGHT) / judge.problem.range[judge.columns]
+    values = judge.allowed(start)
+    share, rows = torch.ones_like(values[:, :1]), torch.arange(len(values))
     for _ in range(n_steps):
-        cost, log_odds, gain = judge(values)
+        seen, slopes = _slopes(judge, values, moves)
+        found.see(values, *seen)
         with torch.no_grad():
-            found.see(values, cost, log_odds, gain)
-        optimiser.step(torch.autograd.grad(loss(cost, log_odds, gain).sum(), values))
-        optimiser.decay()
-        with torch.no_grad():
-            values.clamp_(judge.low, judge.high)
-    with torch.no_grad():
-        found.see(values, *judge(values))
+            away = values - judge.factual
+            at_once = torch.stack([(slope * away).sum(-1) for slope in slopes])
+            bounds = at_once + _lacking(*seen)
+            step = moves * (cheapest_within(slopes, bounds, price) - away)
+            first = judge.allowed(values + share * step)
+            of_first = judge(first)
+            back = cheapest_within(slopes, _lacking(*of_first), price)
+            second = judge.allowed(first + back)
+            of_second = judge(second)
+            for tried, own in ((first, of_first), (second, of_second)):
+                found.see(tried, *own)
+            losses = [penalised_cost(*own) for own in (seen, of_first, of_second)]
+            best = torch.stack(losses).argmin(0)
+            values = torch.stack([values, first, second])[best, rows]
+            longer, shorter = (1.5 * share).clamp_max(1.0), 0.4 * share
+            share = torch.where(best[:, None] > 0, longer, shorter)
+
+
+def _slopes(
+    judge: Judge, values: Tensor, moves: Tensor
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return what values (R, K) come to, and how log-odds and gain change with them."""
+    values = values.detach().requires_grad_()
+    cost, log_odds, gain = judge(values)
+    (of_odds,) = torch.autograd.grad(log_odds.sum(), values, retain_graph=True)
+    (of_gain,) = torch.autograd.grad(gain.sum(), values)
+    seen = (cost.detach(), log_odds.detach(), gain.detach())
+    return seen, (of_odds * moves, of_gain * moves)
+
+
+def _lacking(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
+    """Return by how much either bound is missed, below zero if it is not: (2, R)."""
+    return 2 * SURE - torch.stack([log_odds, gain])
+
+
+def cheapest_within(slopes: tuple[Tensor, Tensor], bounds: Tensor, price: Tensor) -> Tensor:
+    """Return the change v (R, K) of least sum of price v^2 with slope v >= bound for both.
+
+    Where both cannot hold, at most one does.
+
+    Arguments:
+        slopes: Two, each with shape (R, K).
+        bounds: Theirs, with shape (2, R).
+        price: Above zero, with shape (R, K).
+    Example:
+        >>> slopes = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+        >>> cheapest_within(slopes, torch.tensor([[2.0], [-1.0]]), torch.ones(1, 2))
+        tensor([[2., 0.]])
+    """
+    one, other = slopes
+    # for each bound alone, then for both: multiples of slope / price
+    length = torch.stack([(own * own / price).sum(-1) for own in slopes]).clamp_min(TINY)
+    shared = (one * other / price).sum(-1)
+    alone = (bounds / length).relu()
+    is_enough = alone * shared >= bounds.flip(0) - TINY
+    determinant = (length.prod(0) - shared**2).clamp_min(1e-6 * length.prod(0))
+    both = ((length.flip(0) * bounds - shared * bounds.flip(0)) / determinant).relu()
+    only_one = torch.stack([alone[0], torch.zeros_like(alone[0])])
+    only_other = torch.stack([torch.zeros_like(alone[1]), alone[1]])
+    much = torch.where(is_enough[0], only_one, torch.where(is_enough[1], only_other, both))
+    return (much[0, :, None] * one + much[1, :, None] * other) / price
 
 
 @torch.no_grad()
@@ -322,7 +383,7 @@ def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
         >>> acts, weights = sets.repeat(20, 1), torch.ones(40, 4)
         >>> judge = Judge(problem, problem.population.truth, x, acts, weights)
         >>> found = Found.nothing(x[:, judge.columns])
-        >>> descend(judge, x[:, judge.columns], found, n_steps=25, learning_rate=0.3)
+        >>> descend(judge, x[:, judge.columns], found, n_steps=10)
         >>> found.cost[1::2] = torch.inf  # forget what was found for the larger set
         >>> copy_smaller_sets(judge, found, sets)
         >>> bool(found.cost[1::2].isfinite().any())
@@ -341,37 +402,39 @@ def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
     best = cost.masked_fill(~is_smaller, torch.inf).argmin(-1)
     after = judge.recommendation(found.values).x_cf[:, judge.columns].view(-1, *sets.shape)
     copied = after.gather(1, best[..., None].expand_as(after)).flatten(0, 1)
-    copied = copied.clamp(judge.low, judge.high)
+    copied = judge.allowed(copied)
     found.see(copied, *judge(copied))
 
 
-@torch.no_grad()
-def walk_back(judge: Judge, found: Found, n_halvings: int = 20) -> None:
-    """Bisect between the best action and none, as far as it stays valid and plausible.
+def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
+    """Move one whole number at a time by one, and descend on what can be fractions.
 
-    The cost falls along the way back, until one of the two bounds is
-    met.
+    From the best so far each count that is acted on goes one up and
+    one down, and stays there while the other features descend. What
+    is found goes into `found`.
 
+    Arguments:
+        n_steps: Of each descent.
     Example:
+        Where nothing is a count there is nothing to do:
+
         >>> from lib.problem import loan
         >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:20]
-        >>> acts = torch.ones(20, 4, dtype=torch.bool)
-        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
+        >>> x = problem.refused("test")[:2]
+        >>> acts = torch.ones(2, 4, dtype=torch.bool)
+        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(2, 4))
         >>> found = Found.nothing(x[:, judge.columns])
-        >>> descend(judge, x[:, judge.columns], found, n_steps=25, learning_rate=0.3)
-        >>> before = found.cost
-        >>> walk_back(judge, found)
-        >>> bool((found.cost <= before).all()), bool((found.cost < before).any())
-        (True, True)
+        >>> descend_from_neighbours(judge, found, n_steps=10)
+        >>> found.cost
+        tensor([inf, inf])
     """
-    factual, best = judge.x[:, judge.columns], found.values
-    least = torch.zeros(len(best), 1, dtype=best.dtype)
-    most = torch.ones(len(best), 1, dtype=best.dtype)
-    for _ in range(n_halvings):
-        share = (least + most) / 2
-        values = factual + share * (best - factual)
-        cost, log_odds, gain = judge(values)
-        will_do = ((log_odds >= SURE) & (gain >= SURE))[:, None]
-        found.see(values, cost, log_odds, gain)
-        least, most = torch.where(will_do, least, share), torch.where(will_do, share, most)
+    population = judge.problem.population
+    if population.whole is None:
+        return
+    is_count = population.whole.is_whole[judge.columns]
+    one = (1 / population.std[judge.columns]).to(found.values)
+    for k in is_count.nonzero().squeeze(-1):
+        for sign in (-1, 1):
+            start = found.values.clone()
+            start[:, k] += sign * one[k]
+            descend(judge, start, found, n_steps, may_change=~is_count)

@@ -346,7 +346,7 @@ class ICarma:
         x = batch["x"]
         a = self.action_values(x, batch["context"], m)
         x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
-        log_odds = self.problem.classifier.logit(self._as_carried_out(x_cf))
+        log_odds = self.problem.classifier.logit(self.problem.population.possible(x_cf))
         outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
         return {
             "cost": self.problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
@@ -363,11 +363,6 @@ class ICarma:
             return lacking
         printed = (self._margin - (2 * torch.sigmoid(log_odds) - 1)).relu()
         return torch.where(self._on_probability, printed, lacking)
-
-    def _as_carried_out(self, x_cf: Tensor) -> Tensor:
-        """Return features as people can have them; the gradient goes straight through."""
-        possible = self.problem.population.possible(x_cf)
-        return x_cf if possible is x_cf else x_cf + (possible - x_cf).detach()
 
     @torch.no_grad()
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:

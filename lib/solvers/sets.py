@@ -48,18 +48,29 @@ class Table:
     log_odds: Tensor
     gain: Tensor
 
-    def cheapest(self, may: Tensor) -> tuple[Tensor, Tensor]:
+    def cheapest(self, may: Tensor, max_acted: int | None = None) -> tuple[Tensor, Tensor]:
         """Return the lowest cost over the sets that a mask (N, K) allows, and that set.
 
+        Arguments:
+            may: Which features each person may act on.
+            max_acted: How many of them at most; None: any number.
         Returns: The cost, infinite if there is none, and the row of
             `sets`; each with shape (N,).
+        Raises: ValueError: the mask is not (N, K) of bool, or
+            max_acted is not a whole number above zero.
         Example:
             >>> cost, anything = torch.tensor([[torch.inf, 0.4, 0.3]]), torch.zeros(1, 3)
             >>> table = Table(sets_of(2), cost, torch.zeros(1, 3, 2), anything, anything)
             >>> table.cheapest(torch.tensor([[True, True]]))
             (tensor([0.3000]), tensor([2]))
+            >>> table.cheapest(torch.tensor([[True, True]]), max_acted=1)
+            (tensor([0.4000]), tensor([1]))
         """
-        cost, which = self._allowed(self.cost, may, torch.inf).min(-1)
+        allowed = self._allowed(self.cost, may, torch.inf)
+        if max_acted is not None:
+            checks.counts(max_acted=max_acted)
+            allowed = allowed.masked_fill(self.sets.sum(-1) > max_acted, torch.inf)
+        cost, which = allowed.min(-1)
         return cost, which
 
     def blocked_by(self, may: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,13 @@ from lib.solvers.icarma import TERMS, ICarma, Settings
 from lib.studies import yaml_files
 
 ELICITATIONS = ("ranking", "score")
+# the searches for settings, and the profiles of each; "transfer" is Give Me Some Credit's,
+# whose people give rankings
+SEARCHES = {
+    "ranking": tuple(GAMMA),
+    "score": tuple(GAMMA),
+    "transfer": ("constant", "linear"),
+}
 
 # the two settings of tables 2 and 3: everything can be done, or some things can't
 SOFT, MIXED = "soft", "hard (random) + soft"
@@ -37,16 +44,11 @@ TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau", "n_epochs")
 # are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 
-# Give Me Some Credit: how the classifier and the flow are fitted, and what networks do
-# otherwise than for Loan. The margin keeps recommendations valid when consequences are made
-# whole numbers; it was chosen on the validation split.
+# Give Me Some Credit: how the classifier and the flow are fitted, and the batches of the
+# networks; their other settings are searched for
 GMSC_CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
 GMSC_FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
-GMSC: dict[str, Any] = {
-    "batch_size": 512,
-    "learning_rate": 5e-3,
-    "margin": 0.2,
-}
+GMSC: dict[str, Any] = {"batch_size": 512, "learning_rate": 5e-3}
 
 Members = tuple[list[Sampler], list[Settings], list[int]]  # what `icarma.fit` is given
 # from features, seeds, and n_epochs (None: as the search found)
@@ -83,16 +85,15 @@ def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sample
     }
 
 
-def tuned(elicitation: str) -> dict[str, dict[str, float]]:
-    """Return what the search for settings found, for each profile.
+def tuned(search: str) -> dict[str, dict[str, float]]:
+    """Return what a search for settings found, for each of its profiles.
 
-    It is read from params/tuned_<elicitation>.yaml.
+    It is read from params/tuned_<search>.yaml.
 
     Arguments:
-        elicitation: "ranking" or "score".
-    Returns: For each profile of `GAMMA`, some of `TUNABLE` and
-        their values.
-    Raises: ValueError: the elicitation is unknown; the file is
+        search: A key of `SEARCHES`.
+    Returns: For each profile, some of `TUNABLE` and their values.
+    Raises: ValueError: the search is unknown; the file is
         missing or cannot be read; a profile is missing or unknown;
         a value is missing, unknown, no number or out of range. The
         message names the file.
@@ -103,21 +104,20 @@ def tuned(elicitation: str) -> dict[str, dict[str, float]]:
         >>> found["linear"]["p_min"] < found["linear"]["p_max"]
         True
     """
-    checks.known("elicitation", [elicitation], ELICITATIONS)
-    path = PARAMS / f"tuned_{elicitation}.yaml"
+    checks.known("search", [search], tuple(SEARCHES))
+    path = PARAMS / f"tuned_{search}.yaml"
     if not path.is_file():
         raise ValueError(
             f"Expected tuned settings at {path}, found none. Restore the file, or "
             "`make tune`, which takes about an hour."
         )
     found = yaml_files.read(path)
-    _check_tuned(path, found)
+    _check_tuned(path, found, SEARCHES[search])
     return found
 
 
-def _check_tuned(path: Path, found: Mapping[str, Any]) -> None:
+def _check_tuned(path: Path, found: Mapping[str, Any], profiles: Sequence[str]) -> None:
     """Raise ValueError unless the contents of a file of tuned settings can be used."""
-    profiles = tuple(GAMMA)
     checks.known(f"profile in {path}", found, profiles)
     if missing := [profile for profile in profiles if profile not in found]:
         raise ValueError(f"{path} has no settings for {', '.join(missing)}.")
@@ -381,8 +381,8 @@ def transfer(
     """Return the members for Give Me Some Credit.
 
     First come those of the constant profile, then those of the
-    linear one, with the settings that were found for Loan but for
-    those of `GMSC`.
+    linear one, with the settings of a search of their own, and those
+    of `GMSC`.
 
     Arguments:
         features: Names of the K actionable features.
@@ -392,18 +392,18 @@ def transfer(
     Raises: ValueError: there are no seeds; see `tuned`.
     Example:
         >>> samplers, settings, seeds = transfer(("income", "savings"), [1, 2], 5)
-        >>> [(own.profile.gamma, own.margin) for own in settings]
-        [(None, 0.2), (None, 0.2), (1.0, 0.2), (1.0, 0.2)]
+        >>> [(own.profile.gamma, own.batch_size) for own in settings]
+        [(None, 512), (None, 512), (1.0, 512), (1.0, 512)]
     """
     _check_seeds(seeds)
-    found = tuned("ranking")
+    found = tuned("transfer")
     settings = [
         soft_settings(found[profile], profile, n_epochs=n_epochs, **GMSC)
-        for profile in ("constant", "linear")
+        for profile in SEARCHES["transfer"]
         for _ in seeds
     ]
     samplers: list[Sampler] = [RankingSampler(tuple(features))] * len(settings)
-    return samplers, settings, list(seeds) * 2
+    return samplers, settings, list(seeds) * len(SEARCHES["transfer"])
 
 
 STACKS: dict[str, Stack] = {
