@@ -216,7 +216,9 @@ def judge(problem: Problem, stack: ICarma, table: Table) -> list[dict[str, float
         cheapest, _ = table.cheapest(preferences.is_actionable)
         found = stack.recommend(x, preferences)
         for i, row in enumerate(rows):
-            measured = tuning.measure(problem, preferences, found[i], Profile(), cheapest)
+            measured = tuning.measure(
+                problem, x, preferences, found[i], Profile(), cheapest
+            )
             raised = found[i].is_acted[:, amount] & (
                 found[i].values[:, amount] > x[:, amount]
             )

@@ -114,10 +114,10 @@ def test_measured_by_hand(problem, people, cheapest):
     table = continuous.search(problem, problem.flow, x, weights, **effort)
     lowest, _ = table.cheapest(preferences.is_actionable)
     found = continuous.recommend(problem, problem.flow, x, preferences, table)
-    measured = tuning.measure(problem, preferences, found, profile, lowest)
+    measured = tuning.measure(problem, x, preferences, found, profile, lowest)
     assert measured["efficiency"] == pytest.approx(measured["joint"], abs=1e-4)
     assert measured["cost_ratio"] == pytest.approx(1, abs=1e-4)
-    half = tuning.measure(problem, preferences, found, profile, lowest / 2)
+    half = tuning.measure(problem, x, preferences, found, profile, lowest / 2)
     assert half["efficiency"] == pytest.approx(measured["joint"] / 2, abs=1e-4)
     assert half["cost_ratio"] == pytest.approx(2, abs=1e-4)
 

@@ -258,7 +258,12 @@ class Search:
         recommended = self.problem.carried_out(x, trained.recommend(x, preferences))
         rows = [
             measure(
-                self.problem, preferences, recommended[i], own.profile, self.cheapest[name]
+                self.problem,
+                x,
+                preferences,
+                recommended[i],
+                own.profile,
+                self.cheapest[name],
             )
             for i, (own, name) in enumerate(zip(settings, profiles, strict=True))
         ]
@@ -371,15 +376,18 @@ def cheapest_known(
 
 def measure(
     problem: Problem,
+    x: Tensor,
     preferences: Preferences,
     recommendation: Recommendation,
     profile: Profile,
     cheapest: Tensor,
 ) -> dict[str, float]:
-    """Return what the refused validation people show of one network.
+    """Return what some refused people show of one network.
 
     Arguments:
         problem: Of the people.
+        x: People, with shape (N, D); of the validation split where
+            something is chosen.
         preferences: Theirs.
         recommendation: Of the network.
         profile: Of the weights.
@@ -399,11 +407,11 @@ def measure(
         >>> x, preferences = problem.refused("validation"), judged_by(problem, "ranking")
         >>> no_cost_known = torch.full((len(x),), torch.inf)
         >>> of_first = stack.recommend(x, preferences)[0]
-        >>> found = measure(problem, preferences, of_first, Profile(), no_cost_known)
+        >>> found = measure(problem, x, preferences, of_first, Profile(), no_cost_known)
         >>> abs(found["efficiency"] - found["joint"]) < 1e-6  # nothing cheaper is known
         True
     """
-    x, columns = problem.refused("validation"), problem.population.actionable_index
+    columns = problem.population.actionable_index
     people = metrics.per_person(problem, x, preferences, recommendation)
     joint = torch.tensor(people.joint.to_numpy())
     acts, values = recommendation.is_acted[:, columns], recommendation.values[:, columns]
