@@ -2,6 +2,7 @@
 # make verify      the same in a fresh folder, compared with the committed files; fails if one differs; 25 minutes on two cores
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
+# make exercises   runs what the exercises of the notebooks ask for, in runs/exercises
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
@@ -16,7 +17,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke test check lab tune notebooks models lock clean
+.PHONY: help setup reproduce verify quick smoke test exercises check lab tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -33,6 +34,9 @@ quick smoke: setup
 # A notebook's cells share a kernel, so one worker takes a whole file.
 test: setup
 	$(BIN)/python -m pytest tests lib workflow examples notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+
+exercises: setup
+	@$(BIN)/python workflow/run_exercises.py
 
 check: setup
 	$(BIN)/ruff check
