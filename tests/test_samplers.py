@@ -48,10 +48,13 @@ def test_threshold_leaves_the_favourites(n_actionable):
     assert (ranks == torch.arange(1, n_actionable + 1)).all()
 
 
-def test_random_threshold_is_uniform():
-    drawn = RankingSampler(LOAN).draw(range(4_000), np.random.default_rng(2))
-    counts = torch.bincount(drawn.is_actionable.sum(-1), minlength=5)[1:]
-    assert stats.chisquare(counts.numpy()).pvalue > 0.01
+@pytest.mark.parametrize("fewest", [1, 2, 4])
+def test_random_threshold_is_uniform(fewest):
+    sampler = RankingSampler(LOAN, fewest=fewest)
+    drawn = sampler.draw(range(4_000), np.random.default_rng(2))
+    counts = torch.bincount(drawn.is_actionable.sum(-1), minlength=5)
+    assert counts[:fewest].sum() == 0
+    assert fewest == 4 or stats.chisquare(counts[fewest:].numpy()).pvalue > 0.01
 
 
 def test_bad_rankings_are_named():
@@ -64,6 +67,8 @@ def test_bad_rankings_are_named():
     for wrong in (0, 5, 2.5, "2", True):
         with pytest.raises(ValueError, match=f"n_actionable is {wrong}: expected 1 to 4"):
             RankingSampler(LOAN, n_actionable=wrong)
+        with pytest.raises(ValueError, match=f"fewest is {wrong}: expected 1 to 4"):
+            RankingSampler(LOAN, fewest=wrong)
     nine = [f"feature {i}" for i in range(9)]
     with pytest.raises(ValueError, match="9 features have 362,880 rankings"):
         RankingSampler(nine)

@@ -58,7 +58,8 @@ class RankingSampler:
         distribution: Of the permutations; see `rankings`.
         n_actionable: How many features each person may act on (the
             threshold is one more), from 1 to K; None draws it for
-            each person, every number alike.
+            each person, every number from `fewest` to K alike.
+        fewest: Features that may be drawn.
     Raises: ValueError: the distribution does not suit the features,
         or no one could have so many.
     Source: section 4.1 and appendix B of arXiv:2604.08030.
@@ -74,20 +75,21 @@ class RankingSampler:
     features: Sequence[str]
     distribution: str = "uniform"
     n_actionable: int | None = None
+    fewest: int = 1
 
     def __post_init__(self) -> None:
         permutation_probabilities(self.distribution, self.features)
-        if self.n_actionable is None:
-            return
-        is_number = (
-            isinstance(self.n_actionable, Integral) and self.n_actionable is not True
-        )
-        if not is_number or not 1 <= self.n_actionable <= len(self.features):
-            raise ValueError(
-                f"n_actionable is {self.n_actionable}: expected 1 to {len(self.features)} "
-                "features, or None for a random number. With none at all there is nothing "
-                "to recommend."
-            )
+        for name in ("n_actionable", "fewest"):
+            number = getattr(self, name)
+            if name == "n_actionable" and number is None:
+                continue
+            is_number = isinstance(number, Integral) and number is not True
+            if not is_number or not 1 <= number <= len(self.features):
+                raise ValueError(
+                    f"{name} is {number}: expected 1 to {len(self.features)} features. "
+                    "With none at all there is nothing to recommend; n_actionable=None "
+                    "draws a number for each person."
+                )
 
     def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw a ranking for each person, with scores of shape (N, K).
@@ -105,7 +107,7 @@ class RankingSampler:
         ranks = rankings[np.searchsorted(steps, rng.random(len(people)), side="right")]
         allowed: int | np.ndarray
         if self.n_actionable is None:
-            allowed = rng.integers(1, n_features + 1, len(people))[:, None]
+            allowed = rng.integers(self.fewest, n_features + 1, len(people))[:, None]
         else:
             allowed = self.n_actionable
         return Preferences(

@@ -7,6 +7,7 @@ under one seed.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +29,22 @@ DISTRIBUTIONS = {
     "reverse causal order": "rco",
 }
 
-# tables 1 and 2 for Give Me Some Credit: how many features a person may act on (None
-# draws it for each), and the profile that is trained for the setting
-TRANSFER: dict[int, dict[str, tuple[int | None, str]]] = {
-    1: {"all (4)": (4, "constant"), "random": (None, "constant")},
+# tables 1 and 2 for Give Me Some Credit: how many features a person may act on, as for
+# `RankingSampler`, and the profile that is trained for the setting; what thresholds the
+# paper's random row is drawn from is lost, so there are two readings of it
+TRANSFER: dict[int, dict[str, tuple[dict[str, Any], str]]] = {
+    1: {
+        "all (4)": ({"n_actionable": 4}, "constant"),
+        "3": ({"n_actionable": 3}, "constant"),
+        "2": ({"n_actionable": 2}, "constant"),
+        "1": ({"n_actionable": 1}, "constant"),
+        "random": ({}, "constant"),
+        "random (2 to 4)": ({"fewest": 2}, "constant"),
+    },
     2: {
-        "soft, linear": (4, "linear"),
-        "hard (3) + soft, constant": (3, "constant"),
-        "hard (3) + soft, linear": (3, "linear"),
+        "soft, linear": ({"n_actionable": 4}, "linear"),
+        "hard (3) + soft, constant": ({"n_actionable": 3}, "constant"),
+        "hard (3) + soft, linear": ({"n_actionable": 3}, "linear"),
     },
 }
 
@@ -170,9 +179,9 @@ def transfer_preferences(
     """
     features = tuple(problem.population.actionable)
     samplers = {
-        setting: RankingSampler(features, n_actionable=n_actionable)
+        setting: RankingSampler(features, **how_many)
         for settings in TRANSFER.values()
-        for setting, (n_actionable, _) in settings.items()
+        for setting, (how_many, _) in settings.items()
     }
     return _draw(samplers, n_people, seed)
 
