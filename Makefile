@@ -46,9 +46,9 @@ check: setup
 lab: setup
 	$(BIN)/jupyter lab notebooks
 
-# Two searches at once, one core each; what was searched before is kept in runs/tuning_*.db.
+# Two lanes, one core each; transfer needs the data of notebook 07; what was searched before is kept in runs/tuning_*.db.
 tune: setup
-	@trap 'kill 0' INT TERM; $(BIN)/python workflow/tune.py ranking & one=$$!; \
+	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/tune.py ranking && $(BIN)/python workflow/tune.py transfer ) & one=$$!; \
 	$(BIN)/python workflow/tune.py score & other=$$!; wait $$one; wait $$other
 
 setup: .venv/ready
