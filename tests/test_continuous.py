@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -26,10 +27,11 @@ def table(problem, people):
     return continuous.search(problem, problem.population.truth, people[0])
 
 
-def test_single_features_against_a_dense_grid(problem, people, world):
+@pytest.mark.parametrize("slack", [0.0, 0.3, np.inf])
+def test_single_features_against_a_dense_grid(problem, people, world, slack):
     """One feature at a time, 4,001 values: nothing cheaper exists, nothing is missed."""
     x, columns = people[0][:12], problem.population.actionable_index
-    found = continuous.search(problem, world, x)
+    found = continuous.search(problem, world, x, slack=slack)
     for k, column in enumerate(columns):
         on_grid = torch.linspace(
             problem.population.low[column],
@@ -44,17 +46,54 @@ def test_single_features_against_a_dense_grid(problem, people, world):
             values = rows[:, columns].clone()
             values[:, k] = on_grid
             judge = descent.Judge(problem, world, rows, acts, torch.ones_like(values))
-            cost, log_odds, gain = judge(values)
-            will_do = (log_odds >= descent.SURE) & (gain >= descent.SURE)
+            cost, log_odds, _ = judge(values)
+            after = problem.flow.log_prob(judge.recommendation(values).x_cf)
+            gain = after - problem.flow.log_prob(rows)
+            aim = 2 * descent.SURE  # what a descent steps towards
+            will_do = (log_odds >= aim) & (gain + slack >= aim)
             least = torch.where(will_do, cost, torch.inf).min()
-            assert found.cost[i, k] <= least * (
-                1 + 1e-5
-            )  # the walk back ends within a millionth of the way
+            assert found.cost[i, k] <= least * (1 + 1e-5)
             if found.cost[i, k].isfinite():
                 step = (on_grid[1] - on_grid[0]) ** 2 / problem.range[column] + 2 * (
                     on_grid[1] - on_grid[0]
                 ) * problem.range[column].sqrt()
                 assert not will_do.any() or found.cost[i, k] >= least - step
+
+
+def test_more_slack_never_hurts(problem, people, world):
+    """Who is helped stays helped, and pays no more but for the search's own error."""
+    slacks = (0.0, 0.1, 0.5, 2.0, np.inf)
+    costs = [continuous.search(problem, world, people[0], slack=s).cost for s in slacks]
+    for less, more in pairwise(costs):
+        has = less.isfinite()
+        assert more[has].isfinite().all()
+        assert (more[has] <= 1.01 * less[has]).double().mean() >= 0.98
+    shares = [cost.isfinite().double().mean().item() for cost in costs]
+    assert shares[0] < shares[2] < shares[-1]
+
+
+def test_without_bound_the_search_demands_what_the_grid_does_without_plausibility(
+    problem, people
+):
+    x, preferences = people
+    truth, columns = problem.population.truth, problem.population.actionable_index
+    found = continuous.search(problem, truth, x, slack=np.inf)
+    cheapest = found.cheapest(preferences.is_actionable)[0]
+    on_grid = grid.search(
+        problem, truth, x, preferences, n_values=9, must_be_plausible=False
+    )
+    has = on_grid.has_recourse
+    cost = problem.action_cost(
+        *(part[:, columns] for part in (x, on_grid.is_acted, on_grid.values))
+    )
+    assert has.any() and (cheapest[has] <= cost[has] + 1e-12).all()
+    assert found.gain[found.cost.isfinite()].eq(np.inf).all()
+
+
+@pytest.mark.parametrize("slack", [-0.1, np.nan])
+def test_slack_below_zero_is_named(problem, people, slack):
+    with pytest.raises(ValueError, match=r"slack is .*expected nats, zero or more"):
+        continuous.search(problem, problem.population.truth, people[0], slack=slack)
 
 
 def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(

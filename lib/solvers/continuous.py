@@ -46,6 +46,7 @@ def search(
     seed: int = 0,
     n_threads: int = 1,
     progress: Callable[[range], Iterable[int]] = iter,
+    slack: float = 0.0,
 ) -> Table:
     """Search the cheapest action on every set of features for every person; return a table.
 
@@ -73,10 +74,13 @@ def search(
         n_threads: Batches of people that are searched at once; the
             result is the same.
         progress: Wraps the range of batches of people.
+        slack: Nats of log-density that may be given up; an action is
+            called plausible here if it loses no more. Infinite: no
+            demand for plausibility.
     Raises: ValueError: x are not refused people, weights or starts
-        have another shape, the world's graph is not the flow's, the
-        classifier has no gradient, or there are more than
-        `MOST_FEATURES` actionable features.
+        have another shape, slack is below zero, the world's graph is
+        not the flow's, the classifier has no gradient, or there are
+        more than `MOST_FEATURES` actionable features.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -98,7 +102,8 @@ def search(
     _check_weights(weights, (len(x), len(columns)))
     weights = weights.to(x)
     starts = _checked_starts(starts, x)
-    search_some = partial(_search_some, problem, world, sets, effort)
+    judge_of = partial(Judge, problem, world, slack=slack)
+    search_some = partial(_search_some, judge_of, sets, effort)
     firsts = range(0, len(x), PEOPLE_AT_ONCE)
     batches = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
     rngs = np.random.default_rng(seed).spawn(len(firsts))
@@ -128,8 +133,7 @@ class _Effort:
 
 
 def _search_some(
-    problem: Problem,
-    world: World,
+    judge_of: Callable[[Tensor, Tensor, Tensor], Judge],
     sets: Tensor,
     effort: _Effort,
     x: Tensor,
@@ -140,12 +144,13 @@ def _search_some(
     """Return the table's cost, values, log-odds and gain for a batch of people (N, D).
 
     Arguments:
+        judge_of: From people, sets and weights to their judge.
         weights: Of the cost, with shape (N, K).
         starts: Known actions, each with shape (N, D).
     """
     rows = x.repeat_interleave(len(sets), 0)
     acts = sets.repeat(len(x), 1)
-    judge = Judge(problem, world, rows, acts, weights.repeat_interleave(len(sets), 0))
+    judge = judge_of(rows, acts, weights.repeat_interleave(len(sets), 0))
     found = Found.nothing(rows[:, judge.columns])
     first_start = _see_known(judge, found, starts)
     scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
@@ -158,7 +163,7 @@ def _search_some(
     copy_smaller_sets(judge, found, sets)
     # no action is plausible
     with torch.no_grad():
-        as_they_are = problem.classifier.logit(rows)
+        as_they_are = judge.problem.classifier.logit(rows)
     found.log_odds = torch.maximum(found.log_odds, as_they_are)
     parts = (found.cost, found.values, found.log_odds, found.gain)
     return [part.unflatten(0, (len(x), len(sets))) for part in parts]

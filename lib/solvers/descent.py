@@ -34,8 +34,10 @@ class Judge:
         acts: Which of the K actionable features they act on, with
             shape (R, K), bool.
         weights: Of their cost, with shape (R, K).
-    Raises: ValueError: a shape is another, or the world's graph is
-        not the flow's.
+        slack: Nats by which the log-density may fall; infinite: it is
+            not asked for.
+    Raises: ValueError: a shape is another, slack is below zero, or
+        the world's graph is not the flow's.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -49,13 +51,24 @@ class Judge:
     """
 
     def __init__(
-        self, problem: Problem, world: World, x: Tensor, acts: Tensor, weights: Tensor
+        self,
+        problem: Problem,
+        world: World,
+        x: Tensor,
+        acts: Tensor,
+        weights: Tensor,
+        slack: float = 0.0,
     ) -> None:
         self.columns = problem.population.actionable_index
         checks.people("x", x, problem.population.features)
         checks.shape("acts", acts, (len(x), len(self.columns)))
         checks.shape("weights", weights, acts.shape)
         problem.check_world(world)
+        if not slack >= 0:
+            raise ValueError(
+                f"slack is {slack!r}, expected nats, zero or more: by how much the "
+                "log-density may fall."
+            )
         self.problem, self.world = problem, world
         self.x, self.acts, self.weights = x, acts, weights
         self.moves = world.graph.moved_by(self.columns)
@@ -69,7 +82,8 @@ class Judge:
                 j: flow.map_of(j, x[:, flow.graph.parent_index[j]])
                 for j in flow.graph.at_rest(self.moves)
             }
-            self.before = flow.log_prob_terms(x, self.moves, self.known).sum(-1)
+            before = flow.log_prob_terms(x, self.moves, self.known).sum(-1)
+            self.least = before - slack  # log-density, over the features that can move
             self.noise = world.abduct(x)
 
     def allowed(self, values: Tensor) -> Tensor:
@@ -129,14 +143,14 @@ class Judge:
         """Return what setting features to values (R, K) comes to; each with shape (R,).
 
         Returns: Cost, log-odds of a positive decision, and change of
-            log-density in nats.
+            log-density in nats, with the slack added.
         """
         x_cf = self.recommendation(values).x_cf
         problem = self.problem
         cost = problem.action_cost(self.factual, self.acts, values, self.weights)
         after = problem.flow.log_prob_terms(x_cf, self.moves, self.known).sum(-1)
         log_odds = problem.classifier.logit(problem.population.possible(x_cf))
-        return cost, log_odds, after - self.before
+        return cost, log_odds, after - self.least
 
 
 @dataclass

@@ -24,8 +24,8 @@ class Table:
             action, with shape (N, S); below zero where none was
             valid.
         gain: The highest change of log-density seen of valid actions,
-            in nats, with shape (N, S); minus infinity: none was
-            valid.
+            in nats, with the search's slack added, with shape (N, S);
+            minus infinity: none was valid.
     Example:
         One person, two features. The first alone does not help; both
         together do.
@@ -77,8 +77,8 @@ class Table:
         """Return how far the best attempts of a person without recourse fall short.
 
         Returns: The highest log-odds seen of a plausible action, and
-            the highest change of log-density of a valid one; each
-            with shape (N,).
+            the highest change of log-density of a valid one, with
+            the search's slack added; each with shape (N,).
         Example:
             >>> none = torch.full((1, 3), torch.inf)
             >>> log_odds = torch.tensor([[-2.0, -1.0, -0.5]])
