@@ -20,6 +20,9 @@ from lib.problem.recourse import Problem, Recommendation, in_columns
 # by which log-odds and log-density must exceed their bounds, so that rounding cannot take
 # it back
 SURE = 1e-4
+# by which a consequence is moved up and down before it is made whole (in standard
+# deviations): one on the edge between two whole numbers could fall to either side
+EDGE = 1e-3
 MISSING = 4.0  # what a unit of log-odds, or a nat, that is missing weighs beside the cost
 TINY = 1e-12  # so that nothing is divided by zero
 LEAST_WEIGHT = 1e-3  # so that a step along a feature that costs nothing has a length, too
@@ -126,13 +129,20 @@ class Judge:
             >>> (richer.x_cf - x)[0, 5:].round(decimals=2)  # savings follow income
             tensor([1.0000, 0.5600])
         """
+        x_cf = self._settled(self._followed(values))
+        return Recommendation(self.is_acted, self._spread(values), x_cf)
+
+    def _followed(self, values: Tensor) -> Tensor:
+        """Return all features after the action with these values (R, K)."""
         spread = self._spread(values)
-        x_cf = self.world.counterfactual(self.x, self.is_acted, spread, noise=self.noise)
+        return self.world.counterfactual(self.x, self.is_acted, spread, noise=self.noise)
+
+    def _settled(self, x_cf: Tensor) -> Tensor:
+        """Return features after an action as people can have them; gradients pass."""
         population = self.problem.population
-        if population.whole is not None:
-            settled = population.settled(self.x, x_cf.detach())
-            x_cf = settled + (x_cf - x_cf.detach())
-        return Recommendation(self.is_acted, spread, x_cf)
+        if population.whole is None:
+            return x_cf
+        return population.settled(self.x, x_cf.detach()) + (x_cf - x_cf.detach())
 
     def _spread(self, values: Tensor) -> Tensor:
         """Return all D features of each row, those acted on with these values (R, K)."""
@@ -142,15 +152,28 @@ class Judge:
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what setting features to values (R, K) comes to; each with shape (R,).
 
+        Where a consequence lies on the edge between two whole
+        numbers, the worse of the two counts.
+
         Returns: Cost, log-odds of a positive decision, and change of
             log-density in nats, with the slack added.
         """
-        x_cf = self.recommendation(values).x_cf
+        cost = self.problem.action_cost(self.factual, self.acts, values, self.weights)
+        x_cf = self._followed(values)
+        whole = self.problem.population.whole
+        if whole is None:
+            return cost, *self._bounds(x_cf)
+        off = EDGE * (whole.is_whole & ~self.is_acted & (x_cf.detach() != self.x))
+        sides = [self._bounds(self._settled(x_cf + sign * off)) for sign in (-1, 1)]
+        log_odds, gain = (torch.stack(part).amin(0) for part in zip(*sides, strict=True))
+        return cost, log_odds, gain
+
+    def _bounds(self, x_cf: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log-odds and change of log-density of features after an action."""
         problem = self.problem
-        cost = problem.action_cost(self.factual, self.acts, values, self.weights)
         after = problem.flow.log_prob_terms(x_cf, self.moves, self.known).sum(-1)
         log_odds = problem.classifier.logit(problem.population.possible(x_cf))
-        return cost, log_odds, after - self.least
+        return log_odds, after - self.least
 
 
 @dataclass
