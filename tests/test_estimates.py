@@ -129,11 +129,15 @@ def test_a_search_stands_beside_every_member():
     assert found.se_networks == pytest.approx(1 / 6)
 
 
+def test_members_without_a_counterpart_are_left_out():
+    three, two = np.array([[1, 1], [1, 0], [0, 0]]), np.array([[1, 0], [1, 0]])
+    found = contrast((1.0, three, None), (-1.0, two, None))
+    assert found == contrast((1.0, three[:2], None), (-1.0, two, None))
+    assert (found.lowest, found.highest) == (0, 0.5)
+
+
 def test_what_cannot_be_contrasted_is_said():
     with pytest.raises(ValueError, match=r"at least one ratio"):
         contrast()
-    two, three = np.ones((2, 5)), np.ones((3, 5))
-    with pytest.raises(ValueError, match=r"the same number of people, and of members"):
-        contrast((1.0, two, None), (-1.0, three, None))
-    with pytest.raises(ValueError, match=r"the same number of people"):
-        contrast((1.0, two, None), (-1.0, np.ones((2, 6)), None))
+    with pytest.raises(ValueError, match=r"of 5 and 6 people: expected the same people"):
+        contrast((1.0, np.ones((2, 5)), None), (-1.0, np.ones((2, 6)), None))

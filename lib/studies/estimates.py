@@ -131,16 +131,17 @@ def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
     With coefficients 1 and -1 it is the difference of two shares that
     are of different people among those asked, for instance of all who
     are recommended something by one network and by another. Members
-    are set beside each other in their order, as those of one seed.
+    are set beside each other in their order, as those of one seed;
+    where one ratio has more than another, the last are left out.
     Where they are not the same networks this is one of many pairs of
     independent draws, and the error holds all the same.
 
     Arguments:
         terms: A coefficient c_k, above and below for each ratio, as
-            for `ratio`; of the same N people, and of M members or
-            one (a search).
-    Raises: ValueError: there is no term, the shapes differ, or there
-        is nobody.
+            for `ratio`; of the same N people. A search, or a single
+            member, is set beside every member of the others.
+    Raises: ValueError: there is no term, the shapes of above and
+        below differ, so do the numbers of people, or there is nobody.
     Example:
         Two of four people by one solver, one of the three whom another
         answers:
@@ -153,17 +154,17 @@ def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
     if not terms:
         raise ValueError("Expected at least one ratio, got none.")
     parts = [_linearised(above, below) for _, above, below in terms]
-    shapes = {moves.shape for _, moves in parts}
-    n_members = max(m for m, _ in shapes)
-    if len({n for _, n in shapes}) > 1 or {m for m, _ in shapes} - {1, n_members}:
+    n_people = {moves.shape[1] for _, moves in parts}
+    if len(n_people) > 1:
         raise ValueError(
-            f"The ratios have shapes {sorted(shapes)}: expected the same number of people, "
-            "and of members (or one, for a search)."
+            f"The ratios are of {' and '.join(map(str, sorted(n_people)))} people: "
+            "expected the same people for all. For others, see `difference`."
         )
+    n_members = min((len(each) for each, _ in parts if len(each) > 1), default=1)
     each, moved = np.zeros(n_members), np.zeros(parts[0][1].shape[1])
     for (coefficient, *_), (ratios, moves) in zip(terms, parts, strict=True):
-        each = each + coefficient * ratios
-        moved = moved + coefficient * moves.mean(0)
+        each = each + coefficient * ratios[:n_members]
+        moved = moved + coefficient * moves[:n_members].mean(0)
     return Estimate(
         value=float(each.mean()),
         lowest=float(each.min()),
