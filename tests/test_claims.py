@@ -1,10 +1,10 @@
-"""Claims on rows made by hand, beside the paper's own."""
+"""Rows made by hand, and of small networks, beside the paper's numbers."""
 
 import pandas as pd
 import pytest
 
 from lib.preferences.samplers import RankingSampler
-from lib.solvers import icarma, training
+from lib.solvers import icarma, metrics, training
 from lib.studies import claims, designs, tables
 
 GOOD = {
@@ -42,103 +42,26 @@ def people(hap: dict[str, dict[int, float]], reported: int) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**GOOD)
 
 
-def lower(value):
-    """hap of soft preferences, linear and convex, against constant.
-
-    In the paper 0.029 and 0.044 against 0.852.
-    """
-    return {
-        p: value("hap", f"soft, {p}") < value("hap", "soft, constant")
-        for p in ("linear", "convex")
-    }
-
-
-TWO_SEEDS = {
-    "soft, constant": {1: 0.9, 2: 0.5},
-    "soft, linear": {1: 0.1, 2: 0.2},
-    "soft, convex": {1: 0.3, 2: 0.6},
-}
-
-
-def test_a_claim_is_asked_of_the_paper_of_ours_and_of_every_seed():
-    rows = people(TWO_SEEDS, reported=1)
-    verdict = claims.check("spared", [(2, rows)], lower)
-    assert list(verdict.paper.values()) == list(verdict.ours.values()) == [True, True]
-    assert verdict.seeds == {1: True, 2: False}
-    assert (
-        str(verdict)
-        == "spared: holds. Paper 2 of 2, ours 2 of 2; all of them in 1 of 2 seeds"
-    )
-
-
-def test_profiles_may_report_networks_of_different_seeds():
-    rows = people(TWO_SEEDS, reported=1)
-    is_convex = rows.setting == "soft, convex"
-    rows.loc[is_convex, "reported"] = rows.seed[is_convex] == 2  # 0.6, below 0.9
-    verdict = claims.check("spared", [(2, rows)], lower)
-    assert list(verdict.ours.values()) == [True, True]
-    assert verdict.seeds == {1: True, 2: False}
-
-
-def test_what_does_not_hold_is_named():
-    rows = people(
-        {"soft, constant": {1: 0.5}, "soft, linear": {1: 0.1}, "soft, convex": {1: 0.6}},
-        reported=1,
-    )
-    verdict = claims.check("spared", [(2, rows)], lower)
-    assert (
-        str(verdict)
-        == "spared: holds partly. Paper 2 of 2, ours 1 of 2\n   not here: table 2, convex"
-    )
-    rows = people(
-        {"soft, constant": {1: 0.0}, "soft, linear": {1: 0.1}, "soft, convex": {1: 0.6}},
-        reported=1,
-    )
-    assert "does not hold here" in str(claims.check("spared", [(2, rows)], lower))
-
-
-def test_networks_of_one_seed_are_not_mixed():
-    """Two members of one seed: each has ten people, not both together twenty."""
-    rows = people(TWO_SEEDS, reported=1)
-    twin = rows.assign(member=rows.member + 100, hard_action=False, reported=False)
-    both = pd.concat([rows, twin])
-    summary = claims.by_member(both)
-    assert len(summary) == 12 and (summary.n_people == 10).all()
-    hap = summary.set_index("member").hap
-    assert hap[0] == pytest.approx(0.9) and hap[100] == 0
-    with pytest.raises(ValueError, match=r"2 networks of iCARMA answer in 'soft, linear'"):
-        claims.check("spared", [(2, both)], lower)
+TWO_SEEDS = {"soft, linear": {1: 0.1, 2: 0.2}}
 
 
 def test_rows_of_two_stacks_under_one_name_are_refused():
     rows = people(TWO_SEEDS, reported=1)
     with pytest.raises(ValueError, match=r"Member 0 of iCARMA answers person 0 more than"):
-        claims.check("spared", [(2, pd.concat([rows, rows]))], lower)
-
-
-def without_settings(value):
-    return {"unheard of": value("hap", "soft, quadratic") > 0}
-
-
-def without_metrics(value):
-    return {"unheard of": value("happiness", "soft, linear") > 0}
+        claims.beside_paper(pd.concat([rows, rows]), number=2)
 
 
 @pytest.mark.parametrize(
-    ("tables", "compare", "message"),
+    ("rows", "number", "message"),
     [
-        ([], lower, r"'spared' compares nothing"),
-        ([(2, people(TWO_SEEDS, 1))], lambda value: {}, r"'spared' compares nothing"),
-        ([(4, people(TWO_SEEDS, 1))], lower, r"Unknown table of the paper 4"),
-        ([(2, people(TWO_SEEDS, 1)[:0])], lower, r"got 0 rows without anybody"),
-        ([(2, people(TWO_SEEDS, 1).drop(columns="member"))], lower, r"without member"),
-        ([(2, people(TWO_SEEDS, 1))], without_settings, r"no row 'soft, quadratic' of"),
-        ([(2, people(TWO_SEEDS, 1))], without_metrics, r"Unknown metric in table 2"),
+        (people(TWO_SEEDS, 1), 4, r"Unknown table of the paper 4"),
+        (people(TWO_SEEDS, 1)[:0], 2, r"got 0 rows without anybody"),
+        (people(TWO_SEEDS, 1).drop(columns="member"), 2, r"without member"),
     ],
 )
-def test_what_a_claim_cannot_be_asked_of_is_said(tables, compare, message):
+def test_what_cannot_be_compared_is_said(rows, number, message):
     with pytest.raises(ValueError, match=message):
-        claims.check("spared", tables, compare)
+        claims.beside_paper(rows, number)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +119,8 @@ def test_paper_and_ours_stand_side_by_side(everyone):
 def test_means_are_those_of_summarise(everyone):
     """The same metric by two ways: every member by itself, then their mean."""
     table = claims.beside_paper(everyone, number=1)
-    by_member = claims.by_member(everyone).groupby(["setting", "method"])
+    by_member = metrics.summarise(everyone, ["setting", "method", "member"])
+    by_member = by_member.groupby(["setting", "method"])
     for metric in claims.METRICS:
         if metric == "hap":  # not in table 1
             continue

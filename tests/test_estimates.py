@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.studies.estimates import Estimate, by_person, difference, ratio
+from lib.studies.estimates import Estimate, by_person, contrast, difference, ratio
 
 
 def test_one_member_has_the_binomial_standard_error():
@@ -88,3 +88,56 @@ def test_what_cannot_be_set_side_by_side_is_said():
     rows = pd.DataFrame({"member": [0, 1], "person": [0, 1], "cost": [1.0, 2.0]})
     with pytest.raises(ValueError, match="members answer different people"):
         by_person(rows, "cost")
+
+
+def test_a_contrast_of_one_ratio_is_that_ratio():
+    rng = np.random.default_rng(4)
+    above, below = rng.random((3, 40)), rng.random((3, 40))
+    assert contrast((1.0, above, below)) == ratio(above, below)
+
+
+def test_a_contrast_is_paired_over_people_and_over_members():
+    """Shares that differ by the same tenth for everybody: no error is left."""
+    first = np.random.default_rng(5).random((4, 60))
+    found = contrast((1.0, first + 0.1, None), (-1.0, first, None))
+    assert found.value == pytest.approx(0.1)
+    assert found.standard_error == pytest.approx(0, abs=1e-12)
+
+
+def test_the_error_of_a_contrast_is_that_of_new_people():
+    """Shares of different people among those asked, by two networks, over 3,000 draws."""
+    rng = np.random.default_rng(6)
+
+    def draw():
+        luck = rng.random(300)
+        answered = [rng.random(300) < share for share in (0.9, 0.6)]
+        good = [
+            (luck < share) & who for share, who in zip((0.5, 0.4), answered, strict=True)
+        ]
+        return contrast((1.0, good[0], answered[0]), (-1.0, good[1], answered[1]))
+
+    drawn = [draw() for _ in range(3_000)]
+    spread = np.std([one.value for one in drawn])
+    assert np.mean([one.se_people for one in drawn]) == pytest.approx(spread, rel=0.05)
+    assert np.mean([one.value for one in drawn]) == pytest.approx(0.1, abs=0.005)
+
+
+def test_a_search_stands_beside_every_member():
+    members, search = np.array([[1, 1, 0], [1, 0, 0]]), np.array([1, 1, 1])
+    found = contrast((1.0, members, None), (-1.0, search, None))
+    assert (found.lowest, found.highest) == pytest.approx((-2 / 3, -1 / 3))
+    assert found.se_networks == pytest.approx(1 / 6)
+
+
+def test_members_without_a_counterpart_are_left_out():
+    three, two = np.array([[1, 1], [1, 0], [0, 0]]), np.array([[1, 0], [1, 0]])
+    found = contrast((1.0, three, None), (-1.0, two, None))
+    assert found == contrast((1.0, three[:2], None), (-1.0, two, None))
+    assert (found.lowest, found.highest) == (0, 0.5)
+
+
+def test_what_cannot_be_contrasted_is_said():
+    with pytest.raises(ValueError, match=r"at least one ratio"):
+        contrast()
+    with pytest.raises(ValueError, match=r"of 5 and 6 people: expected the same people"):
+        contrast((1.0, np.ones((2, 5)), None), (-1.0, np.ones((2, 6)), None))

@@ -104,21 +104,23 @@ def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
     plt.close(figure)
 
 
-def test_frontier_draws_every_seed_and_the_reported_one():
+def test_frontier_draws_every_member_their_mean_and_what_the_paper_allows():
     ours = pd.DataFrame(
-        {
-            "profile": ["constant", "linear", "linear"],
-            "plausibility": [0.8, 0.5, 0.4],
-            "hap": [1.0, 0.2, 0.3],
-            "reported": [True, True, False],
-        }
+        {"profile": ["linear", "linear"], "hap": [0.2, 0.4], "joint": [0.5, 0.7]}
     )
+    paper = pd.DataFrame({"profile": ["linear"], "hap": 0.1, "low": 0.3, "high": 0.45})
+    exact = pd.DataFrame({"hap": [0.0, 0.3], "joint": [0.8, 0.9]})
     figure, ax = plt.subplots()
-    plots.frontier(ax, ours, ours[ours.reported])
-    by_label = {dots.get_label(): dots.get_offsets().tolist() for dots in ax.collections}
-    assert by_label["linear: ours"] == by_label["linear: the paper"] == [[0.5, 0.2]]
-    drawn = [point for dots in ax.collections for point in dots.get_offsets().tolist()]
-    assert [0.4, 0.3] in drawn
+    plots.frontier(ax, ours, paper, exact)
+    by_label = {
+        dots.get_label(): np.asarray(dots.get_offsets()).tolist() for dots in ax.collections
+    }
+    assert by_label["linear"] == [[pytest.approx(0.3), pytest.approx(0.6)]]
+    assert by_label["linear, the paper"] == [[0.1, 0.45]]
+    assert [[0.2, 0.5], [0.4, 0.7]] in by_label.values()
+    bars = [own for own in ax.collections if hasattr(own, "get_segments")]
+    assert bars[0].get_segments()[0].tolist() == [[0.1, 0.3], [0.1, 0.45]]
+    assert ax.lines[0].get_xydata().tolist() == [[0.0, 0.8], [0.3, 0.9]]
     plt.close(figure)
 
 
@@ -201,7 +203,7 @@ def drawn_wrongly():
     rows, networks = intervals([0.1, 0.2]), pd.DataFrame({"profile": ["linear"]})
     at = {"age": (0, 0), "income": (1, 1)}
     kinds = {"age": "immutable", "income": "actionable"}
-    networks = networks.assign(plausibility=0.5, hap=0.2, reported=False)
+    networks = networks.assign(joint=0.5, hap=0.2)
     return {
         r"Unknown method 'somebody'": lambda ax: plots.beside_paper(
             ax, beside_paper("Somebody"), "joint"
@@ -216,8 +218,8 @@ def drawn_wrongly():
         r"3 numbers for 2 rows": lambda ax: plots.interval_band(
             ax, [1, 2, 3], rows, "oracle"
         ),
-        r"0 networks of the profile linear are marked": lambda ax: plots.frontier(
-            ax, networks, networks
+        r"The table has no column low": lambda ax: plots.frontier(
+            ax, networks, networks, networks
         ),
         r"There is no place for income": lambda ax: plots.causal_graph(
             ax, graph, kinds, {"age": (0, 0)}

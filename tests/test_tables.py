@@ -204,6 +204,22 @@ def test_what_is_not_demanded_is_not_given_up_for_it(problem):
             assert (free.cost <= bound.cost + 1e-9)[helped].all()
 
 
+def test_a_centred_grid_is_another_grid(problem):
+    x = problem.refused("test")[:20]
+    even, centred = (
+        tables.ablation(problem, x, seed=0, n_values=5, centred=reach)
+        for reach in (None, 0.42)
+    )
+    assert even.setting.tolist() == centred.setting.tolist()
+    named = {"uniform random, 2, No": designs.hard_preferences(problem, len(x), 1)["2"]}
+    expected = tables.search(
+        problem, x, named, n_values=5, must_be_plausible=False, centred=0.42
+    )
+    rows = centred[centred.setting == "uniform random, 2, No"].cost.to_numpy()
+    assert (rows == expected.cost.to_numpy()).all()
+    assert (rows != even[even.setting == "uniform random, 2, No"].cost.to_numpy()).any()
+
+
 def test_transfer_has_the_settings_of_the_published_rows(problem):
     """Any population with four actionable features will do; here Loan's."""
     samplers, settings, seeds = stacks.transfer(

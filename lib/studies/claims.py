@@ -1,17 +1,13 @@
-"""The paper's numbers with ours beside them, and its claims as comparisons between rows of
-a table: do they hold in the paper's numbers, in ours, in every
-seed?
-"""
+"""The paper's numbers with ours beside them, cell by cell.
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+What its claims say of such numbers is judged in `verdicts`.
+"""
 
 import numpy as np
 import pandas as pd
 
 from lib.base import checks
 from lib.base.files import PUBLISHED
-from lib.solvers import metrics
 from lib.studies.estimates import STANDARD_ERRORS, Estimate, by_person, ratio
 
 # columns that tell the rows of one method apart
@@ -47,9 +43,6 @@ MEAN_OF: dict[str, tuple[str, str | None]] = {
 METRICS = tuple(MEAN_OF)
 SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
 
-Value = Callable[..., float]  # of (metric, setting, method="iCARMA")
-Compare = Callable[[Value], dict[str, bool]]
-
 
 def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     """Return the rows of one of the paper's tables, without the lost columns.
@@ -79,32 +72,6 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     )
     rows.insert(0, "setting", rows[SETTING[number]].agg(", ".join, axis=1))
     return rows.reset_index(drop=True)
-
-
-def by_member(people: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics of each setting, method and member, a row for each.
-
-    Arguments:
-        people: Rows as `tables.recommend` and `tables.search` give
-            them.
-    Returns: Columns setting, method, member, seed, reported, then
-        those of `metrics.summarise`.
-    Raises: ValueError: there are no rows, columns are missing, or a
-        member answers one person twice in a setting, as when rows
-        of two stacks are joined under one method.
-    Example:
-        >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
-        >>> good |= {"hard_action": False, "outside": False}
-        >>> row = good | {"cost": 1.0, "n_acted": 1, "person": 0}
-        >>> row |= {"setting": "2", "method": "iCARMA", "seed": 1000, "reported": False}
-        >>> people = pd.DataFrame([row | {"member": i} for i in range(2)])  # of one seed
-        >>> by_member(people)[["member", "seed", "n_people"]]
-           member  seed  n_people
-        0       0  1000         1
-        1       1  1000         1
-    """
-    _check_rows(people)
-    return metrics.summarise(people, OF_WHOM)
 
 
 def _check_rows(people: pd.DataFrame) -> None:
@@ -144,13 +111,36 @@ def estimate(people: pd.DataFrame, metric: str) -> Estimate:
         >>> round(found.value, 3), round(found.lowest, 3), round(found.highest, 3)
         (0.5, 0.333, 0.667)
     """
+    return ratio(*sums(people, metric))
+
+
+def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a metric is the ratio of: two arrays with shape (M, N), for M members.
+
+    `estimates.ratio` and `estimates.contrast` take them.
+
+    Arguments:
+        people: Rows of one setting and method, as `tables.recommend`
+            and `tables.search` give them.
+        metric: One of `METRICS`.
+    Returns: What is added up above and below; zero, in both, for
+        people who do not count.
+    Raises: ValueError: as for `estimate`.
+    Example:
+        Nothing is recommended to the second person, who does not
+        count:
+
+        >>> rows = pd.DataFrame({"member": 0, "person": [0, 1]})
+        >>> rows = rows.assign(hard_action=[True, False], has_recourse=[True, False])
+        >>> above, below = sums(rows, "hap")
+        >>> above.tolist(), below.tolist()
+        ([[1.0, 0.0]], [[1.0, 0.0]])
+    """
     checks.known("metric", [metric], METRICS)
     column, base = MEAN_OF[metric]
     values = by_person(people, column)
-    if base is None:
-        return ratio(values)
-    counted = by_person(people, base)
-    return ratio(values * counted, counted)
+    counted = np.ones_like(values) if base is None else by_person(people, base)
+    return values * counted, counted
 
 
 def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd.DataFrame:
@@ -273,123 +263,3 @@ def _reported(own: pd.DataFrame) -> int:
             "tables.recommend as `chosen`."
         )
     return reported[0]
-
-
-@dataclass
-class Verdict:
-    """What came of a claim's comparisons.
-
-    Arguments:
-        claim: In words.
-        paper, ours: Whether each comparison holds, by name, in the
-            published numbers and in those of the reported networks.
-        seeds: Whether all comparisons hold, for each seed; empty
-            for an oracle.
-    Example:
-        >>> paper = {"linear": True, "convex": True}
-        >>> ours = {"linear": True, "convex": False}
-        >>> seeds = {1000: True, 2000: False}
-        >>> print(Verdict("Lower hap", paper, ours, seeds))
-        Lower hap: holds partly. Paper 2 of 2, ours 1 of 2; all of them in 1 of 2 seeds
-           not here: convex
-    """
-
-    claim: str
-    paper: dict[str, bool] = field(default_factory=dict)
-    ours: dict[str, bool] = field(default_factory=dict)
-    seeds: dict[int, bool] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        held = sum(self.ours.values())
-        if held == len(self.ours):
-            word = "holds"
-        else:
-            word = "holds partly" if held else "does not hold here"
-        text = (
-            f"{self.claim}: {word}. Paper {sum(self.paper.values())} of "
-            f"{len(self.paper)}, ours {held} of {len(self.ours)}"
-        )
-        if self.seeds:
-            text += (
-                f"; all of them in {sum(self.seeds.values())} of {len(self.seeds)} seeds"
-            )
-        failed = [f"   not here: {name}" for name, holds in self.ours.items() if not holds]
-        return "\n".join([text, *failed])
-
-
-def check(
-    claim: str, tables: Iterable[tuple[int, pd.DataFrame]], compare: Compare
-) -> Verdict:
-    """Return the verdict on a claim.
-
-    A claim may compare several networks, for instance those of
-    different profiles. Of these, the ones with the same seed belong
-    together, and are asked together.
-
-    Arguments:
-        claim: In words.
-        tables: The number of each table that the claim is about,
-            with rows as `tables.recommend` and `tables.search` give
-            them.
-        compare: From value(metric, setting, method="iCARMA") to
-            named comparisons. It is asked of the paper's numbers,
-            of the reported networks, and of the networks of every
-            seed where there are more than the reported ones.
-    Returns: Whether each comparison holds, and in which seeds all
-        do.
-    Raises: ValueError: there is nothing to compare; the paper has
-        no such table; a row that is asked for is missing, or stands
-        for several networks; a network answers one person twice.
-    Example:
-        >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
-        >>> good |= {"hard_action": False, "outside": False}
-        >>> row = good | {"cost": 1.0, "n_acted": 1, "person": 0}
-        >>> row |= {"method": "iCARMA", "member": 0, "seed": 1000, "reported": True}
-        >>> people = pd.DataFrame([row | {"setting": k} for k in ("2", "1")])
-        >>> def easier(value):
-        ...     return {"two": value("validity", "2") > value("validity", "1")}
-        >>> print(check("two features are easier than one", [(1, people)], easier))
-        two features are easier than one: does not hold here. Paper 1 of 1, ours 0 of 1
-           not here: table 1, two
-    """
-    verdict = Verdict(claim)
-    for number, people in tables:
-        verdict.paper |= _ask(compare, published(number), number)
-        summary = by_member(people)
-        verdict.ours |= _ask(compare, summary[summary.reported], number)
-        if not summary.reported.all():
-            for seed, rows in summary.groupby("seed"):
-                verdict.seeds[int(seed)] = verdict.seeds.get(int(seed), True) and all(
-                    _ask(compare, rows, number).values()
-                )
-    if not verdict.paper:
-        raise ValueError(
-            f"The claim {claim!r} compares nothing. Give at least one table, with its "
-            "number, and at least one named comparison."
-        )
-    return verdict
-
-
-def _ask(compare: Compare, rows: pd.DataFrame, number: int) -> dict[str, bool]:
-    """Return the named comparisons, asked of rows in which each setting stands once."""
-
-    def value(metric: str, setting: str, method: str = "iCARMA") -> float:
-        checks.known(f"metric in table {number}", [metric], list(rows.columns))
-        found = rows[(rows.setting == setting) & (rows.method == method)]
-        if not len(found):
-            known = (rows.setting + " of " + rows.method).unique()
-            raise ValueError(
-                f"Table {number} has no row {setting!r} of {method}. It has "
-                f"{', '.join(known)}."
-            )
-        if len(found) > 1:
-            raise ValueError(
-                f"{len(found)} networks of {method} answer in {setting!r} with one seed, "
-                "so it is open which of them is meant. Ask each by itself (`stack.select`)"
-                ", or give them methods of their own."
-            )
-        return float(found[metric].iloc[0])
-
-    return {
-        f"table {number}, {name}": bool(holds) for name, holds in compare(value).items()
-    }

@@ -120,6 +120,64 @@ def ratio(above: np.ndarray, below: np.ndarray | None = None) -> Estimate:
         >>> ratio(np.array([1, 0, 0, 0])).se_people, (0.25 * 0.75 / 4) ** 0.5
         (0.21650635094610965, 0.21650635094610965)
     """
+    return contrast((1.0, above, below))
+
+
+def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
+    r"""Estimate a weighted sum of ratios of the same people.
+
+    .. math:: \sum_k c_k \, r_k, \qquad r_k \text{ as in `ratio`}
+
+    With coefficients 1 and -1 it is the difference of two shares that
+    are of different people among those asked, for instance of all who
+    are recommended something by one network and by another. Members
+    are set beside each other in their order, as those of one seed;
+    where one ratio has more than another, the last are left out.
+    Where they are not the same networks this is one of many pairs of
+    independent draws, and the error holds all the same.
+
+    Arguments:
+        terms: A coefficient c_k, above and below for each ratio, as
+            for `ratio`; of the same N people. A search, or a single
+            member, is set beside every member of the others.
+    Raises: ValueError: there is no term, the shapes of above and
+        below differ, so do the numbers of people, or there is nobody.
+    Example:
+        Two of four people by one solver, one of the three whom another
+        answers:
+
+        >>> valid, fewer = np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])
+        >>> answered = np.array([1, 1, 1, 0])
+        >>> round(contrast((1.0, valid, None), (-1.0, fewer, answered)).value, 3)
+        0.167
+    """
+    if not terms:
+        raise ValueError("Expected at least one ratio, got none.")
+    parts = [_linearised(above, below) for _, above, below in terms]
+    n_people = {moves.shape[1] for _, moves in parts}
+    if len(n_people) > 1:
+        raise ValueError(
+            f"The ratios are of {' and '.join(map(str, sorted(n_people)))} people: "
+            "expected the same people for all. For others, see `difference`."
+        )
+    n_members = min((len(each) for each, _ in parts if len(each) > 1), default=1)
+    each, moved = np.zeros(n_members), np.zeros(parts[0][1].shape[1])
+    for (coefficient, *_), (ratios, moves) in zip(terms, parts, strict=True):
+        each = each + coefficient * ratios[:n_members]
+        moved = moved + coefficient * moves[:n_members].mean(0)
+    return Estimate(
+        value=float(each.mean()),
+        lowest=float(each.min()),
+        highest=float(each.max()),
+        se_people=float(np.sqrt((moved**2).sum()) / len(moved)),
+        se_networks=_of_networks(each),
+    )
+
+
+def _linearised(
+    above: np.ndarray, below: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ratios of M members, and what each person moves them by, (M, N)."""
     above = np.atleast_2d(np.asarray(above, dtype=float))
     base = np.ones_like(above) if below is None else np.asarray(below, dtype=float)
     base = np.atleast_2d(base)
@@ -128,17 +186,10 @@ def ratio(above: np.ndarray, below: np.ndarray | None = None) -> Estimate:
             f"above has shape {above.shape} and below {base.shape}: expected the same, "
             "(M, N) for M networks and N people, with at least one of each."
         )
-    n_people = above.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         each = above.sum(1) / base.sum(1)  # NaN where a member has nobody below
         moves = (above - each[:, None] * base) / base.mean(1, keepdims=True)
-    return Estimate(
-        value=float(each.mean()),
-        lowest=float(each.min()),
-        highest=float(each.max()),
-        se_people=float(np.sqrt((moves.mean(0) ** 2).sum()) / n_people),
-        se_networks=_of_networks(each),
-    )
+    return each, moves
 
 
 def difference(first: np.ndarray, second: np.ndarray) -> Estimate:

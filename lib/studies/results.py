@@ -1,4 +1,4 @@
-"""Pictures of results: beside the paper's, with their intervals, and along a frontier."""
+"""Pictures of results: beside the paper's, with their intervals, and as a trade."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -186,48 +186,52 @@ def trials(ax: Axes, tried: pd.DataFrame, profile: str, across: str = "efficienc
     return ax
 
 
-def frontier(ax: Axes, networks: pd.DataFrame, paper: pd.DataFrame) -> Axes:
-    """Draw hap against plausibility for each profile; return the axes.
+def frontier(
+    ax: Axes, networks: pd.DataFrame, paper: pd.DataFrame, exact: pd.DataFrame
+) -> Axes:
+    """Draw who is helped against who is asked for a hardest action; return the axes.
+
+    A dot is a network, a ringed one the mean of its profile. A star
+    is the paper's network at the highest joint share that its two
+    printed numbers allow, the bar below it reaches down to the
+    lowest. The line is what exact search can do.
 
     Arguments:
-        networks: Ours, with columns profile, plausibility, hap; a row
-            a seed, the reported one marked in "reported".
-        paper: The paper's, with columns profile, plausibility, hap.
-    Raises: ValueError: a column is missing, a profile has no colour,
-        or not exactly one network of a profile is the reported one.
+        networks: Ours, a row a member: profile, hap, joint.
+        paper: The paper's, a row a profile: profile, hap, low and high
+            (of joint).
+        exact: Points of the line, in order: hap, joint.
+    Raises: ValueError: a column is missing, or a profile has no
+        colour.
 
     Example:
         >>> from matplotlib.figure import Figure
-        >>> linear = {"profile": ["linear"], "plausibility": 0.5, "hap": 0.2}
-        >>> ours = pd.DataFrame(linear | {"reported": True})
-        >>> ax = frontier(Figure().subplots(), ours, pd.DataFrame(linear))
+        >>> ours = pd.DataFrame({"profile": "linear", "hap": [0.8, 1.0], "joint": 0.5})
+        >>> theirs = {"profile": "linear", "hap": 0.1, "low": 0.3, "high": 0.4}
+        >>> paper = pd.DataFrame([theirs])
+        >>> exact = pd.DataFrame({"hap": [0.0, 0.2], "joint": [0.5, 0.6]})
+        >>> ax = frontier(Figure().subplots(), ours, paper, exact)
         >>> ax.get_legend_handles_labels()[1]
-        ['linear: ours', 'linear: the paper']
+        ['linear', 'linear, the paper', 'exact search']
     """
-    need(networks, ("profile", "plausibility", "hap", "reported"))
-    need(paper, ("profile", "plausibility", "hap"))
+    need(networks, ("profile", "hap", "joint"))
+    need(paper, ("profile", "hap", "low", "high"))
+    need(exact, ("hap", "joint"))
     checks.known("profile", dict.fromkeys(networks.profile), tuple(LINES))
     for profile, own in networks.groupby("profile", sort=False):
-        colour, reported = COLOURS[profile], own[own.reported]
-        if len(reported) != 1:
-            raise ValueError(
-                f"{len(reported)} networks of the profile {profile} are marked as "
-                "reported: expected one."
-            )
-        ax.scatter(own.plausibility, own.hap, s=12, color=colour, alpha=0.45, lw=0)
-        label = f"{profile}: ours"
-        ax.scatter(reported.plausibility, reported.hap, s=50, color=colour, label=label)
+        colour = COLOURS[profile]
+        ax.scatter(own.hap, own.joint, s=11, color=colour, alpha=0.4, lw=0)
+        mean: dict[str, Any] = {"s": 46, "edgecolor": "white", "lw": 0.8, "zorder": 4}
+        ax.scatter(own.hap.mean(), own.joint.mean(), color=colour, label=profile, **mean)
         theirs = paper[paper.profile == profile]
-        star: dict[str, Any] = {
-            "s": 90,
-            "marker": "*",
-            "edgecolor": "#333333",
-            "lw": 0.8,
-            "zorder": 5,
-        }
-        label = f"{profile}: the paper"
-        ax.scatter(theirs.plausibility, theirs.hap, color=colour, label=label, **star)
-    ax.set(xlabel="plausibility", ylabel="hap", xlim=(0.2, 1.0), ylim=(-0.03, 1.05))
+        ax.vlines(theirs.hap, theirs.low, theirs.high, color=colour, lw=1.2)
+        star: dict[str, Any] = {"s": 95, "marker": "*", "edgecolor": "#333333", "lw": 0.6}
+        label = f"{profile}, the paper"
+        ax.scatter(theirs.hap, theirs.high, color=colour, label=label, zorder=5, **star)
+    line: dict[str, Any] = {"color": COLOURS["search"], "lw": 1.6, "ms": 4}
+    ax.plot(exact.hap, exact.joint, "s-", label="exact search", **line)
+    ax.set(xlim=(-0.03, 1.04), ylim=(-0.02, 1.03))
+    ax.set(xlabel="hap: recommended a hardest action", ylabel="valid and plausible")
     return ax
 
 

@@ -89,6 +89,7 @@ def search(
     n_values: int = 25,
     must_be_plausible: bool = True,
     progress: Callable[[range], Iterable[int]] = iter,
+    centred: float | None = None,
 ) -> pd.DataFrame:
     """Return what the grid search finds, judged: a row for each setting and person.
 
@@ -104,6 +105,8 @@ def search(
         n_values: Grid values a feature.
         must_be_plausible: Look among plausible actions only.
         progress: Wraps the range of people, for instance `tqdm`.
+        centred: Reach of a grid around each person's own values, as
+            for `grid.search`; None: the grid is even.
     Returns: Columns as of `recommend`; member and seed are 0, and
         all rows are reported.
     Raises: ValueError: there is nobody or no setting, or x and
@@ -121,7 +124,7 @@ def search(
         0  oracle       0      True
     """
     _check_asked(problem, x, preferences)
-    how = (profile, n_values, must_be_plausible, progress)
+    how = (profile, n_values, must_be_plausible, progress, centred)
     answers = {
         setting: grid.search(problem, problem.world, x, own, *how)
         for setting, own in preferences.items()
@@ -339,6 +342,7 @@ def ablation(
     seed: int,
     n_values: int = 25,
     progress: Callable[[range], Iterable[int]] = iter,
+    centred: float | None = None,
 ) -> pd.DataFrame:
     """Return the rows of `search` for table 6.
 
@@ -352,6 +356,7 @@ def ablation(
             one.
         n_values: Grid values a feature.
         progress: Wraps the range of people, for instance `tqdm`.
+        centred: As for `search`.
     Returns: Columns of `search`.
     Raises: ValueError: there is nobody.
     Example:
@@ -367,7 +372,8 @@ def ablation(
         preferences = hard_preferences(problem, len(x), seed + 1, distribution)
         for demanded, must_be in (("No", False), ("Yes", True)):
             named = {f"{name}, {k}, {demanded}": preferences[k] for k in ("1", "2")}
-            parts.append(search(problem, x, named, CONSTANT, n_values, must_be, progress))
+            how = (CONSTANT, n_values, must_be, progress, centred)
+            parts.append(search(problem, x, named, *how))
     return pd.concat(parts, ignore_index=True)
 
 
