@@ -221,9 +221,9 @@ WORK = {
     ),
     "icarma": Work("iCARMA, ten seeds", fit_hard, 100),
     "ranking": Work(
-        "forty ranking networks",
+        "thirty ranking networks",
         partial(fit_stack, "loan_icarma_ranking"),
-        360,
+        270,
         is_long=True,
     ),
     "score": Work(
