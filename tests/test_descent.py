@@ -20,10 +20,11 @@ def world(request, problem):
 def descended(problem, people):
     """Return what descents from some scattered actions find with all features open."""
     x = people[0]
-    acts, weights = torch.ones(len(x), 4, dtype=torch.bool), torch.rand(len(x), 4) + 0.5
+    acts = torch.ones(len(x), 4, dtype=torch.bool)
+    weights = torch.from_numpy(np.random.default_rng(0).uniform(0.5, 1.5, (len(x), 4)))
     judge = descent.Judge(problem, problem.population.truth, x, acts, weights.to(x))
     found = descent.Found.nothing(judge.factual)
-    scattered = descent.scout(judge, found, 64, 4, np.random.default_rng(0))
+    scattered = descent.scout(judge, found, 256, 8, np.random.default_rng(0))
     after_scouts = found.cost.clone()
     for start in [judge.factual, *scattered]:
         descent.descend(judge, start, found, n_steps=15)
