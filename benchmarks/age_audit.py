@@ -74,18 +74,22 @@ def main() -> None:
         keys = zip(table.scenario, table.measure, strict=True)
         table[label] = [means[(*key, label)] for key in keys]
 
-    everyone = {label: np.flatnonzero(labels == label) for label in AGE.labels}
-    asked = []
-    for name, own_chances in chances.items():
-        of_sample = Mean.of(answers, MEASURES["cost"], own_chances)
-        cost = burden.spread(of_sample, rows, len(every))
-        row = {"scenario": name, "gap": "age"}
-        bearing = burden.Burden(is_refused, cost)
-        asked += burden.ratios(row, bearing, everyone, pair["age"])
-    parts = answered(asked, everyone, N_RESAMPLES, seed=0).rename(
-        columns={"part": "measure"}
-    )
-    found = pd.concat([table, parts[parts.measure != "mean cost"]], ignore_index=True)
+    has_paid = population.y["recourse/test"].bool().numpy()
+    among = {"": np.ones_like(has_paid), ", of those who paid back": has_paid}
+    parts = []
+    for ending, is_counted in among.items():
+        everyone = {own: np.flatnonzero((labels == own) & is_counted) for own in AGE.labels}
+        asked = []
+        for name, own_chances in chances.items():
+            of_sample = Mean.of(answers, MEASURES["cost"], own_chances)
+            cost = burden.spread(of_sample, rows, len(every))
+            bearing = burden.Burden(is_refused, cost)
+            row = {"scenario": name, "gap": "age"}
+            asked += burden.ratios(row, bearing, everyone, pair["age"])
+        own = answered(asked, everyone, N_RESAMPLES, seed=0)
+        own = own[own.part != "mean cost"]
+        parts.append(own.assign(measure=own.part + ending))
+    found = pd.concat([table, *parts], ignore_index=True)
     found.insert(0, "people", applicants.heading)
     columns = ["people", "scenario", "measure", "kind", "n_counted", *AGE.labels]
     found[[*columns, "estimate", "low", "high"]].round(4).to_csv(PATH, index=False)

@@ -24,7 +24,9 @@ class Burden:
               E[\text{cost} \mid \text{refused, recourse exists}, g]
 
     Whoever is refused and has no recourse bears more than any number;
-    count them beside it.
+    count them beside it. Milli et al. and MISOB count only people who
+    should be accepted (whose label is positive): hand over groups of
+    these.
 
     Arguments:
         is_refused: Of N applicants, with shape (N,).
@@ -32,7 +34,8 @@ class Burden:
             applicants (see `spread`).
     Raises: ValueError: is_refused is no mask of these applicants, or
         somebody is counted who is not refused.
-    Source: Barrainkua et al., Who Pays for Fairness? Rethinking
+    Source: Milli et al., The Social Cost of Strategic Classification,
+        2019; Barrainkua et al., Who Pays for Fairness? Rethinking
         Recourse under Social Burden, arXiv:2509.04128 (MISOB).
 
     Example:
