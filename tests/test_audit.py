@@ -7,33 +7,24 @@ from scipy import stats
 
 from lib.studies import audit
 from lib.studies.bootstrap import TOO_FEW
+from lib.studies.bootstrap import answered as answer
 
 PAIRS = {"a - b": ("a", "b")}
 
 
-def answered(
-    n_people: int, seed: int = 0, method: str = "oracle", network: int = 0, **columns
+def answers_of(
+    n_people: int, seed: int = 0, method: str = "oracle", member: int = 0, **columns
 ) -> pd.DataFrame:
     """Random answers of n_people to two sets of features."""
     rng = np.random.default_rng(seed)
     parts = []
     for setting in ("income", "savings"):
-        rows = pd.DataFrame(
-            {
-                "person": np.arange(n_people),
-                "setting": setting,
-                "method": method,
-                "seed": network,
-                "reported": network == 0,
-            }
-        )
+        rows = pd.DataFrame({"person": np.arange(n_people), "setting": setting})
+        rows = rows.assign(method=method, member=member, reported=member == 0)
         rows["valid"] = rng.random(n_people) < 0.8
         rows["joint"] = rows.valid & (rng.random(n_people) < 0.7)
         rows["cost"] = rng.gamma(2.0, 0.05, n_people)
-        rows["log_p_cf"], rows["log_p_change"] = (
-            rng.normal(-8, 1, n_people),
-            rng.normal(0, 1, n_people),
-        )
+        rows["log_p_cf"] = rng.normal(-8, 1, n_people)
         parts.append(rows.assign(**columns))
     return pd.concat(parts, ignore_index=True)
 
@@ -46,16 +37,20 @@ def chances(n_people: int, seed: int = 1) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def study():
     n_people = 600
-    answers = pd.concat(
-        [answered(n_people), *(answered(n_people, 10 + i, "iCARMA", i) for i in range(3))],
-        ignore_index=True,
-    )
+    networks = (answers_of(n_people, 10 + i, "iCARMA", i) for i in range(3))
+    answers = pd.concat([answers_of(n_people), *networks], ignore_index=True)
     groups = {"a": np.arange(0, 400), "b": np.arange(400, 600)}
     return answers, {"s": chances(n_people), "t": chances(n_people, 2)}, groups
 
 
+def gaps(answers, scenarios, groups, n_resamples=200, pairs=PAIRS):
+    """Return the answered gaps."""
+    asked = audit.gaps(answers, scenarios, groups, pairs)
+    return answer(asked, groups, n_resamples, seed=0)
+
+
 def test_intervals_of_means_and_differences_are_those_of_the_central_limit():
-    answers, n_people = answered(900, valid=True), 900
+    answers, n_people = answers_of(900, valid=True), 900
     sure = {"s": pd.DataFrame({"income": np.ones(n_people)})}
     groups = {"a": np.arange(0, 500), "b": np.arange(500, 900)}
     cost = answers[answers.setting == "income"].cost.to_numpy()
@@ -67,33 +62,50 @@ def test_intervals_of_means_and_differences_are_those_of_the_central_limit():
         .query("group == 'a' and measure == 'cost'")
         .squeeze()
     )
-    assert (row.low, row.high) == pytest.approx(
+    assert (row.low_alone, row.high_alone) == pytest.approx(
         stats.norm.interval(0.95, cost[:500].mean(), error["a"]),
         abs=0.06 * error["a"] * 3.92,
     )
-    row = (
-        audit.gaps(answers, sure, groups, PAIRS, 4_000, seed=0)
-        .query("measure == 'cost' and kind == 'difference'")
-        .squeeze()
-    )
+    found = gaps(answers, sure, groups, 4_000)
+    row = found.query("measure == 'cost' and kind == 'difference'").squeeze()
     spread = np.hypot(error["a"], error["b"])
     expected = stats.norm.interval(0.95, cost[:500].mean() - cost[500:].mean(), spread)
-    assert (row.low, row.high) == pytest.approx(expected, abs=0.06 * spread * 3.92)
+    ends = (row.low_alone, row.high_alone)
+    assert ends == pytest.approx(expected, abs=0.06 * spread * 3.92)
+    assert (
+        row.low < row.low_alone < row.high_alone < row.high
+    )  # five gaps are asked at once
+
+
+def test_a_gap_is_the_mean_of_the_networks_own_gaps(study):
+    answers, scenarios, groups = study
+    found = gaps(answers, scenarios, groups)
+    found = found[(found.method == "iCARMA") & (found.scenario == "s")]
+    found = found.set_index(["measure", "kind"])
+    each = []
+    for member in range(3):
+        own = answers[(answers.method == "iCARMA") & (answers.member == member)]
+        own = own.assign(member=0, reported=True)
+        each.append(gaps(own, {"s": scenarios["s"]}, groups, 2))
+    for key, row in found.iterrows():
+        own = [table.set_index(["measure", "kind"]).loc[key].estimate for table in each]
+        assert row.estimate == pytest.approx(np.mean(own)), key
+        assert (row.lowest, row.highest) == pytest.approx((min(own), max(own)))
+        assert row.reported == pytest.approx(own[0])
 
 
 def test_ratios_only_where_there_is_a_zero(study):
     answers, scenarios, groups = study
-    found = audit.gaps(answers, scenarios, groups, PAIRS, 50, seed=0)
-    assert set(found.measure[found.kind == "ratio"]) == {"cost", "validity", "joint"}
+    one = answers[answers.method == "oracle"]
+    found = gaps(one, scenarios, groups)
+    assert set(found.measure[found.kind == "ratio"]) == {"cost", "joint"}
     means = (
-        audit.means(answers, scenarios, groups, 50, seed=0)
-        .set_index(["scenario", "method", "measure", "group"])
+        audit.means(one, scenarios, groups, 50, seed=0)
+        .set_index(["scenario", "measure", "group"])
         .estimate
     )
     for row in found.itertuples():
-        first, second = (
-            means[row.scenario, row.method, row.measure, group] for group in ("a", "b")
-        )
+        first, second = (means[row.scenario, row.measure, group] for group in ("a", "b"))
         assert row.estimate == pytest.approx(
             first - second if row.kind == "difference" else first / second
         )
@@ -102,35 +114,22 @@ def test_ratios_only_where_there_is_a_zero(study):
 
 def test_growth_pairs_the_same_people(study):
     answers, scenarios, groups = study
-    grown = audit.growth(
-        answers, scenarios | {"again": scenarios["s"]}, groups, PAIRS, "s", 200, seed=0
-    )
+    given = scenarios | {"again": scenarios["s"]}
+    asked = audit.growth(answers, given, groups, PAIRS, "s")
+    grown = answer(asked, groups, 200, seed=0)
     again, other = (grown[grown.scenario == name] for name in ("again", "t"))
     nothing = again.kind.map(audit.NO_GAP)  # nothing changed, so nothing is uncertain
-    assert all(
-        (again[name] - nothing).abs().max() < 1e-12 for name in ("estimate", "low", "high")
-    )
-    gaps = audit.gaps(answers, scenarios, groups, PAIRS, 200, seed=0)
-    now, then = (gaps[gaps.scenario == name].reset_index() for name in ("t", "s"))
+    for name in ("estimate", "low", "high"):
+        assert (again[name] - nothing).abs().max() < 1e-12, name
+    found = gaps(answers[answers.method == "oracle"], scenarios, groups)
+    now, then = (found[found.scenario == name].reset_index() for name in ("t", "s"))
     expected = np.where(
         now.kind == "difference", now.estimate - then.estimate, now.estimate / then.estimate
     )
-    assert other.estimate.to_numpy() == pytest.approx(expected)
+    own = other[other.method == "oracle"]
+    assert own.estimate.to_numpy() == pytest.approx(expected)
     with pytest.raises(ValueError, match="Unknown scenario 'u'"):
-        audit.growth(answers, scenarios, groups, PAIRS, "u", 200, seed=0)
-
-
-def test_the_spread_over_seeds_is_of_the_networks_only(study):
-    answers, scenarios, groups = study
-    found = audit.over_seeds(answers, scenarios, groups, PAIRS)
-    assert (
-        set(found.method) == {"iCARMA"}
-        and found.groupby(["scenario", "measure"]).seed.nunique().eq(3).all()
-    )
-    gaps = audit.gaps(answers, scenarios, groups, PAIRS, 20, seed=0).query(
-        "method == 'iCARMA'"
-    )
-    assert found[found.seed == 0].estimate.tolist() == pytest.approx(gaps.estimate.tolist())
+        audit.growth(answers, scenarios, groups, PAIRS, "u")
 
 
 def test_too_few_is_said_and_is_never_a_nan(study):
@@ -142,28 +141,21 @@ def test_too_few_is_said_and_is_never_a_nan(study):
     groups = {"a": np.arange(40), "b": np.arange(20, 50), "one": np.array([0])}
     pairs = {"a - b": ("a", "b"), "a - one": ("a", "one")}
     means = audit.means(nobody, scenarios, groups, 50, seed=0)
-    gaps = audit.gaps(nobody, scenarios, groups, pairs, 50, seed=0)
-    assert not means.isna().any(axis=None) and not gaps.isna().any(axis=None)
+    found = gaps(nobody, scenarios, groups, 50, pairs)
+    assert not means.isna().any(axis=None) and not found.isna().any(axis=None)
     one = means[(means.group == "one") & (means.measure == "cost")]
-    assert (one[["estimate", "low", "high"]] == TOO_FEW).all(axis=None) and one.apply(
-        audit.as_text, axis=1
-    ).eq(TOO_FEW).all()
-    few = means[(means.group == "b") & (means.measure == "cost")].iloc[
-        0
-    ]  # 30 people, of whom about 24 are valid
-    assert (
-        few.low == TOO_FEW
-        and audit.as_text(few) == f"{few.estimate:.3f} [too few: {few.n_counted}]"
-    )
-    assert (
-        audit.verdict(gaps[(gaps.measure == "cost") & (gaps.gap == "a - b")].iloc[0])
-        == TOO_FEW
-    )
+    assert (one[["estimate", "low", "high"]] == TOO_FEW).all(axis=None)
+    assert one.apply(audit.as_text, axis=1).eq(TOO_FEW).all()
+    # 30 people, of whom about 24 are valid
+    few = means[(means.group == "b") & (means.measure == "cost")].iloc[0]
+    assert few.low == TOO_FEW
+    assert audit.as_text(few) == f"{few.estimate:.3f} [too few: {few.n_counted}]"
+    costs = found[(found.measure == "cost") & (found.gap == "a - b")]
+    assert audit.verdict(costs.iloc[0]) == TOO_FEW
     # nobody in b succeeds: a difference can be given, a ratio can't
-    joint = gaps[(gaps.measure == "joint") & (gaps.gap == "a - b")].groupby("kind")
-    assert (joint.get_group("ratio").estimate == TOO_FEW).all() and (
-        joint.get_group("difference").low != TOO_FEW
-    ).all()
+    joint = found[(found.measure == "joint") & (found.gap == "a - b")].groupby("kind")
+    assert (joint.get_group("ratio").estimate == TOO_FEW).all()
+    assert (joint.get_group("difference").low != TOO_FEW).all()
 
 
 def test_recourse_within_a_budget(study):
@@ -182,39 +174,28 @@ def test_recourse_within_a_budget(study):
 
 def test_a_share_that_is_true_for_everyone_has_the_exact_interval(study):
     answers, scenarios, groups = study
-    means = audit.means(
-        answers.assign(valid=True, joint=False), scenarios, groups, 50, seed=0
-    ).set_index(["scenario", "method", "group", "measure"])
-    everyone, no_one = (
-        means.loc[("s", "oracle", "b", "validity")],
-        means.loc[("s", "oracle", "b", "joint")],
-    )
-    assert (everyone.low, everyone.high) == pytest.approx(
-        (0.025 ** (1 / 200), 1.0)
-    )  # closed form of the exact interval
-    assert (no_one.low, no_one.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 200)))
+    for share, expected in ((True, (0.025 ** (1 / 200), 1.0)), (False, None)):
+        rows = answers.assign(joint=share)
+        means = audit.means(rows, scenarios, groups, 50, seed=0)
+        means = means.set_index(["scenario", "method", "group", "measure"])
+        row = means.loc[("s", "oracle", "b", "joint")]
+        expected = expected or (0.0, 1 - 0.025 ** (1 / 200))  # closed forms
+        assert (row.low_alone, row.high_alone) == pytest.approx(expected)
 
 
 def test_verdicts_know_which_way_is_worse():
     def say(measure, low, high, kind="difference"):
-        return audit.verdict(
-            pd.Series({"measure": measure, "kind": kind, "low": low, "high": high})
-        )
+        row = {"measure": measure, "kind": kind, "low": low, "high": high}
+        return audit.verdict(pd.Series(row))
 
-    assert (
-        say("cost", 0.1, 0.2) == "holds"
-        and say("cost", -0.2, -0.1) == "opposite holds"
-        and say("cost", -0.1, 0.1) == "open"
-    )
-    assert (
-        say("joint", -0.2, -0.1) == "holds"
-        and say("log-density", 0.1, 0.2) == "opposite holds"
-    )
-    assert (
-        say("cost", 1.1, 1.2, "ratio") == "holds"
-        and say("joint", 0.9, 1.1, "ratio") == "open"
-        and say("joint", 0.8, 0.9, "ratio") == "holds"
-    )
+    assert say("cost", 0.1, 0.2) == "holds"
+    assert say("cost", -0.2, -0.1) == "opposite holds"
+    assert say("cost", -0.1, 0.1) == "open"
+    assert say("joint", -0.2, -0.1) == "holds"
+    assert say("log-density", 0.1, 0.2) == "opposite holds"
+    assert say("cost", 1.1, 1.2, "ratio") == "holds"
+    assert say("joint", 0.9, 1.1, "ratio") == "open"
+    assert say("joint", 0.8, 0.9, "ratio") == "holds"
 
 
 def test_what_would_be_a_nan_is_refused(study):
@@ -222,56 +203,18 @@ def test_what_would_be_a_nan_is_refused(study):
     broken = answers.assign(log_p_cf=answers.log_p_cf.where(answers.person != 3))
     with pytest.raises(ValueError, match="log_p_cf of person 3 is NaN or infinite"):
         audit.means(broken, scenarios, groups, 50, seed=0)
-    with pytest.raises(ValueError, match="No seed of iCARMA is reported"):
-        audit.means(
-            answers.assign(reported=answers.method == "oracle"),
-            scenarios,
-            groups,
-            50,
-            seed=0,
-        )
+    unreported = answers.assign(reported=answers.method == "oracle")
+    with pytest.raises(ValueError, match="No network of iCARMA is reported"):
+        audit.means(unreported, scenarios, groups, 50, seed=0)
     with pytest.raises(ValueError, match="no one in the group 'c'"):
-        audit.gaps(
-            answers, scenarios, groups | {"c": np.array([], dtype=int)}, PAIRS, 50, seed=0
-        )
+        gaps(answers, scenarios, groups | {"c": np.array([], dtype=int)})
     with pytest.raises(ValueError, match="Unknown group 'z'"):
-        audit.gaps(answers, scenarios, groups, {"a - z": ("a", "z")}, 50, seed=0)
-    free = audit.gaps(answers.assign(cost=0.0), scenarios, groups, PAIRS, 50, seed=0).query(
-        "measure == 'cost' and kind == 'ratio'"
-    )
+        gaps(answers, scenarios, groups, pairs={"a - z": ("a", "z")})
+    with pytest.raises(ValueError, match="Unknown measure 'price'"):
+        audit.gaps(answers, scenarios, groups, PAIRS, ["price"])
+    free = gaps(answers.assign(cost=0.0), scenarios, groups)
+    free = free.query("measure == 'cost' and kind == 'ratio'")
     assert (free.estimate == TOO_FEW).all()
-
-
-def test_one_network_has_no_spread(study):
-    answers, scenarios, groups = study
-    found = audit.over_seeds(answers[answers.seed == 0], scenarios, groups, PAIRS)
-    assert len(found) == 0 and "estimate" in found
-
-
-def test_networks_of_one_seed_are_told_apart_by_member(study):
-    answers, scenarios, groups = study
-    by_seed = audit.over_seeds(answers, scenarios, groups, PAIRS)
-    with_members = answers.assign(member=10 + answers.seed)
-    assert audit.over_seeds(with_members, scenarios, groups, PAIRS).equals(by_seed)
-    of_one_seed = with_members.assign(seed=7)
-    found = audit.over_seeds(of_one_seed, scenarios, groups, PAIRS)
-    assert set(found.seed) == {7} and list(found) == list(by_seed)
-    keys = ["scenario", "measure", "kind", "estimate"]
-    assert found[keys].sort_values(keys).to_numpy().tolist() == (
-        by_seed[keys].sort_values(keys).to_numpy().tolist()
-    )
-    with pytest.raises(ValueError, match="answers of several seeds"):
-        audit.over_seeds(
-            of_one_seed.assign(member=answers.seed > 0), scenarios, groups, PAIRS
-        )
-
-
-def test_a_method_without_members_has_no_spread(study):
-    """Of a search, the answers of which have no member, there is nothing to spread."""
-    answers, scenarios, groups = study
-    members = answers.seed.where(answers.method == "iCARMA")
-    found = audit.over_seeds(answers.assign(member=members), scenarios, groups, PAIRS)
-    assert found.equals(audit.over_seeds(answers, scenarios, groups, PAIRS))
 
 
 NAMED = {"a": np.arange(0, 400), "b": np.arange(400, 600)}
@@ -305,11 +248,9 @@ def test_what_does_not_fit_together_is_named(study, change, message):
     answers = change.get("answers", lambda rows: rows)(answers)
     with pytest.raises(ValueError, match=message):
         audit.means(answers, **given)
-    with pytest.raises(ValueError, match=message):
-        audit.gaps(answers, pairs=PAIRS, **given)
-    with pytest.raises(ValueError, match=message):
-        audit.growth(answers, pairs=PAIRS, since="s", **given)
     del given["seed"]
     if given.pop("n_resamples"):
         with pytest.raises(ValueError, match=message):
-            audit.over_seeds(answers, pairs=PAIRS, **given)
+            audit.gaps(answers, pairs=PAIRS, **given)
+        with pytest.raises(ValueError, match=message):
+            audit.growth(answers, pairs=PAIRS, since="s", **given)

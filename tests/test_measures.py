@@ -22,7 +22,9 @@ def answers():
     )
     rows["valid"] = rng.random(len(rows)) < 0.8
     rows["joint"] = rows.valid & (rng.random(len(rows)) < 0.7)
-    for name in ("cost", "log_p_cf", "log_p_change"):
+    rows["has_recourse"] = rows.valid | (rng.random(len(rows)) < 0.5)
+    rows["hard_action"] = rng.random(len(rows)) < 0.4
+    for name in ("cost", "log_p_cf", "weighted_cost"):
         rows[name] = rng.normal(0, 1, len(rows))
     return rows
 
@@ -44,12 +46,30 @@ def test_a_mean_is_over_people_and_over_their_chances(answers, chances, name):
             above += chance * getattr(row, measure.column)
             below += chance
     mean = Mean.of(answers, measure, chances)
-    assert mean(who) == pytest.approx(above / below)
+    assert mean(who) == pytest.approx(np.array([[above / below]]))
     assert mean.n_counted(who) == round(below) and mean.n_successes(who) == round(above)
-    expected = round(above) if name in ("validity", "joint") else round(below)
+    expected = round(above) if name in ("joint", "hap") else round(below)
     assert mean.n_in_ratio(who, measure) == expected
-    several = np.stack([who, who[::-1], who + 5])  # resampled people come like this
-    assert mean(several) == pytest.approx([mean(people) for people in several])
+    drawn = np.random.default_rng(2).choice(30, (4, 30))  # resampled people
+    counts = np.stack([np.bincount(rows, minlength=30) for rows in drawn])
+    by_hand = [mean(who[rows]).item() for rows in drawn]
+    assert mean(who, counts)[:, 0] == pytest.approx(by_hand)
+
+
+def test_every_network_has_its_own_mean(answers, chances):
+    several = pd.concat(
+        answers.assign(member=number, cost=answers.cost + number, reported=number == 4)
+        for number in (9, 4, 7)
+    )
+    mean, who = Mean.of(several, MEASURES["cost"], chances), np.arange(N_PEOPLE)
+    alone = Mean.of(answers, MEASURES["cost"], chances)(who).item()
+    assert mean(who)[0] == pytest.approx([alone + 4, alone + 7, alone + 9])
+    assert mean.reported == 0  # members in the order of their ids
+    with pytest.raises(ValueError, match="3 networks are marked as reported"):
+        Mean.of(several.assign(reported=True), MEASURES["cost"], chances)
+    fewer = several[(several.member != 7) | (several.person > 0)]
+    with pytest.raises(ValueError, match="one answer for each of 60 people"):
+        Mean.of(fewer, MEASURES["cost"], chances)
 
 
 def test_a_ratio_of_nothing_rests_on_nobody(answers, chances):
@@ -61,7 +81,7 @@ def test_a_set_without_a_column_has_no_chance(answers):
     sure = pd.DataFrame({"income": np.ones(N_PEOPLE)})
     alone = answers[(answers.setting == "income") & answers.valid]
     mean = Mean.of(answers, MEASURES["cost"], sure)
-    assert mean(np.arange(N_PEOPLE)) == pytest.approx(alone.cost.mean())
+    assert mean(np.arange(N_PEOPLE)).item() == pytest.approx(alone.cost.mean())
 
 
 def test_values_stand_where_the_chances_do(answers, chances):

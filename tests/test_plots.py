@@ -174,26 +174,15 @@ def test_intervals_are_drawn_where_there_are_enough_people_and_said_where_not():
     plt.close(figure)
 
 
-def test_bands_have_a_gap_where_there_are_too_few_people():
+def test_the_reported_network_is_drawn_beside_the_mean_of_several():
     figure, ax = plt.subplots()
-    plots.interval_band(ax, [0.5, 0.9], intervals(["too few", 0.1]), "oracle")
-    assert ax.lines[0].get_ydata().tolist() == [0.2, 0.3]
-    assert (
-        len(ax.collections[0].get_paths()) == 1
-        and ax.collections[0].get_paths()[0].vertices[:, 0].min() == 0.9
-    )
-    plt.close(figure)
-
-
-def test_networks_are_drawn_for_the_methods_that_have_some():
-    figure, ax = plt.subplots()
-    one = {"group": ["a", "b"], "estimate": [0.1, 0.2]}
-    seeds = pd.DataFrame(one | {"method": "iCARMA"})
-    rows = pd.concat([intervals([0.1, 0.2]), intervals([0.1, 0.2]).assign(method="iCARMA")])
-    plots.intervals(ax, rows, "group", ["a", "b"], seeds)
-    labels = [dots.get_label() for dots in ax.collections]
-    assert labels.count("iCARMA, each network") == 1
-    assert "oracle, each network" not in labels
+    rows = intervals([0.1, "too few"]).assign(reported=[0.2, 0.3])
+    networks = rows.assign(method="iCARMA", reported=[0.25, 0.35])
+    nobody = networks.iloc[:1].assign(reported="too few", low="too few", group="b")
+    plots.intervals(ax, pd.concat([rows, networks[:1], nobody]), "group", ["a", "b"])
+    dots = [own for own in ax.collections if "reported" in str(own.get_label())]
+    assert [own.get_label() for own in dots] == ["iCARMA, the reported network"]
+    assert np.allclose(dots[0].get_offsets(), [[0.25, 0.17 + 0.13]])
     plt.close(figure)
 
 
@@ -215,11 +204,16 @@ def drawn_wrongly():
             ax, beside_paper("oracle").drop(columns="highest"), "joint"
         ),
         r"Unknown group 'b'": lambda ax: plots.intervals(ax, rows, "group", ["a"]),
+<<<<<<< HEAD
         r"3 numbers for 2 rows": lambda ax: plots.interval_band(
             ax, [1, 2, 3], rows, "oracle"
         ),
         r"The table has no column low": lambda ax: plots.frontier(
             ax, networks, networks, networks
+=======
+        r"0 networks of the profile linear are marked": lambda ax: plots.frontier(
+            ax, networks, networks
+>>>>>>> nb06
         ),
         r"There is no place for income": lambda ax: plots.causal_graph(
             ax, graph, kinds, {"age": (0, 0)}

@@ -100,9 +100,9 @@ def notebook_defaults(path: Path) -> dict[str, Any]:
         that is not `name = literal`.
 
     Example:
-        >>> path = ROOT / "notebooks" / "08_exact_and_unlocked.ipynb"
-        >>> notebook_defaults(path)["n_people"]
-        256
+        >>> path = ROOT / "notebooks" / "00_start_here.ipynb"
+        >>> notebook_defaults(path)["n_values"]
+        25
     """
     cells = [
         cell

@@ -4,9 +4,10 @@ Answers and chances are those of the room `measures`. Groups are row
 numbers of people. A scenario is a frame of chances: a row for each
 person, a column for each set of features.
 
-Intervals are 95 % percentile bootstrap intervals over people, of
-the reported network. The spread over networks is another thing and
-stands in a table of its own, `over_seeds`.
+Estimates are means over the networks of a method, and intervals are
+over people and networks (`bootstrap`). `gaps` and `growth` return
+questions, and `bootstrap.answered` answers them: what is asked in one
+call is one family, and its intervals hold for all of it at once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,53 +19,59 @@ from scipy import stats
 
 from lib.base import checks
 from lib.studies.bootstrap import TOO_FEW, Groups, Question, answered, check_groups
-from lib.studies.measures import MEASURES, Mean, needs, wide
+from lib.studies.measures import MEASURES, SHARES, Mean, needs, wide
 
 NO_GAP = {"difference": 0.0, "ratio": 1.0}
+USUAL = ("cost", "log-density", "joint")
 
 Scenarios = Mapping[str, pd.DataFrame]
 Pairs = Mapping[str, tuple[str, str]]
 
 
 def means(
-    answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, n_resamples: int, seed: int
+    answers: pd.DataFrame,
+    scenarios: Scenarios,
+    groups: Groups,
+    n_resamples: int,
+    seed: int,
+    measures: Sequence[str] = USUAL,
 ) -> pd.DataFrame:
-    """Return the mean of every measure in every group, for the reported network.
+    """Return the mean of each measure in each group, over people and networks.
 
     Of a share that is true for everyone, or for no one, resampling
-    knows no spread: there the interval is the exact one of the
-    binomial law (Clopper and Pearson).
+    knows no spread: there the interval of the row alone is the exact
+    one of the binomial law (Clopper and Pearson).
 
     Arguments:
         scenarios: Chances of each set of features, by the
             scenario's name.
         groups: Row numbers of the people in each group.
-        n_resamples: How often people are resampled for an interval.
+        n_resamples: How often people and networks are resampled.
         seed: Of the resampling.
+        measures: Names of `MEASURES`.
     Returns: Columns scenario, method, group, measure, n_people,
-        n_counted, estimate, low, high. Of n_people in the group
-        n_counted are averaged over. If these are fewer than
-        `bootstrap.FEWEST`, low and high are the words "too few",
-        and so is estimate if there is no one at all.
+        n_counted, and those of `bootstrap.answered`. Of n_people in
+        the group n_counted are averaged over.
     Raises: ValueError: the answers, the scenarios or the groups do
-        not fit together.
+        not fit together; a measure is unknown.
 
     Example:
         >>> answers = pd.DataFrame({"person": range(60), "cost": 0.2}).assign(
         ...     setting="income", method="oracle", reported=True, valid=True,
-        ...     joint=True, log_p_cf=-8.0, log_p_change=0.0,
+        ...     joint=True, log_p_cf=-8.0,
         ... )
         >>> scenarios = {"one": pd.DataFrame({"income": np.ones(60)})}
         >>> groups = {"women": np.arange(30), "men": np.arange(30, 60)}
         >>> table = means(answers, scenarios, groups, 100, seed=0)
-        >>> table[table.measure == "joint"].round(3)[["group", "estimate", "low", "high"]]
-           group  estimate    low  high
-        8  women       1.0  0.884   1.0
-        9    men       1.0  0.884   1.0
+        >>> table = table[table.measure == "joint"].round(3)
+        >>> table[["group", "estimate", "low_alone", "high_alone"]]
+           group  estimate  low_alone  high_alone
+        4  women       1.0      0.884         1.0
+        5    men       1.0      0.884         1.0
     """
-    _check(answers, scenarios, groups)
+    _check(answers, scenarios, groups, measures)
     asked, averaged = [], []
-    for method, scenario, name, mean in _each(_reported(answers), scenarios):
+    for method, scenario, name, mean in _each(answers, scenarios, measures):
         for group, who in groups.items():
             row: dict[str, Any] = {
                 "scenario": scenario,
@@ -74,14 +81,16 @@ def means(
                 "n_people": len(who),
                 "n_counted": mean.n_counted(who),
             }
-            asked.append(Question(row, (group,), mean))
+            statistic = _mean_of(mean, who)
+            asked.append(Question(row, (group,), statistic, reported=mean.reported))
             averaged.append(mean)
-    rows = answered(asked, groups, n_resamples, seed)
+    rows = answered(asked, groups, n_resamples, seed).to_dict("records")
     for row, mean in zip(rows, averaged, strict=True):
-        if MEASURES[row["measure"]].over is None and row["low"] == row["high"] != TOO_FEW:
+        is_share = MEASURES[row["measure"]].column in SHARES
+        if is_share and row["low_alone"] == row["high_alone"] != TOO_FEW:
             successes = mean.n_successes(groups[row["group"]])
             exact = stats.binomtest(successes, row["n_counted"]).proportion_ci()
-            row |= {"low": float(exact.low), "high": float(exact.high)}
+            row |= {"low_alone": float(exact.low), "high_alone": float(exact.high)}
     return pd.DataFrame(rows)
 
 
@@ -90,46 +99,45 @@ def gaps(
     scenarios: Scenarios,
     groups: Groups,
     pairs: Pairs,
-    n_resamples: int,
-    seed: int,
-) -> pd.DataFrame:
-    """Return the gaps between two groups in every measure, for the reported network.
+    measures: Sequence[str] = USUAL,
+) -> list[Question]:
+    """Return the questions for the gaps between two groups.
+
+    `bootstrap.answered` answers them.
 
     A group in which everyone succeeds adds no width to an interval.
 
     Arguments:
-        scenarios, groups, n_resamples, seed: As for `means`.
+        scenarios, groups, measures: As for `means`.
         pairs: The two groups of each gap, by its name.
-    Returns: Columns scenario, method, gap, measure, kind,
-        n_counted, estimate, low, high. kind is "difference" (first
-        group minus second) or, where the measure has a natural
-        zero, "ratio" (first by second). n_counted is the fewest who
-        are counted in either group; for a ratio of shares, the
-        fewest who succeed.
+    Returns: Questions whose rows have scenario, method, gap, measure,
+        kind, n_counted. kind is "difference" (first group minus
+        second) or, where the measure has a natural zero, "ratio"
+        (first by second). n_counted is the fewest who are counted in
+        either group; for a ratio of shares, the fewest who succeed.
     Raises: ValueError: the answers, the scenarios, the groups or
-        the pairs do not fit together.
+        the pairs do not fit together; a measure is unknown.
 
     Example:
         >>> answers = pd.DataFrame({"person": range(60), "valid": True}).assign(
         ...     setting="income", method="oracle", reported=True,
         ...     cost=lambda rows: 0.2 + 0.1 * (rows.person < 30),
-        ...     joint=True, log_p_cf=-8.0, log_p_change=0.0,
         ... )
         >>> scenarios = {"one": pd.DataFrame({"income": np.ones(60)})}
         >>> groups = {"women": np.arange(30), "men": np.arange(30, 60)}
         >>> pairs = {"women - men": ("women", "men")}
-        >>> table = gaps(answers, scenarios, groups, pairs, 100, seed=0)
-        >>> table[table.measure == "cost"].round(3)[["kind", "estimate", "low", "high"]]
-                 kind  estimate  low  high
-        0  difference       0.1  0.1   0.1
-        1       ratio       1.5  1.5   1.5
+        >>> asked = gaps(answers, scenarios, groups, pairs, ["cost"])
+        >>> answered(asked, groups, 100, seed=0).round(3)[["kind", "estimate", "low"]]
+                 kind  estimate  low
+        0  difference       0.1  0.1
+        1       ratio       1.5  1.5
     """
-    _check(answers, scenarios, groups, pairs)
+    _check(answers, scenarios, groups, measures, pairs)
     asked = []
-    for method, scenario, name, mean in _each(_reported(answers), scenarios):
+    for method, scenario, name, mean in _each(answers, scenarios, measures):
         row = {"scenario": scenario, "method": method}
         asked += gaps_of(row, name, [mean], groups, pairs)
-    return pd.DataFrame(answered(asked, groups, n_resamples, seed))
+    return asked
 
 
 def growth(
@@ -138,18 +146,18 @@ def growth(
     groups: Groups,
     pairs: Pairs,
     since: str,
-    n_resamples: int,
-    seed: int,
-) -> pd.DataFrame:
-    """Return how each gap compares with that of the same people in another scenario.
+    measures: Sequence[str] = USUAL,
+) -> list[Question]:
+    """Return the questions how each gap compares with that of the same people elsewhere.
 
     A difference less the difference there; a ratio divided by the
     ratio there.
 
     Arguments:
-        scenarios, groups, pairs, n_resamples, seed: As for `gaps`.
+        scenarios, groups, pairs, measures: As for `gaps`.
         since: The scenario that the others are compared with.
-    Returns: Columns as of `gaps`, for all scenarios but `since`.
+    Returns: Questions with rows as of `gaps` and a column since, for
+        all scenarios but that one.
     Raises: ValueError: as `gaps`; or there is no scenario `since`.
 
     Example:
@@ -157,7 +165,6 @@ def growth(
         ...     pd.DataFrame({"person": range(60), "setting": setting}).assign(
         ...         cost=lambda rows: 0.2 + share * (rows.person < 30),
         ...         method="oracle", reported=True, valid=True,
-        ...         joint=True, log_p_cf=-8.0, log_p_change=0.0,
         ...     )
         ...     for setting, share in (("income", 0.1), ("savings", 0.3))
         ... )
@@ -167,84 +174,32 @@ def growth(
         ... }
         >>> groups = {"women": np.arange(30), "men": np.arange(30, 60)}
         >>> pairs = {"women - men": ("women", "men")}
-        >>> table = growth(answers, scenarios, groups, pairs, "before", 100, seed=0)
-        >>> table[table.measure == "cost"].round(3)[["scenario", "kind", "estimate"]]
-          scenario        kind  estimate
-        0    after  difference     0.200
-        1    after       ratio     1.667
+        >>> asked = growth(answers, scenarios, groups, pairs, "before", ["cost"])
+        >>> table = answered(asked, groups, 100, seed=0)
+        >>> table.round(3)[["scenario", "since", "kind", "estimate"]]
+          scenario   since        kind  estimate
+        0    after  before  difference     0.200
+        1    after  before       ratio     1.667
     """
-    _check(answers, scenarios, groups, pairs)
+    _check(answers, scenarios, groups, measures, pairs)
     checks.known("scenario", [since], tuple(scenarios))
-    every = list(_each(_reported(answers), scenarios))
+    every = list(_each(answers, scenarios, measures))
     before = {
         (method, name): mean for method, scenario, name, mean in every if scenario == since
     }
     asked = []
     for method, scenario, name, mean in every:
         if scenario != since:
-            row = {"scenario": scenario, "method": method}
+            row = {"scenario": scenario, "since": since, "method": method}
             both = [mean, before[method, name]]
             asked += gaps_of(row, name, both, groups, pairs)
-    return pd.DataFrame(answered(asked, groups, n_resamples, seed))
-
-
-def over_seeds(
-    answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs
-) -> pd.DataFrame:
-    """Return the gaps of every network, without intervals.
-
-    Only of methods that have several networks, and of gaps with
-    someone to count on both sides. Networks are told apart by the
-    column member of the answers, and by seed where there is no such
-    column.
-
-    Arguments:
-        scenarios, groups, pairs: As for `gaps`.
-    Returns: Columns seed, scenario, method, gap, measure, kind,
-        estimate; a network has its own rows even if another one has
-        the same seed.
-    Raises: ValueError: as `gaps`.
-
-    Example:
-        >>> answers = pd.concat(
-        ...     pd.DataFrame({"person": range(60), "member": member}).assign(
-        ...         cost=lambda rows: 0.2 + 0.1 * member * (rows.person < 30),
-        ...         seed=7, setting="income", method="iCARMA", reported=member == 0,
-        ...         valid=True, joint=True, log_p_cf=-8.0, log_p_change=0.0,
-        ...     )
-        ...     for member in range(2)
-        ... )
-        >>> scenarios = {"one": pd.DataFrame({"income": np.ones(60)})}
-        >>> groups = {"women": np.arange(30), "men": np.arange(30, 60)}
-        >>> table = over_seeds(answers, scenarios, groups, {"gap": ("women", "men")})
-        >>> table[table.measure == "cost"].round(3)[["seed", "kind", "estimate"]]
-           seed        kind  estimate
-        0     7  difference       0.0
-        1     7       ratio       1.0
-        8     7  difference       0.1
-        9     7       ratio       1.5
-    """
-    _check(answers, scenarios, groups, pairs)
-    network = "member" if "member" in answers else "seed"
-    needs(answers, ["seed"])
-    n_networks = answers.groupby("method")[network].transform("nunique")
-    rows = []
-    for seed, own in answers[n_networks > 1].groupby("seed"):
-        for method, scenario, name, mean in _each(own, scenarios, ["method", network]):
-            row = {"seed": seed, "scenario": scenario, "method": method}
-            for question in gaps_of(row, name, [mean], groups, pairs):
-                if question.row.pop("n_counted"):
-                    who = (groups[group] for group in question.groups)
-                    estimate = float(question.statistic(*who))
-                    rows.append(question.row | {"estimate": estimate})
-    columns = ["seed", "scenario", "method", "gap", "measure", "kind", "estimate"]
-    return pd.DataFrame(rows, columns=columns)
+    return asked
 
 
 def gaps_of(
     row: dict[str, Any], name: str, means: Sequence[Mean], groups: Groups, pairs: Pairs
 ) -> list[Question]:
-    """Return the questions about the gaps of one measure, for `bootstrap.answered`.
+    """Return the questions about the gaps of one measure.
 
     Arguments:
         row: What their rows say already.
@@ -254,35 +209,28 @@ def gaps_of(
         groups, pairs: As for `gaps`.
 
     Example:
-        >>> mean = Mean(np.array([0.3, 0.1]), np.array([1.0, 1.0]))
+        >>> mean = Mean(np.array([[0.3, 0.1]]), np.array([[1.0, 1.0]]))
         >>> groups = {"women": np.array([0]), "men": np.array([1])}
         >>> asked = gaps_of({}, "cost", [mean], groups, {"gap": ("women", "men")})
+        >>> once = np.ones((1, 1))
         >>> for question in asked:
-        ...     kind, (a, b) = question.row["kind"], groups.values()
-        ...     print(kind, round(float(question.statistic(a, b)), 1))
-        difference 0.2
-        ratio 3.0
+        ...     print(question.row["kind"], question.statistic(once, once).round(1))
+        difference [[0.2]]
+        ratio [[3.]]
     """
-    mean, since = means[0], means[1] if len(means) > 1 else None
-
-    def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return mean(a) - mean(b) - (since(a) - since(b) if since else 0)
-
-    def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return mean(a) / mean(b) / (since(a) / since(b) if since else 1)
-
-    measure = MEASURES[name]
-    asked = []
+    measure, asked = MEASURES[name], []
     for gap, pair in pairs.items():
         every = [(one, groups[group]) for one in means for group in pair]
         n_counted = min(one.n_counted(who) for one, who in every)
-        own = row | {"gap": gap, "measure": name}
-        counted = {"kind": "difference", "n_counted": n_counted}
-        asked.append(Question(own | counted, tuple(pair), difference))
+        kinds = {"difference": n_counted}
         if measure.has_zero:  # rare successes make a ratio jump, and zero can't divide
             n_in_ratio = min(one.n_in_ratio(who, measure) for one, who in every)
-            counted = {"kind": "ratio", "n_counted": min(n_counted, n_in_ratio)}
-            asked.append(Question(own | counted, tuple(pair), ratio))
+            kinds["ratio"] = min(n_counted, n_in_ratio)
+        for kind, n in kinds.items():
+            own = row | {"gap": gap, "measure": name, "kind": kind, "n_counted": n}
+            statistic = _gap_of(means, [groups[group] for group in pair], kind)
+            is_ratio, reported = kind == "ratio", means[0].reported
+            asked.append(Question(own, tuple(pair), statistic, is_ratio, reported))
     return asked
 
 
@@ -323,7 +271,7 @@ def verdict(row: pd.Series) -> str:
     """Return whether a gap, or its growth, says that the first group is worse off.
 
     Arguments:
-        row: Of `gaps` or `growth`.
+        row: Answered, of `gaps` or `growth`.
     Returns: "holds", "opposite holds", "open" or "too few".
 
     Example:
@@ -340,12 +288,13 @@ def verdict(row: pd.Series) -> str:
     return "holds" if is_more == (MEASURES[row.measure].worse > 0) else "opposite holds"
 
 
-def as_text(row: pd.Series, digits: int = 3) -> str:
+def as_text(row: pd.Series, digits: int = 3, ends: Sequence[str] = ("low", "high")) -> str:
     """Return an estimate with its interval: "0.031 [0.012, 0.050]", "0.031 [too few: 12]".
 
     Arguments:
-        row: Of `means`, `gaps` or `growth`.
+        row: Of `means`, or answered of `gaps` or `growth`.
         digits: After the point.
+        ends: Columns of the interval's ends.
 
     Example:
         >>> row = pd.Series({"estimate": 0.0312, "low": 0.0121, "high": 0.0503})
@@ -356,34 +305,57 @@ def as_text(row: pd.Series, digits: int = 3) -> str:
     """
     if row.estimate == TOO_FEW:
         return TOO_FEW
+    low, high = row[ends[0]], row.get(ends[1])
     interval = (
         f"{TOO_FEW}: {row.n_counted}"
-        if row.low == TOO_FEW
-        else f"{row.low:.{digits}f}, {row.high:.{digits}f}"
+        if low == TOO_FEW
+        else f"{low:.{digits}f}, {high:.{digits}f}"
     )
     return f"{row.estimate:.{digits}f} [{interval}]"
 
 
-def _each(
-    answers: pd.DataFrame, scenarios: Scenarios, by: Sequence[str] = ("method",)
-) -> Iterator[tuple[str, str, str, Mean]]:
-    """Yield method, scenario, name of the measure, and its mean.
+def _mean_of(mean: Mean, who: np.ndarray) -> Any:
+    """Return the statistic of a group's mean, for `Question`."""
+    return lambda counts: mean(who, counts)
 
-    Arguments:
-        by: Columns that tell networks apart; left out, there is one
-            for each method.
-    """
+
+def _gap_of(means: Sequence[Mean], pair: Sequence[np.ndarray], kind: str) -> Any:
+    """Return the statistic of a gap, or of two means' growth of one, for `Question`."""
+
+    def statistic(*counts: np.ndarray) -> np.ndarray:
+        gaps = []
+        for mean in means:
+            first, second = (mean(*each) for each in zip(pair, counts, strict=True))
+            with np.errstate(divide="ignore", invalid="ignore"):  # no success drawn
+                gaps.append(first / second if kind == "ratio" else first - second)
+        if len(gaps) == 1:
+            return gaps[0]
+        now, before = gaps
+        return now / before if kind == "ratio" else now - before
+
+    return statistic
+
+
+def _each(
+    answers: pd.DataFrame, scenarios: Scenarios, measures: Sequence[str]
+) -> Iterator[tuple[str, str, str, Mean]]:
+    """Yield method, scenario, name of the measure, and its mean."""
     for scenario, chances in scenarios.items():
-        for (method, *_), own in answers.groupby(list(by), sort=False):
-            for name, measure in MEASURES.items():
-                yield method, scenario, name, Mean.of(own, measure, chances)
+        for method, own in answers.groupby("method", sort=False):
+            for name in measures:
+                yield method, scenario, name, Mean.of(own, MEASURES[name], chances)
 
 
 def _check(
-    answers: pd.DataFrame, scenarios: Scenarios, groups: Groups, pairs: Pairs | None = None
+    answers: pd.DataFrame,
+    scenarios: Scenarios,
+    groups: Groups,
+    measures: Sequence[str],
+    pairs: Pairs | None = None,
 ) -> None:
     """Raise ValueError unless answers, scenarios, groups and pairs fit together."""
     needs(answers, ["method", "reported"])
+    checks.known("measure", measures, tuple(MEASURES))
     if not scenarios or not groups:
         raise ValueError(
             f"Expected one scenario or more and one group or more, "
@@ -393,13 +365,8 @@ def _check(
         check_groups(groups, len(chances))
     for pair in (pairs or {}).values():
         checks.known("group", pair, tuple(groups))
-
-
-def _reported(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers of the reported networks; every method must have one."""
     if missing := sorted(set(answers.method) - set(answers.method[answers.reported])):
         raise ValueError(
-            f"No seed of {missing[0]} is reported, so it would be missing from the table: "
+            f"No network of {missing[0]} is reported, so its dot would be missing: "
             "choose one when you ask it (`chosen`)."
         )
-    return answers[answers.reported]

@@ -1,11 +1,12 @@
 """What an audit averages: measures of recommendations, and their means over people.
 
 Answers are rows of `metrics.per_person` as `tables.recommend` and
-`tables.search` give them: one for each method, network, person (0 to
-N - 1) and set of features that the person may be able to act on (the
-column setting). Chances say how likely each set is for each person
-(`scenarios.Scenario.chances`). A mean is the expected sum over all
-draws of sets, divided by the expected number of people counted.
+`tables.search` give them: one for each method, network (the column
+member), person (0 to N - 1) and set of features that the person may
+be able to act on (the column setting). Chances say how likely each
+set is for each person (`scenarios.Scenario.chances`). A mean is the
+expected sum over all draws of sets, divided by the expected number of
+people counted; each network has its own.
 """
 
 from collections.abc import Iterable
@@ -41,83 +42,100 @@ class Measure:
 MEASURES = {
     "cost": Measure("cost", "valid", 1, True),
     "log-density": Measure("log_p_cf", "valid", -1, False),
-    "change of log-density": Measure("log_p_change", "valid", -1, False),
-    "validity": Measure("valid", None, -1, True),
     "joint": Measure("joint", None, -1, True),
+    "weighted cost": Measure("weighted_cost", "valid", 1, True),
+    "hap": Measure("hard_action", "has_recourse", 1, True),
 }
+SHARES = ("joint", "hard_action")  # columns of true and false
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean of a measure over some people.
+    """Mean of a measure over some people, for each of M networks.
 
     Arguments:
         total, counted: What each person adds above and below the
-            line, with shape (N,).
+            line, with shape (M, N).
+        reported: Which of the networks is the reported one.
 
     Example:
-        >>> mean = Mean(np.array([0.2, 0.0, 0.4]), np.array([1.0, 0.0, 1.0]))
-        >>> round(float(mean(np.array([0, 1, 2]))), 3)  # the second person isn't counted
-        0.3
+        >>> mean = Mean(np.array([[0.2, 0.0, 0.4]]), np.array([[1.0, 0.0, 1.0]]))
+        >>> mean(np.array([0, 1, 2])).round(3)  # the second person isn't counted
+        array([[0.3]])
     """
 
     total: np.ndarray
     counted: np.ndarray
+    reported: int = 0
 
     @classmethod
     def of(cls, answers: pd.DataFrame, measure: Measure, chances: pd.DataFrame) -> "Mean":
         """Return the mean over people and over the sets of features that they may have.
 
         Arguments:
-            answers: Of one method and one network.
+            answers: Of one method. Networks are told apart by the
+                column member; without it there is one.
             chances: A row for each person, a column for each set.
-        Raises: ValueError: a column is missing; a person has no
-            answer for one of the sets, or several; a value that
-            counts is not finite.
+        Raises: ValueError: a column is missing; a network has no
+            answer for a person and a set, or several; a value that
+            counts is not finite; more than one network is reported.
 
         Example:
             >>> answers = pd.DataFrame(
             ...     {"setting": ["income", "savings"], "joint": [True, False], "person": 0}
             ... )
             >>> chances = pd.DataFrame({"income": [0.7], "savings": [0.3]})
-            >>> mean = Mean.of(answers, MEASURES["joint"], chances)
-            >>> float(mean(np.array([0])))
-            0.7
+            >>> Mean.of(answers, MEASURES["joint"], chances)(np.array([0]))
+            array([[0.7]])
         """
-        value = wide(answers, measure.column, chances)
-        weight = chances.to_numpy() * (
-            1.0 if measure.over is None else wide(answers, measure.over, chances)
-        )
-        if not np.isfinite(value[weight > 0]).all():
-            person = np.argwhere((weight > 0) & ~np.isfinite(value))[0, 0]
+        networks = [answers]
+        if "member" in answers:
+            networks = [own for _, own in answers.groupby("member", sort=True)]
+        parts = [_parts(own, measure, chances) for own in networks]
+        total, counted = (np.stack(part) for part in zip(*parts, strict=True))
+        is_reported = ["reported" not in own or own.reported.any() for own in networks]
+        if sum(is_reported) > 1:
             raise ValueError(
-                f"{measure.column} of person {person} is NaN or infinite. Leave such "
-                "people out, or find out why."
+                f"{sum(is_reported)} networks are marked as reported: expected one. Are "
+                "there answers of several methods?"
             )
-        return cls(np.where(weight > 0, weight * value, 0.0).sum(1), weight.sum(1))
+        return cls(total, counted, int(np.argmax(is_reported)))
 
-    def __call__(self, who: np.ndarray) -> np.ndarray:
-        """Return the mean over people with these row numbers: (*, n) -> (*,)."""
-        return self.total[who].sum(-1) / self.counted[who].sum(-1)
+    def __call__(self, who: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
+        """Return each network's mean over people with these row numbers, (R, M).
+
+        Arguments:
+            who: Row numbers, with shape (n,).
+            counts: How often each of them counts, with shape (R, n);
+                left out: once, with R = 1.
+        """
+        if counts is None:
+            counts = np.ones((1, len(who)))
+        return (counts @ self.total[:, who].T) / (counts @ self.counted[:, who].T)
 
     def n_counted(self, who: np.ndarray) -> int:
         """Return how many of them the mean is over; an expected number, rounded.
 
+        Of several networks it is the fewest.
+
         Example:
-            >>> Mean(np.array([0.2, 0.0]), np.array([1.0, 0.0])).n_counted(np.array([0, 1]))
+            >>> mean = Mean(np.array([[0.2, 0.0]]), np.array([[1.0, 0.0]]))
+            >>> mean.n_counted(np.array([0, 1]))
             1
         """
-        return round(self.counted[who].sum())
+        return round(self.counted[:, who].sum(1).min())
 
     def n_successes(self, who: np.ndarray) -> int:
         """Return for how many of them a share is true; an expected number, rounded.
 
+        Of several networks it is the fewest.
+
         Example:
-            >>> mean = Mean(np.array([0.9, 0.9]), np.array([1.0, 1.0]))
+            >>> mean = Mean(np.array([[0.9, 0.9]]), np.array([[1.0, 1.0]]))
             >>> mean.n_successes(np.array([0, 1]))
             2
         """
-        return round(self.total[who].sum())
+        return round(self.total[:, who].sum(1).min())
 
     def n_in_ratio(self, who: np.ndarray, measure: Measure) -> int:
         """Return how many of them a ratio rests on; an expected number, rounded.
@@ -127,14 +145,31 @@ class Mean:
         all of them.
 
         Example:
-            >>> mean = Mean(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+            >>> mean = Mean(np.array([[1.0, 0.0]]), np.array([[1.0, 1.0]]))
             >>> who = np.array([0, 1])
             >>> [mean.n_in_ratio(who, MEASURES[name]) for name in ("joint", "cost")]
             [1, 2]
         """
-        if measure.over is None:
+        if measure.column in SHARES:
             return self.n_successes(who)
-        return self.n_counted(who) * bool(self.total[who].sum() != 0)
+        return self.n_counted(who) * bool((self.total[:, who].sum(1) != 0).all())
+
+
+def _parts(
+    answers: pd.DataFrame, measure: Measure, chances: pd.DataFrame
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each person adds above and below the line for one network, (N,) each."""
+    value = wide(answers, measure.column, chances)
+    weight = chances.to_numpy() * (
+        1.0 if measure.over is None else wide(answers, measure.over, chances)
+    )
+    if not np.isfinite(value[weight > 0]).all():
+        person = np.argwhere((weight > 0) & ~np.isfinite(value))[0, 0]
+        raise ValueError(
+            f"{measure.column} of person {person} is NaN or infinite. Leave such "
+            "people out, or find out why."
+        )
+    return np.where(weight > 0, weight * value, 0.0).sum(1), weight.sum(1)
 
 
 def wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarray:

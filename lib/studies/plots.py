@@ -22,7 +22,6 @@ from lib.studies.portraits import LOAN_PLACES, action_on_graph, decision_slice
 from lib.studies.results import (
     beside_paper,
     frontier,
-    interval_band,
     intervals,
     trials,
 )
@@ -43,7 +42,6 @@ __all__ = [
     "decision_slice",
     "errors_by_place",
     "frontier",
-    "interval_band",
     "intervals",
     "legend_once",
     "log_densities",

@@ -57,19 +57,18 @@ def intervals(
     rows: pd.DataFrame,
     along: str,
     order: Sequence[str],
-    seeds: pd.DataFrame | None = None,
 ) -> Axes:
     """Draw estimates with their intervals, a line a category from the top; return the axes.
 
-    Where there is no interval, "too few" stands in its place.
+    Where there is no interval, "too few" stands in its place. Where
+    the rows have a column "reported", a hollow dot below the interval
+    is the reported network.
 
     Arguments:
-        rows: Of `groups`, of one measure, with a column `along` that
-            holds the categories.
+        rows: As `bootstrap.answered` gives them, of one measure, with
+            a column `along` that holds the categories.
         along: Name of that column.
         order: Of the categories.
-        seeds: Of `groups.over_seeds`; every network is a pale dot
-            below its interval.
     Raises: ValueError: a column is missing, a category is not in the
         order, or a method has no marker.
 
@@ -87,58 +86,18 @@ def intervals(
     for i, method in enumerate(methods):
         own = rows[rows.method == method]
         offset = 0.34 * (i - (len(methods) - 1) / 2)
-        place = {name: order.index(name) + offset for name in own[along]}
-        _intervals_of(ax, own, np.array(list(place.values())), method)
-        if seeds is None:
+        at = np.array([order.index(name) for name in own[along]]) + offset
+        _intervals_of(ax, own, at, method)
+        if "reported" not in own or (own.reported == own.estimate).all():
             continue
-        theirs = seeds[(seeds.method == method) & seeds[along].isin(list(place))]
-        each = f"{method}, each network" if len(theirs) else ""  # none: no legend entry
-        ax.scatter(
-            theirs.estimate,
-            [place[name] + 0.13 for name in theirs[along]],
-            s=9,
-            color=by_name("method", method, COLOURS),
-            alpha=0.45,
-            lw=0,
-            label=each,
-        )
+        label = f"{method}, the reported network"
+        given = (own.reported != "too few").to_numpy()
+        reported = own.reported[given].to_numpy(dtype=float)
+        hollow: dict[str, Any] = {"s": 12, "facecolors": "none", "lw": 0.8}
+        colour = by_name("method", method, COLOURS)
+        ax.scatter(reported, at[given] + 0.13, edgecolors=colour, label=label, **hollow)
     ax.set_yticks(range(len(order)), order)
     ax.set_ylim(len(order) - 0.4, -0.6)
-    return ax
-
-
-def interval_band(ax: Axes, at: Sequence[float], rows: pd.DataFrame, method: str) -> Axes:
-    """Draw a method's estimates along a number, their intervals as a band; return the axes.
-
-    There is a gap in the band where there are too few people.
-
-    Arguments:
-        at: The numbers, one for each of the rows.
-        rows: As for `intervals`.
-        method: Whose rows they are.
-    Raises: ValueError: a column is missing, there is no number for
-        each row, or the method has no marker.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> low = ["too few", 0.1]
-        >>> rows = pd.DataFrame({"estimate": [0.2, 0.3], "low": low, "high": [0.4, 0.5]})
-        >>> ax = interval_band(Figure().subplots(), [0.5, 0.9], rows, "oracle")
-        >>> ax.lines[0].get_ydata(), len(ax.collections[0].get_paths())
-        (array([0.2, 0.3]), 1)
-    """
-    need(rows, ("estimate", "low", "high"))
-    if len(at) != len(rows):
-        raise ValueError(f"There are {len(at)} numbers for {len(rows)} rows.")
-    colour = by_name("method", method, COLOURS)
-    marker = by_name("method", method, MARKERS)
-    estimate, low, high = (
-        pd.to_numeric(rows[name], errors="coerce").to_numpy()
-        for name in ("estimate", "low", "high")
-    )
-    label = f"{method}, 95 % interval over people"
-    ax.fill_between(at, low, high, color=colour, alpha=0.2, lw=0, label=label)
-    ax.plot(at, estimate, marker + "-", ms=3, lw=1.4, color=colour, label=method)
     return ax
 
 
@@ -265,7 +224,7 @@ def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> N
         ms=3.5,
         lw=1.4,
         color=colour,
-        label=f"{method}, 95 % interval over people",
+        label=f"{method}, 95 % interval",
     )
     look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "color": colour}
     for missing in at[~given]:
