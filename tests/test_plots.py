@@ -204,16 +204,8 @@ def drawn_wrongly():
             ax, beside_paper("oracle").drop(columns="highest"), "joint"
         ),
         r"Unknown group 'b'": lambda ax: plots.intervals(ax, rows, "group", ["a"]),
-<<<<<<< HEAD
-        r"3 numbers for 2 rows": lambda ax: plots.interval_band(
-            ax, [1, 2, 3], rows, "oracle"
-        ),
         r"The table has no column low": lambda ax: plots.frontier(
             ax, networks, networks, networks
-=======
-        r"0 networks of the profile linear are marked": lambda ax: plots.frontier(
-            ax, networks, networks
->>>>>>> nb06
         ),
         r"There is no place for income": lambda ax: plots.causal_graph(
             ax, graph, kinds, {"age": (0, 0)}
