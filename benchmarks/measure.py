@@ -101,15 +101,6 @@ def fit_gmsc_flow() -> Task:
     return partial(flow.fit, population.graph, *x, n_epochs=30, **stacks.GMSC_FLOW)
 
 
-def fit_gmsc(n_epochs: int) -> Task:
-    """Prepare the fit of ten networks for Give Me Some Credit."""
-    problem = gmsc_problem()
-    members = stacks.transfer(problem.population.actionable, SEEDS, n_epochs)
-    n = len(SEEDS)
-    samplers, settings, seeds = members
-    return partial(training.fit, problem, samplers[:n], settings[:n], seeds[:n])
-
-
 def on_test_people(
     n_actionable: int | None = None, n_people: int | None = None
 ) -> tuple[Problem, Tensor, Preferences]:
@@ -233,17 +224,6 @@ WORK = {
         is_long=True,
     ),
     "gmsc_flow": Work("Give Me Some Credit: flow, 30 epochs", fit_gmsc_flow, 180),
-    "gmsc": Work(
-        "Give Me Some Credit: ten networks, 100 epochs",
-        partial(fit_gmsc, 100),
-        is_long=True,
-    ),
-    "gmsc_long": Work(
-        "Give Me Some Credit: ten networks, 400 epochs",
-        partial(fit_gmsc, 400),
-        240,
-        is_long=True,
-    ),
     "tables": Work("oracle rows of tables 2, 5 and 6, one process", table_rows, 600),
     **{
         f"oracle_{k}": Work(
