@@ -32,6 +32,15 @@ def test_the_whole_interval_decides_of_ours_and_one_number_of_the_paper():
     assert table.loc["linear", "members"] == "0.400 to 0.600"
 
 
+def test_a_number_at_the_bound_is_a_tie():
+    """0.991 less 0.991 is no rise."""
+    verdicts = Verdicts()
+    verdicts.ask("rises", "linear", at(0.5), above=0, paper=0.991 - 0.991)
+    verdicts.ask("rises", "convex", at(0.5), above=0, paper=0.1)
+    assert verdicts.of("rises")["in the paper"].tolist() == ["a tie", "holds"]
+    assert verdicts.overall().loc["rises", "in the paper"] == "in part (holds 1, a tie 1)"
+
+
 def test_what_was_not_asked_of_the_paper_has_no_columns_for_it():
     verdicts = asked()
     assert "paper" not in verdicts.of("dearer") and "paper" in verdicts.of("rises")

@@ -14,6 +14,7 @@ from lib.base import checks
 from lib.studies.estimates import Estimate
 
 CANNOT = "cannot be asked"  # of the paper, where it prints no number
+TIE = "a tie"  # of the paper, where its two numbers are as far apart as the claim's bound
 
 
 @dataclass
@@ -66,6 +67,8 @@ class Verdicts:
         by_paper = CANNOT
         if np.isfinite(paper):
             by_paper = "holds" if above <= paper <= below else "does not hold"
+            if paper in (above, below):
+                by_paper = TIE
         has_members = ours.se_networks > 0
         members = f"{ours.lowest:.3f} to {ours.highest:.3f}" if has_members else ""
         self.parts.append(
@@ -128,6 +131,6 @@ def _together(parts: pd.Series) -> str:
     counts = asked.value_counts()
     if len(counts) == 1:
         return f"{asked.iloc[0]} ({len(asked)} of {len(asked)})"
-    words = ("holds", "does not hold", "undecided")
+    words = ("holds", "does not hold", "undecided", TIE)
     said = ", ".join(f"{word} {counts[word]}" for word in words if word in counts)
     return f"in part ({said})"
