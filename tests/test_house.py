@@ -1,6 +1,7 @@
 """How the rooms of lib hang together: five floors, imports that only go down, examples."""
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,13 @@ def test_functions_have_one_idea(path):
             has_more = ast.get_docstring(node) and len(node.body) > 1
             first = node.body[1 if has_more else 0]
             assert node.end_lineno - first.lineno < 60, node.name
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem
+)
+def test_a_notebook_loads_the_models_of_its_run(path):
+    """By default models/, which a batch from nothing does not have."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    assert not any("loan.problem()" in own or "MODELS" in own for own in code)
