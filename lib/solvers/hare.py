@@ -1,0 +1,408 @@
+"""Ask after the answer: HARE's dialogue, in features or in actions.
+
+A person is shown two options and says which is better, again and
+again. The better one stays. `rounds` is HARE: a few candidates around
+the best so far are compared in a knock-out, and all answers but the
+last winner are forgotten. In `remembered` every answer counts. Both
+are written for any `Space`, and for many people at once.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lib.base import checks
+from lib.base.arithmetic import exact_root
+from lib.problem.recourse import Recommendation
+from lib.solvers.proposals import Local, Proposal, farthest
+from lib.solvers.spaces import Space, chosen, draw, walk_back
+
+CALIBRATED = ("every", "best")
+NEARBY = Local()
+
+
+@dataclass(frozen=True)
+class Question:
+    """Hold two options for each person, and who is asked which is better.
+
+    Arguments:
+        incumbent: The best so far, each part with shape (N, D).
+        challenger: What it is compared with, likewise.
+        is_asked: Who is asked, with shape (N,).
+    Example:
+        >>> x = torch.zeros(1, 2)
+        >>> option = Recommendation(x > 0, x, x)
+        >>> Question(option, option, torch.tensor([True])).is_asked.sum()
+        tensor(1)
+    """
+
+    incumbent: Recommendation
+    challenger: Recommendation
+    is_asked: Tensor
+
+
+# whether the challenger is better, and whether the better of the two will do: each (N,)
+Reply: TypeAlias = tuple[Tensor, Tensor]
+Steps: TypeAlias = Generator[Question, Reply, Recommendation]
+
+
+class Dialogue:
+    """Hold a dialogue that can stop at any question, and go on.
+
+    Arguments:
+        steps: `rounds(...)` or `remembered(...)`.
+    Attributes:
+        question: The one that is open; None at the end.
+        incumbent: The best so far, for everyone.
+        answers: The questions so far, in order, each with whether the
+            challenger was better, (N,).
+    Example:
+        A person who prefers less of the first feature:
+
+        >>> from lib.problem.classifier import Classifier
+        >>> from lib.solvers.spaces import Features
+        >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
+        >>> x = torch.zeros(1, 2, dtype=torch.float64)
+        >>> space = Features(h, x, torch.tensor([True, True]))
+        >>> base = space.outcome(x == 0, x + 0.5)
+        >>> streams = [np.random.default_rng(0)]
+        >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, streams))
+        >>> while (q := dialogue.question) is not None:
+        ...     dialogue.answer(q.challenger.x_cf[:, 0] < q.incumbent.x_cf[:, 0])
+        >>> bool(dialogue.incumbent.x_cf[0, 0] < 0.3), dialogue.n_questions
+        (True, tensor([6]))
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self.answers: list[tuple[Question, Tensor]] = []
+        self.question: Question | None
+        self.incumbent: Recommendation
+        self._step(lambda: next(steps))
+
+    def _step(self, ask: Callable[[], Question]) -> None:
+        """Keep the next question, or what the dialogue comes to at its end."""
+        try:
+            self.question = ask()
+            self.incumbent = self.question.incumbent
+        except StopIteration as end:
+            self.question, self.incumbent = None, end.value
+
+    @property
+    def n_questions(self) -> Tensor:
+        """How many questions each person has answered, with shape (N,).
+
+        Example:
+            See `Dialogue`.
+
+            >>> Dialogue.n_questions.fget is not None
+            True
+        """
+        nobody = torch.zeros(len(self.incumbent.values), dtype=torch.long)
+        return sum((q.is_asked.long() for q, _ in self.answers), start=nobody)
+
+    def answer(self, is_better: Tensor, is_satisfied: Tensor | None = None) -> None:
+        """Take everyone's answer to the open question, and move to the next one.
+
+        Arguments:
+            is_better: Whether the challenger is the better option,
+                with shape (N,), bool; not looked at for who is not
+                asked.
+            is_satisfied: Whether the better option will do, so that
+                the person is not asked again, with shape (N,); left
+                out: nobody is.
+        Raises: ValueError: no question is open, or the answers have
+            another shape or dtype. An open question stays open.
+        Example:
+            >>> from lib.problem.classifier import Classifier
+            >>> from lib.solvers.spaces import Features
+            >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
+            >>> x = torch.zeros(1, 2, dtype=torch.float64)
+            >>> space = Features(h, x, torch.tensor([True, True]))
+            >>> base, streams = space.outcome(x == 0, x + 0.5), [np.random.default_rng(0)]
+            >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, streams))
+            >>> dialogue.answer("the first")
+            Traceback (most recent call last):
+            ...
+            ValueError: is_better is 'the first': expected a bool tensor, one a person. ...
+            >>> dialogue.answer(torch.tensor([True]), is_satisfied=torch.tensor([True]))
+            >>> dialogue.question is None
+            True
+        """
+        if self.question is None:
+            raise ValueError("No question is open: the dialogue is at its end.")
+        if is_satisfied is None:
+            is_satisfied = torch.zeros_like(self.question.is_asked)
+        for name, part in (("is_better", is_better), ("is_satisfied", is_satisfied)):
+            if not isinstance(part, Tensor) or part.dtype != torch.bool:
+                raise ValueError(
+                    f"{name} is {part!r}: expected a bool tensor, one a person. The "
+                    "question stays open."
+                )
+            checks.shape(name, part, self.question.is_asked.shape)
+        self.answers.append((self.question, is_better))
+        self._step(lambda: self._steps.send((is_better, is_satisfied)))
+
+    def contradicted(self) -> Tensor:
+        """Return how many of each person's answers no shown option explains, shape (N,).
+
+        Whoever prefers what is nearer to some ideal contradicts none
+        if that ideal was shown. So a large number says that answers
+        were chance, or changed, or are about something else than
+        distance.
+
+        Example:
+            Somebody who says of three options that each is better
+            than the one before, and that the first is better than the
+            last:
+
+            >>> a, b = (Recommendation(v == v, v, v) for v in torch.eye(2)[:, None])
+            >>> asked = torch.tensor([True])
+            >>> def steps():
+            ...     yield Question(a, b, asked)
+            ...     yield Question(a, b, asked)
+            ...     return a
+            >>> dialogue = Dialogue(steps())
+            >>> dialogue.answer(torch.tensor([True]))
+            >>> dialogue.answer(torch.tensor([False]))
+            >>> dialogue.contradicted()
+            tensor([1])
+        """
+        options = [q.challenger.x_cf for q, _ in self.answers]
+        ideals = torch.stack([*options, self.incumbent.x_cf])
+        contradicts = torch.zeros(ideals.shape[:-1], dtype=torch.long)
+        for q, is_better in self.answers:
+            nearer = _distance(ideals, q.challenger.x_cf) < _distance(
+                ideals, q.incumbent.x_cf
+            )
+            contradicts += (nearer != is_better) & q.is_asked
+        return contradicts.amin(0)
+
+
+@dataclass
+class _Best:
+    """Hold the best option so far, who has one that is acceptable, and who is satisfied."""
+
+    incumbent: Recommendation
+    is_good: Tensor
+    is_satisfied: Tensor
+
+    @classmethod
+    def of(
+        cls, space: Space, base: Recommendation, streams: Sequence[np.random.Generator]
+    ) -> "_Best":
+        """Return where a dialogue begins, after checking that all is of the same people."""
+        checks.shape("base.values", base.values, space.x.shape)
+        if len(streams) != len(space.x):
+            raise ValueError(
+                f"Got {len(streams)} streams of random numbers for {len(space.x)} people: "
+                "expected one each, for instance np.random.default_rng(0).spawn(n)."
+            )
+        is_good = space.accepts(base) & base.has_recourse
+        return cls(base, is_good, torch.zeros_like(is_good))
+
+    def compare(
+        self, challenger: Recommendation, is_there: Tensor
+    ) -> Generator[Question, Reply, tuple[Tensor, Tensor]]:
+        """Ask those who have a challenger, and keep the better; return who was asked.
+
+        Whose best so far is not acceptable gets the challenger
+        without a question.
+
+        Returns: Who was asked, and for whom the challenger was
+            better, each with shape (N,).
+        """
+        self.incumbent = chosen(is_there & ~self.is_good, challenger, self.incumbent)
+        is_asked = is_there & self.is_good & ~self.is_satisfied
+        self.is_good = self.is_good | is_there
+        if not is_asked.any():
+            return is_asked, is_asked
+        is_better, is_satisfied = yield Question(self.incumbent, challenger, is_asked)
+        self.incumbent = chosen(is_asked & is_better, challenger, self.incumbent)
+        self.is_satisfied = self.is_satisfied | (is_satisfied & is_asked)
+        return is_asked, is_better
+
+
+def rounds(
+    space: Space,
+    base: Recommendation,
+    proposal: Proposal,
+    n_rounds: int,
+    n_candidates: int,
+    streams: Sequence[np.random.Generator],
+    calibrated: str = "every",
+    eps: float = 1e-6,
+) -> Steps:
+    """Return the steps of HARE: rounds of candidates around the best so far.
+
+    Nobody is asked more than n_rounds x n_candidates questions; fewer
+    where candidates are not acceptable. A base that is not acceptable
+    is replaced by the first candidate that is, without a question.
+
+    Arguments:
+        base: Where the first round begins, each part with shape (N,
+            D).
+        proposal: Which candidates are looked at. Of those that are
+            acceptable, those farthest from each other are shown.
+        n_rounds, n_candidates: One round of 30 is the paper's HARE,
+            six rounds of 5 are its Multi-HARE.
+        streams: Of random numbers, one a person.
+        calibrated: Whether "every" candidate is walked back to the
+            boundary before it is shown, or only the "best" of a
+            round.
+        eps: As for `walk_back`.
+    Raises: ValueError: a count is below one, there are other people,
+        or `calibrated` is unknown.
+    Source: algorithms 1 to 4 of HARE (OpenReview 56EBglCFvx). The
+        best so far is kept as it is; there it is calibrated again.
+    Example:
+        See `Dialogue`.
+
+        >>> next(rounds(None, None, Local(), 0, 5, []))
+        Traceback (most recent call last):
+        ...
+        ValueError: n_rounds must be a whole number above zero, got 0.
+    """
+    checks.counts(n_rounds=n_rounds, n_candidates=n_candidates)
+    checks.known("calibrated", [calibrated], CALIBRATED)
+    best = _Best.of(space, base, streams)
+    for i in range(n_rounds):
+        values = proposal(space, best.incumbent, n_candidates, i, streams)
+        candidates, is_good = _tried(space, values, eps if calibrated == "every" else None)
+        start = best.incumbent.x_cf
+        for which in farthest(candidates.x_cf, is_good, start, n_candidates):
+            challenger = _of_each(candidates, which.clamp_min(0))
+            yield from best.compare(challenger, which >= 0)
+        if calibrated == "best":
+            best.incumbent, _ = walk_back(space, best.incumbent, eps)
+    return best.incumbent
+
+
+def remembered(
+    space: Space,
+    base: Recommendation,
+    n_questions: int,
+    streams: Sequence[np.random.Generator],
+    proposal: Local = NEARBY,
+    n_guesses: int = 1000,
+    sharpness: float = 0.05,
+    renewed: int = 5,
+    eps: float = 1e-4,
+) -> Steps:
+    """Return the steps of a dialogue in which every answer counts.
+
+    Acceptable candidates are guesses at what the person wants. An
+    answer speaks for the guesses that lie nearer to the better
+    option: where it is nearer by s, their log-likelihood gains log
+    sigma(s / sharpness). The next question pits the best so far
+    against a guess that is drawn by its likelihood. Guesses are
+    renewed from time to time: drawn by likelihood, and moved a little
+    where that is acceptable.
+
+    Arguments:
+        n_questions: At most so many.
+        proposal: How far guesses are moved.
+        n_guesses: How many there are at a time.
+        sharpness: In the units of outcomes; larger for people whose
+            answers can be wrong.
+        renewed: After so many questions, each time.
+        base, streams, eps: As for `rounds`.
+    Raises: ValueError: a setting is not above zero, or there are
+        other people.
+    Source: ours. The paper announces that a personal metric is
+        learned, and has none.
+    Example:
+        >>> from lib.problem.classifier import Classifier
+        >>> from lib.solvers.spaces import Features
+        >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
+        >>> x = torch.zeros(1, 2, dtype=torch.float64)
+        >>> space = Features(h, x, torch.tensor([True, True]))
+        >>> base = space.outcome(x == 0, x + 0.5)
+        >>> dialogue = Dialogue(remembered(space, base, 10, [np.random.default_rng(0)]))
+        >>> while (q := dialogue.question) is not None:
+        ...     dialogue.answer(q.challenger.x_cf[:, 0] < q.incumbent.x_cf[:, 0])
+        >>> bool(dialogue.incumbent.x_cf[0, 0] < 0.1)
+        True
+    """
+    checks.counts(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
+    checks.positive(sharpness=sharpness)
+    best = _Best.of(space, base, streams)
+    anywhere = replace(proposal, n_points=n_guesses, anywhere=1.0, n_anywhere=1)
+    nearby = replace(proposal, n_points=n_guesses, anywhere=0.0)
+    values = anywhere(space, base, 1, 0, streams)
+    guesses, is_guess = _tried(space, values, eps)
+    said: list[tuple[Tensor, Tensor, Tensor]] = []
+    fit = torch.where(is_guess, 0.0, -torch.inf).to(values)
+    for i in range(n_questions):
+        if i and i % renewed == 0:
+            drawn = _of_each(guesses, _drawn(fit, streams))
+            moved, is_good = _tried(
+                space, nearby(space, drawn, 1, i // renewed, streams), eps
+            )
+            guesses = chosen(is_good, moved, drawn)
+            fit = torch.where(is_guess.any(0), 0.0, -torch.inf).to(fit).expand_as(fit)
+            for answer in said:
+                fit = fit + _likelihood(guesses, answer, sharpness)
+        is_other = (guesses.x_cf != best.incumbent.x_cf).any(-1) | ~best.is_good
+        chances = fit + draw(streams, "gumbel", (n_guesses,)).to(fit)
+        highest, which = torch.where(is_other, chances, -torch.inf).max(0)
+        incumbent, challenger = best.incumbent, _of_each(guesses, which)
+        is_asked, is_better = yield from best.compare(challenger, highest > -torch.inf)
+        options = (challenger.x_cf, incumbent.x_cf)
+        better, worse = (
+            torch.where(is_better[:, None], *pair) for pair in (options, options[::-1])
+        )
+        said.append((better, worse, is_asked))
+        fit = fit + _likelihood(guesses, said[-1], sharpness)
+    return best.incumbent
+
+
+def _tried(
+    space: Space, values: Tensor, eps: float | None
+) -> tuple[Recommendation, Tensor]:
+    """Return what comes of setting all that is free to values (P, N, D), walked back.
+
+    Without eps they are not walked back.
+
+    Returns: Candidates, and which are acceptable, with shape (P, N).
+    """
+    candidates = space.outcome(space.free.expand_as(values), values)
+    if eps is not None:
+        return walk_back(space, candidates, eps)
+    return candidates, space.accepts(candidates)
+
+
+def _likelihood(
+    guesses: Recommendation, answer: tuple[Tensor, Tensor, Tensor], sharpness: float
+) -> Tensor:
+    """Return the log-likelihood of an answer under each guess, with shape (P, N).
+
+    Arguments:
+        answer: The better and the worse outcome, each with shape (N,
+            D), and who gave it, (N,).
+    """
+    better, worse, is_asked = answer
+    nearer = _distance(guesses.x_cf, worse) - _distance(guesses.x_cf, better)
+    return is_asked * F.logsigmoid(nearer / sharpness)
+
+
+def _drawn(fit: Tensor, streams: Sequence[np.random.Generator]) -> Tensor:
+    """Return as many rows as there are of fit (P, N), drawn by likelihood: (P, N)."""
+    share = torch.softmax(fit.nan_to_num(neginf=-1e9), 0).cumsum(0).T.contiguous()
+    places = draw(streams, "random", (len(fit),)).to(fit).T.contiguous()
+    return torch.searchsorted(share, places).clamp_max(len(fit) - 1).T
+
+
+def _of_each(candidates: Recommendation, which: Tensor) -> Recommendation:
+    """Return each person's candidate in the row `which` (*, N), of candidates (P, N, D)."""
+    return candidates[which, torch.arange(which.shape[-1])]
+
+
+def _distance(x: Tensor, y: Tensor) -> Tensor:
+    """Return the distance of outcomes (*, N, D), with shape (*, N)."""
+    return exact_root((x - y).square().sum(-1))
