@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from lib.base.arithmetic import SGD, Adam, exact_root, kept_where, network
+from lib.base.arithmetic import SGD, Adam, RMSprop, exact_root, kept_where, network
 from lib.base.files import ROOT
 
 
@@ -278,7 +278,40 @@ def test_plain_descent_has_the_bits_of_torchs():
     assert not torch.equal(ours, start)
 
 
-@pytest.mark.parametrize("descent", [Adam, SGD])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_amsgrad_has_the_bits_of_torchs(dtype):
+    """The gradient shrinks and changes its sign, so that the largest square matters."""
+    start = torch.linspace(-2, 3, 70, dtype=dtype)
+    ours, theirs = (start.clone().requires_grad_() for _ in range(2))
+    own = Adam([ours], 0.1, amsgrad=True)
+    optimiser = torch.optim.Adam([theirs], lr=0.1, amsgrad=True, fused=True)
+    plain = start.clone().requires_grad_()
+    without = Adam([plain], 0.1)
+    for step in range(40):
+        own.step(torch.autograd.grad((ours.sin() * ours).sum() / (step + 1), [ours]))
+        without.step(torch.autograd.grad((plain.sin() * plain).sum() / (step + 1), [plain]))
+        optimiser.zero_grad()
+        ((theirs.sin() * theirs).sum() / (step + 1)).backward()
+        optimiser.step()
+        assert torch.equal(ours, theirs), step
+    assert not torch.allclose(ours, plain, rtol=0, atol=1e-4)
+
+
+def test_rmsprop_steps_as_torchs():
+    """Up to rounding: torch's own root is not the correctly rounded one."""
+    start = torch.linspace(-2, 3, 70, dtype=torch.float64)
+    ours, theirs = (start.clone().requires_grad_() for _ in range(2))
+    own, optimiser = RMSprop([ours], 0.03), torch.optim.RMSprop([theirs], lr=0.03)
+    for step in range(40):
+        own.step(torch.autograd.grad((ours.sin() * ours).sum(), [ours]))
+        optimiser.zero_grad()
+        (theirs.sin() * theirs).sum().backward()
+        optimiser.step()
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-13), step
+    assert not torch.allclose(ours, start, atol=0.1)
+
+
+@pytest.mark.parametrize("descent", [Adam, SGD, RMSprop])
 def test_gradients_of_another_shape_are_refused(descent):
     for wrong in (torch.ones(1, 2), torch.ones(2, 2), torch.ones(2)):
         with pytest.raises(ValueError, match="must have the weights' shapes"):
@@ -309,7 +342,7 @@ def test_the_learning_rate_falls_no_further_than_asked():
         adam.decay()
 
 
-@pytest.mark.parametrize("descent", [Adam, SGD])
+@pytest.mark.parametrize("descent", [Adam, SGD, RMSprop])
 def test_a_descent_needs_weights_and_a_rate(descent):
     with pytest.raises(ValueError, match="weights is empty"):
         descent([], 0.1)

@@ -22,6 +22,7 @@ from lib.problem import gmsc_data
 
 SOURCES = (
     "benchmarks",
+    "data",
     "lib",
     "notebooks",
     "params",

@@ -265,6 +265,8 @@ class Adam:
         n_decays: After so many calls of `decay` the rate has fallen
             to `lowest`, along a cosine. There may not be more calls.
         lowest: The learning rate at the end.
+        amsgrad: Divide by the root of the largest mean square so far,
+            not of the latest one.
     Raises: ValueError: there are no weights, or the learning rate is
         not above zero.
 
@@ -283,6 +285,7 @@ class Adam:
         learning_rate: float,
         n_decays: int = 0,
         lowest: float = 0.0,
+        amsgrad: bool = False,
     ) -> None:
         checks.positive(learning_rate=learning_rate)
         self.weights = list(weights)
@@ -294,6 +297,7 @@ class Adam:
             [torch.zeros_like(w, requires_grad=False) for w in self.weights]
             for _ in range(2)
         )
+        self._largest = [torch.zeros_like(own) for own in self._squares if amsgrad]
         self._n_steps = torch.zeros((), dtype=torch.float32)
         self._decayed = 0
 
@@ -329,14 +333,14 @@ class Adam:
             in_place,
             self._means,
             self._squares,
-            [],
+            self._largest,
             [self._n_steps.add_(1)] * len(in_place),
             lr=self.learning_rate,
             beta1=0.9,
             beta2=0.999,
             weight_decay=0.0,
             eps=1e-8,
-            amsgrad=False,
+            amsgrad=bool(self._largest),
             maximize=False,
         )
 
@@ -414,6 +418,59 @@ class SGD:
         _check_gradients(found, self.weights)
         for w, gradient in zip(self.weights, found, strict=True):
             w.sub_(gradient, alpha=self.learning_rate)
+
+
+class RMSprop:
+    """Hold weights that descend, each step by its gradient over that gradient's usual size.
+
+    The steps are those of `torch.optim.RMSprop` with its defaults,
+    but for the root, which is correctly rounded here.
+
+    Arguments:
+        weights: What is changed, in place; all of one dtype.
+        learning_rate: The same in all steps.
+    Raises: ValueError: there are no weights, or the learning rate is
+        not above zero.
+
+    Example:
+        >>> w = torch.tensor([3.0])
+        >>> descent = RMSprop([w], learning_rate=0.02)
+        >>> for _ in range(150):
+        ...     descent.step([2 * (w - 1)])  # the gradient of (w - 1)^2
+        >>> round(w.item(), 1)
+        1.0
+    """
+
+    def __init__(self, weights: Iterable[Tensor], learning_rate: float) -> None:
+        checks.positive(learning_rate=learning_rate)
+        self.weights = list(weights)
+        checks.not_empty("weights", self.weights)
+        self.learning_rate = learning_rate
+        self._squares = [torch.zeros_like(w, requires_grad=False) for w in self.weights]
+
+    @torch.no_grad()
+    def step(self, gradients: Iterable[Tensor]) -> None:
+        """Take one step against the gradient of the loss by each of the weights.
+
+        Arguments:
+            gradients: In the order of the weights, with their shapes.
+        Raises: ValueError: a gradient has another shape, or one is
+            missing.
+
+        Example:
+            The first step is ten times the learning rate, whatever
+            the gradient's size.
+
+            >>> w = torch.zeros(2)
+            >>> RMSprop([w], learning_rate=0.5).step([torch.tensor([1e-3, -1e3])])
+            >>> w.round(decimals=3)
+            tensor([-5.,  5.])
+        """
+        found = list(gradients)
+        _check_gradients(found, self.weights)
+        for w, gradient, square in zip(self.weights, found, self._squares, strict=True):
+            square.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
+            w.addcdiv_(gradient, exact_root(square).add_(1e-8), value=-self.learning_rate)
 
 
 def _check_gradients(gradients: Sequence[Tensor], weights: Sequence[Tensor]) -> None:

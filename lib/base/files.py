@@ -20,6 +20,7 @@ from torch import Tensor
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
 MODELS = ROOT / "models"  # the committed ones
+DATA = ROOT / "data"  # tables of people that come with the repository
 PUBLISHED = ROOT / "published"  # the paper's tables and the GMSC graph, as CSV
 
 ENDING = ".safetensors"

@@ -1,0 +1,271 @@
+"""The base generators of the HARE paper: from a refused person to a first recourse.
+
+Each takes a data set, a classifier and people x (N, D), and returns
+r_0 (N, D), with a row of NaN for whoever it finds none. Only *free*
+features move, those that are continuous and mutable; all others stay
+equal to x, bit by bit. Where the released code of the paper does
+otherwise, `as_published` (or `is_clipped`) says so.
+
+Draws come from a list of generators, one a person (`streams`), so that
+nobody's result depends on who else is in the batch.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
+from torch import Tensor
+from torch.nn import functional as F
+
+from lib.base import checks
+from lib.base.arithmetic import Adam
+from lib.problem.classifier import Classifier
+from lib.problem.tabular import Tabular
+
+STEP, PENALTY, N_LEVELS, N_STEPS = 0.01, 0.1, 3, 2_500  # of Wachter
+SHELL, N_POINTS, N_SHELLS = 0.2, 1_000, 200  # of Growing Spheres
+SHARE, N_NEIGHBOURS = 0.1, 50  # of FACE
+
+
+def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random.Generator]:
+    """Return a generator for each person: streams of their own, or equal ones.
+
+    Arguments:
+        are_equal: The released code of the paper draws anew from the
+            same seed for every person, so that all share their draws.
+    Raises: ValueError: n_people is not above zero.
+    Example:
+        >>> [round(rng.random(), 2) for rng in streams(2, seed=0)]
+        [0.94, 0.68]
+        >>> [round(rng.random(), 2) for rng in streams(2, seed=0, are_equal=True)]
+        [0.64, 0.64]
+    """
+    checks.counts(n_people=n_people)
+    if are_equal:
+        return [np.random.default_rng(seed) for _ in range(n_people)]
+    return [
+        np.random.default_rng(own) for own in np.random.SeedSequence(seed).spawn(n_people)
+    ]
+
+
+def wachter(table: Tabular, classifier: Classifier, x: Tensor) -> Tensor:
+    """Descend from x towards acceptance; return the first accepted point on the way.
+
+    The loss is softplus(-f) + l |r - x|_1 with the log-odds f. The
+    weight l is halved twice, each time after 2,500 steps without
+    success. Adam (amsgrad) takes the steps; each is followed by a
+    clip to [0, 1].
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+    Returns: With shape (N, D).
+    Raises: ValueError: x holds no people, or somebody is accepted.
+    Source: Wachter et al. (2018); settings of the HARE paper's code,
+        which stops by the clock instead.
+    Example:
+        >>> from lib.problem import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])  # few priors
+        >>> x = table.refused(h.accepts, 3)
+        >>> wachter(table, h, x)[:, 2].round(decimals=2)
+        tensor([0.2400, 0.2400, 0.2400], dtype=torch.float64)
+    """
+    check(table, classifier, x)
+    free, found = table.is_free, torch.full_like(x, torch.nan)
+    moved = x[:, free].clone().requires_grad_()
+    adam = Adam([moved], STEP, amsgrad=True)
+    for level in range(N_LEVELS):
+        for _ in range(N_STEPS):
+            r = x.clone()
+            r[:, free] = moved
+            logit = classifier.logit(r)
+            is_new = (logit >= 0) & found.isnan().any(-1)
+            found[is_new] = r.detach()[is_new]
+            if not found.isnan().any():
+                return found
+            distance = (moved - x[:, free]).abs().sum()
+            loss = F.softplus(-logit).sum() + PENALTY / 2**level * distance
+            adam.step(torch.autograd.grad(loss, moved))
+            moved.data.clamp_(0, 1)
+    return found
+
+
+def growing_spheres(
+    table: Tabular,
+    classifier: Classifier,
+    x: Tensor,
+    rngs: Sequence[np.random.Generator],
+    is_clipped: bool = True,
+) -> Tensor:
+    """Return the nearest accepted of points drawn in shells that grow around x.
+
+    A shell holds 1,000 points over the free features at L1 distances
+    of [0, 0.2), [0.2, 0.4), ... The first shell with an accepted
+    point decides. All shells use the same directions.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        rngs: A generator for each.
+        is_clipped: Whether points are clipped to [0, 1] before they
+            are judged; the released code of the paper does not.
+    Returns: With shape (N, D).
+    Raises: ValueError: as `wachter`, or there is not one generator a
+        person.
+    Source: Laugel et al. (2018); settings of the HARE paper's code.
+    Example:
+        >>> from lib.problem import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> x = table.refused(h.accepts, 3)
+        >>> r = growing_spheres(table, h, x, streams(3, seed=0))
+        >>> h.accepts(r), (r - x)[:, ~table.is_free].abs().max().item()
+        (tensor([True, True, True]), 0.0)
+    """
+    check(table, classifier, x, rngs)
+    free = table.is_free
+    shape = (N_POINTS, int(free.sum()))
+    drawn = [(rng.standard_normal(shape), rng.random(N_POINTS)) for rng in rngs]
+    directions, shares = (torch.from_numpy(np.stack(p)) for p in zip(*drawn, strict=True))
+    directions = directions / directions.abs().sum(-1, keepdim=True)  # (N, points, free)
+    found = torch.full_like(x, torch.nan)
+    for shell in range(N_SHELLS):
+        left = found.isnan().any(-1).nonzero().squeeze(-1)
+        if len(left) == 0:
+            break
+        points = x[left, None].repeat(1, N_POINTS, 1)
+        own = points[..., free] + SHELL * (shell + shares[left, :, None]) * directions[left]
+        points[..., free] = own.clamp(0, 1) if is_clipped else own
+        is_accepted = classifier.logit(points) >= 0
+        distance = (points - x[left, None]).abs().sum(-1)
+        nearest = torch.where(is_accepted, distance, torch.inf).argmin(-1)
+        has_one = is_accepted.any(-1)
+        found[left[has_one]] = points[has_one, nearest[has_one]]
+    return found
+
+
+def face(
+    table: Tabular,
+    classifier: Classifier,
+    x: Tensor,
+    rng: np.random.Generator,
+    as_published: bool = False,
+) -> Tensor:
+    """Return the accepted person of the data that is nearest along a path of people.
+
+    A tenth of the training people is drawn, the same for everybody in
+    x. Each of them is joined to the 50 nearest others, and each
+    person in x to their 50 nearest, by Euclidean distance. r takes
+    the free features of the person at the end of the shortest path
+    with whose free features x is accepted.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        rng: Draws the tenth.
+        as_published: What the released code does in effect. It draws
+            from both splits, and returns all features of the accepted
+            person who is nearest by L1 distance: no path, and
+            immutable features change.
+    Returns: With shape (N, D).
+    Raises: ValueError: as `wachter`.
+    Source: Poyiadzi et al. (2020); settings of the HARE paper's code.
+    Example:
+        >>> from lib.problem import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> x = table.refused(h.accepts, 3)
+        >>> r = face(table, h, x, np.random.default_rng(0))
+        >>> h.accepts(r), (r - x)[:, ~table.is_free].abs().max().item()
+        (tensor([True, True, True]), 0.0)
+    """
+    check(table, classifier, x)
+    people = torch.cat([*table.x.values()]) if as_published else table.x["train"]
+    n_drawn = round(SHARE * len(people))
+    sample = people[torch.from_numpy(rng.permutation(len(people))[:n_drawn].copy())]
+    found = torch.full_like(x, torch.nan)
+    if as_published:
+        ends = sample[classifier.accepts(sample)]
+        for i in range(len(x) if len(ends) else 0):
+            found[i] = ends[(ends - x[i]).abs().sum(-1).argmin()]
+        return found
+    lengths = torch.from_numpy(path_lengths(sample.numpy(), x.numpy()))
+    for i, own in enumerate(x):
+        ends = own.repeat(n_drawn, 1)
+        ends[:, table.is_free] = sample[:, table.is_free]
+        length = torch.where(classifier.accepts(ends), lengths[i], torch.inf)
+        nearest = int(length.argmin())
+        if length[nearest] < torch.inf:
+            found[i] = ends[nearest]
+    return found
+
+
+def path_lengths(
+    sample: np.ndarray, starts: np.ndarray, n_neighbours: int = N_NEIGHBOURS
+) -> np.ndarray:
+    """Return how long the shortest paths are from starts to each of a sample.
+
+    Arguments:
+        sample: With shape (S, D). Two of them are joined if one is
+            among the nearest of the other.
+        starts: With shape (N, D). Each is joined to its nearest of
+            the sample; no path goes through another start.
+    Returns: Euclidean lengths with shape (N, S); infinite where there
+        is no path.
+    Example:
+        Around three corners of a square, as its fourth side is not
+        an edge:
+
+        >>> corners = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+        >>> path_lengths(corners, np.array([[0.0, 0.5]]), n_neighbours=1)
+        array([[0.5, 1.5, 2.5]])
+    """
+    tree, n_sample, n_starts = cKDTree(sample), len(sample), len(starts)
+    n_asked = min(n_neighbours + 1, n_sample)  # each is its own nearest
+    near = tree.query(sample, k=range(1, n_asked + 1))[1].ravel()
+    own = np.repeat(np.arange(n_sample), n_asked)
+    ways = np.unique(np.concatenate([own * n_sample + near, near * n_sample + own]))
+    n_asked = min(n_neighbours, n_sample)
+    near = tree.query(starts, k=range(1, n_asked + 1))[1].ravel()
+    out = np.repeat(np.arange(n_sample, n_sample + n_starts), n_asked)
+    begin = np.concatenate([ways // n_sample, out])
+    end = np.concatenate([ways % n_sample, near])
+    points = np.concatenate([sample, starts])
+    length = np.sqrt(np.square(points[begin] - points[end]).sum(-1))
+    shape = (n_sample + n_starts, n_sample + n_starts)
+    graph = csr_array((length, (begin, end)), shape=shape)
+    return dijkstra(graph, indices=range(n_sample, n_sample + n_starts))[:, :n_sample]
+
+
+def check(
+    table: Tabular,
+    classifier: Classifier,
+    x: Tensor,
+    rngs: Sequence[np.random.Generator] | None = None,
+) -> None:
+    """Raise ValueError unless x are refused people of the table, with a generator each.
+
+    Example:
+        >>> from lib.problem import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> check(table, h, table.refused(h.accepts, 3), streams(2, seed=0))
+        Traceback (most recent call last):
+        ValueError: There are 2 generators for 3 people: expected one each (`streams`).
+    """
+    if tuple(classifier.features) != table.features:
+        raise ValueError(
+            f"The classifier knows {', '.join(classifier.features)}; the table has "
+            f"{', '.join(table.features)}. Both must have the same features in the same "
+            "order."
+        )
+    checks.people("x", x, table.features, torch.float64)
+    checks.shape("x", x, (*x.shape[:1], len(table.features)))
+    checks.not_empty("x", x)
+    checks.refused(classifier.accepts(x))
+    if rngs is not None and len(rngs) != len(x):
+        raise ValueError(
+            f"There are {len(rngs)} generators for {len(x)} people: expected one each "
+            "(`streams`)."
+        )

@@ -1,0 +1,230 @@
+"""Base generators against closed forms on linear classifiers, and the laws they share."""
+
+from functools import partial
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from scipy.spatial import distance_matrix
+
+from lib.problem import classifier, tabular
+from lib.problem.classifier import NetworkClassifier
+from lib.solvers import generators
+from lib.solvers.generators import streams
+
+N = 12
+
+
+@pytest.fixture(scope="module")
+def table():
+    return tabular.adult()
+
+
+@pytest.fixture(scope="module")
+def h(table):
+    return classifier.fit_tabular(table, n_epochs=2, seed=1)[0]
+
+
+@pytest.fixture(scope="module")
+def x(table, h):
+    return table.refused(h.accepts, N)
+
+
+def linear(table, weight, bias):
+    return NetworkClassifier(
+        table.features, [weight[:, None]], [torch.tensor([bias]).double()]
+    )
+
+
+@pytest.fixture(scope="module")
+def slope(table):
+    """Weights on all features, those that nobody may move the largest."""
+    weight = torch.linspace(-1.0, 1.0, len(table.features), dtype=torch.float64)
+    weight[~table.is_free] *= 3
+    weight[table.is_free] = torch.tensor([2.0, -0.5, 1.5, 1.0], dtype=torch.float64)
+    return weight
+
+
+@pytest.fixture(scope="module")
+def linear_h(table, slope):
+    return linear(table, slope, -2.5)
+
+
+def every(table, h, rngs):
+    """All generators as functions of people, and of their streams."""
+    return {
+        "wachter": lambda x, _: generators.wachter(table, h, x),
+        "growing spheres": partial(generators.growing_spheres, table, h),
+        "face": lambda x, _: generators.face(table, h, x, np.random.default_rng(3)),
+    }
+
+
+NAMES = ("wachter", "growing spheres", "face")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_found_is_accepted_possible_and_keeps_what_nobody_can_change(
+    table, h, x, name
+):
+    given = x.clone()
+    r = every(table, h, None)[name](x, streams(N, 0))
+    assert torch.equal(x, given)
+    assert not r.isnan().any()
+    assert h.accepts(r).all()
+    assert ((r >= 0) & (r <= 1)).all()
+    assert torch.equal(r[:, ~table.is_free], x[:, ~table.is_free])
+    assert (r != x).any(-1).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_person_alone_gets_what_they_get_among_others(table, h, x, name):
+    generate = every(table, h, None)[name]
+    together = generate(x, streams(N, 0))
+    order = torch.randperm(N, generator=torch.Generator().manual_seed(0))
+    shuffled = generate(x[order], [streams(N, 0)[i] for i in order.tolist()])
+    assert torch.allclose(shuffled, together[order], rtol=0, atol=1e-9)
+    for i in (0, 7):
+        alone = generate(x[i : i + 1], [streams(N, 0)[i]])
+        assert torch.allclose(alone[0], together[i], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_recourse_is_a_row_of_nan(table, x, name):
+    """A classifier that looks at sex alone, which nobody can change."""
+    only = torch.zeros(len(table.features), dtype=torch.float64)
+    only[table.features.index("sex")] = 1.0
+    blind = linear(table, only, -2.0)
+    assert every(table, blind, None)[name](x[:2], streams(2, 0)).isnan().all()
+
+
+def test_wachter_stops_within_a_step_of_the_boundary(table, linear_h, slope):
+    """One step of Adam moves no feature by more than about its learning rate."""
+    people = table.refused(linear_h.accepts, 50)
+    r = generators.wachter(table, linear_h, people)
+    has_one = ~r.isnan().any(-1)
+    assert has_one.any()
+    free = slope[table.is_free]
+    depth = linear_h.logit(r[has_one])
+    assert (depth >= 0).all()
+    assert (depth <= 1.05 * generators.STEP * free.abs().sum()).all()
+
+
+def test_wachter_goes_down_the_slope(table, linear_h, slope):
+    """On a linear f no free feature moves against the sign of its slope."""
+    people = table.refused(linear_h.accepts, 50)
+    r = generators.wachter(table, linear_h, people)
+    moves = ((r - people) * slope)[~r.isnan().any(-1)]
+    assert (moves >= 0).all() and (moves > 0).any(-1).all()
+
+
+def test_growing_spheres_ends_in_the_first_shell_that_reaches(table, slope):
+    """On a linear f of equal slopes, all points of one orthant go straight to the boundary.
+
+    That is a sixteenth of the points, so that a shell which reaches well beyond the
+    boundary holds an accepted one.
+    """
+    equal = slope.clone()
+    equal[table.is_free] = slope[table.is_free].sign()
+    h = linear(table, equal, -2.5)
+    people = table.refused(h.accepts, 50)
+    rngs = streams(len(people), 0)
+    r = generators.growing_spheres(table, h, people, rngs, is_clipped=False)
+    nearest = -h.logit(people)
+    length = (r - people).abs().sum(-1)
+    outer = generators.SHELL * ((nearest / generators.SHELL).floor() + 1)
+    assert (length >= nearest).all()
+    reaches = outer - nearest > 0.05
+    assert reaches.sum() > 25
+    assert (length[reaches] <= outer[reaches]).all()
+
+
+def test_growing_spheres_goes_at_least_the_shortest_way(table, linear_h, slope):
+    people = table.refused(linear_h.accepts, 50)
+    rngs = streams(len(people), 0)
+    r = generators.growing_spheres(table, linear_h, people, rngs, is_clipped=False)
+    nearest = -linear_h.logit(people) / slope[table.is_free].abs().max()
+    assert ((r - people).abs().sum(-1) >= nearest).all()
+
+
+def test_growing_spheres_leaves_the_range_where_it_is_not_clipped(table, slope):
+    """With all of [0, 1] refused, only points outside are left."""
+    far = linear(table, slope, -20.0)
+    people = table.x["test"][:5]
+    free = generators.growing_spheres(table, far, people, streams(5, 0), is_clipped=False)
+    assert far.accepts(free).all() and ((free < 0) | (free > 1)).any(-1).all()
+    assert generators.growing_spheres(table, far, people, streams(5, 0)).isnan().all()
+
+
+def test_equal_streams_give_equal_people_equal_recourse(table, h, x):
+    twins = x[:1].repeat(2, 1)
+    equal = generators.growing_spheres(table, h, twins, streams(2, 4, are_equal=True))
+    assert torch.equal(equal[0], equal[1])
+    own = generators.growing_spheres(table, h, twins, streams(2, 4))
+    assert not torch.equal(own[0], own[1])
+
+
+def test_path_lengths_are_networkxs():
+    rng = np.random.default_rng(0)
+    sample, starts = rng.random((60, 3)), rng.random((4, 3))
+    sample[1] = sample[0]  # twins: an edge of length 0
+    found = generators.path_lengths(sample, starts, n_neighbours=3)
+    between, out = distance_matrix(sample, sample), distance_matrix(starts, sample)
+    for n, own in enumerate(out):
+        graph = nx.Graph()
+        graph.add_nodes_from(range(61))
+        for i, row in enumerate(between):
+            near = [j for j in np.argsort(row, kind="stable") if j != i][:3]
+            graph.add_weighted_edges_from((i, int(j), row[j]) for j in near)
+        near = np.argsort(own)[:3]
+        graph.add_weighted_edges_from((60, int(j), own[j]) for j in near)
+        theirs = nx.single_source_dijkstra_path_length(graph, 60)
+        expected = [theirs.get(j, np.inf) for j in range(60)]
+        np.testing.assert_allclose(found[n], expected, atol=1e-12)
+
+
+def test_paths_are_no_shorter_than_the_straight_way_and_straight_in_a_complete_graph():
+    rng = np.random.default_rng(1)
+    sample, starts = rng.random((80, 3)), rng.random((5, 3))
+    straight = distance_matrix(starts, sample)
+    for n_neighbours in (4, 80):
+        found = generators.path_lengths(sample, starts, n_neighbours)
+        assert (found >= straight - 1e-12).all()
+    np.testing.assert_allclose(found, straight, atol=1e-12)
+
+
+def test_face_ends_at_a_person_of_the_data(table, h, x):
+    r = generators.face(table, h, x, np.random.default_rng(0))
+    known = table.x["train"][:, table.is_free]
+    for own in r[:, table.is_free]:
+        assert (known == own).all(-1).any()
+
+
+def test_face_as_published_is_the_nearest_accepted_person(table, h, x):
+    """By brute force over the same tenth, all features as they are."""
+    r = generators.face(table, h, x, np.random.default_rng(5), as_published=True)
+    everyone = torch.cat([table.x["train"], table.x["test"]])
+    drawn = np.random.default_rng(5).permutation(len(everyone))[: round(len(everyone) / 10)]
+    accepted = everyone[drawn][h.accepts(everyone[drawn])]
+    assert torch.allclose(
+        (r - x).abs().sum(-1), torch.cdist(x, accepted, p=1).amin(-1), atol=1e-12
+    )
+    assert (r[:, table.is_immutable] != x[:, table.is_immutable]).any()
+
+
+def test_bad_input_is_refused(table, h, x):
+    for call, message in (
+        (
+            lambda: generators.growing_spheres(table, h, x, streams(2, 0)),
+            "2 generators for 12",
+        ),
+        (lambda: generators.wachter(table, h, x[:0]), "x is empty"),
+        (lambda: generators.wachter(table, h, x.float()), "double"),
+        (lambda: generators.wachter(table, h, x[:, 1:]), "13 features"),
+        (lambda: generators.wachter(table, h, x[0]), "shape"),
+        (lambda: generators.wachter(table, h, table.x["test"][:900]), "already accepted"),
+        (lambda: generators.wachter(tabular.compas(), h, x), "same features"),
+        (lambda: streams(0, 0), "n_people must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,101 @@
+"""Hidden ideals: where they lie, and how the two protocols differ."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.problem import classifier, tabular
+from lib.solvers.generators import growing_spheres, streams
+from lib.studies import ideals
+
+N = 20
+
+
+@pytest.fixture(scope="module")
+def table():
+    return tabular.compas()
+
+
+@pytest.fixture(scope="module")
+def h(table):
+    return classifier.fit_tabular(table, seed=1)[0]
+
+
+@pytest.fixture(scope="module")
+def x(table, h):
+    return table.refused(h.accepts, N)
+
+
+@pytest.mark.parametrize("radius", [ideals.NEAR, ideals.INTERMEDIATE, ideals.FAR])
+def test_own_ideals_are_recourse_on_the_boundary(table, h, x, radius):
+    given = x.clone()
+    ideal = ideals.own(table, h, x, radius, streams(N, 0))
+    assert torch.equal(x, given)
+    has_one = ~ideal.isnan().any(-1)
+    assert has_one.sum() >= N - 2
+    ideal, own = ideal[has_one], x[has_one]
+    assert h.accepts(ideal).all()
+    assert ((ideal >= 0) & (ideal <= 1)).all()
+    assert torch.equal(ideal[:, ~table.is_free], own[:, ~table.is_free])
+    assert (h.logit(ideal) < 1e-9).all()  # accepted, and only just
+
+
+def test_own_ideals_differ_between_people_and_travel_with_them(table, h, x):
+    ideal = ideals.own(table, h, x, ideals.FAR, streams(N, 0))
+    twins = x[:1].repeat(2, 1)
+    one, other = ideals.own(table, h, twins, ideals.FAR, streams(2, 0))
+    assert not torch.equal(one, other)
+    order = torch.randperm(N, generator=torch.Generator().manual_seed(0))
+    rngs = streams(N, 0)
+    moved = ideals.own(table, h, x[order], ideals.FAR, [rngs[i] for i in order.tolist()])
+    assert torch.allclose(moved, ideal[order], rtol=0, atol=1e-9, equal_nan=True)
+
+
+def test_far_is_farther_than_near(table, h, x):
+    length = [
+        (ideals.own(table, h, x, radius, streams(N, 0)) - x)
+        .square()
+        .sum(-1)
+        .sqrt()
+        .nanmean()
+        for radius in (ideals.NEAR, ideals.INTERMEDIATE, ideals.FAR)
+    ]
+    assert length[0] < length[1] < length[2]
+
+
+def test_directions_are_the_published_ones():
+    """Unit vectors; the first of a seed is a plain draw of numpy's legacy generator."""
+    for table in (tabular.adult(), tabular.compas()):
+        for seed in (1, 2, 3, 4):
+            z = ideals.directions(table, seed).numpy()
+            np.testing.assert_allclose(np.square(z).sum(-1), 1, atol=1e-5)
+            first = np.random.RandomState(seed).uniform(-1, 1, z.shape[1])
+            np.testing.assert_allclose(
+                z[0], first / np.sqrt(np.square(first).sum()), atol=1e-6
+            )
+    with pytest.raises(ValueError, match="Unknown seed with published directions 9"):
+        ideals.directions(table, 9)
+
+
+def test_as_published_all_share_a_direction(table, h, x):
+    """Each starts at the first attempt that is refused; step by step, one person a time."""
+    seed, radius = 2, ideals.INTERMEDIATE
+    found = ideals.as_published(table, h, x, seed, radius)
+    ways = ideals.directions(table, seed)
+    for i, person in enumerate(x):
+        for z in ways:
+            p = person.clone()
+            p[table.is_free] = (p[table.is_free] + radius * z).clamp(0, 1)
+            if not h.accepts(p[None]).item():
+                break
+        rng = [np.random.default_rng(seed)]
+        ideal = growing_spheres(table, h, p[None], rng, is_clipped=False).clamp(0, 1)
+        assert torch.allclose(found[i], ideal[0], atol=1e-12), i
+
+
+def test_as_published_some_ideals_are_refused(table, h, x):
+    """They are clipped after they were judged; our own are not."""
+    share = h.accepts(ideals.as_published(table, h, x, 2, ideals.FAR)).double().mean()
+    assert share < 1
+    with pytest.raises(ValueError, match="radius must be above zero"):
+        ideals.as_published(table, h, x, 2, -1.0)
