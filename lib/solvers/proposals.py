@@ -14,10 +14,6 @@ from lib.base.arithmetic import Adam, exact_root
 from lib.problem.recourse import Recommendation
 from lib.solvers.spaces import Space, draw
 
-SAME = (
-    2.0  # what is taken off a direction's likeness to itself, so that it is never the most
-)
-
 
 class Proposal(Protocol):
     """What a round asks for: values to look at around the best so far.
@@ -117,14 +113,23 @@ class Directions:
         for _ in range(self.n_steps):
             direction = p.detach().requires_grad_()
             unit = _unit(direction)
-            alike = unit @ unit.mT - SAME * torch.eye(n_candidates, dtype=p.dtype)
+            nearest = self._nearest(unit.detach())
+            alike = (unit * unit.gather(1, nearest.expand_as(unit))).sum(-1).mean(-1)
             values = own + step_of * unit.transpose(0, 1)
             refused = F.softplus(-space.log_odds(values)).sum() / n_candidates
-            loss = self.diversity * alike.amax(-1).mean(-1).sum() + refused
+            loss = self.diversity * alike.sum() + refused
             adam.step(torch.autograd.grad(loss, direction))
             if self.is_held:
                 p.copy_(_unit(p * free))
         return own + step_of * (free * _unit(p)).transpose(0, 1)
+
+    def _nearest(self, unit: Tensor) -> Tensor:
+        """Return which other direction each of them (N, n, D) is most like: (N, n, 1)."""
+        if unit.shape[1] == 1:  # it has no other
+            return torch.zeros_like(unit[..., :1], dtype=torch.long)
+        alike = unit @ unit.mT
+        alike.diagonal(dim1=-2, dim2=-1).fill_(-torch.inf)
+        return alike.argmax(-1, keepdim=True)
 
 
 @dataclass(frozen=True)

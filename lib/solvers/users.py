@@ -110,7 +110,7 @@ class Simulated:
         if callable(self.flips) or self.flips:
             apart = exact_root((one.x_cf - other.x_cf).square().sum(-1))
             chance = self.flips(apart) if callable(self.flips) else self.flips
-            is_better = is_better ^ (draw(self.streams, "random", ())[:] < chance)
+            is_better = is_better ^ (draw(self.streams, "random", (1,))[0] < chance)
         return is_better, torch.where(is_better, would_be, was) <= self.within
 
 

@@ -260,7 +260,9 @@ def beside_paper(ours: pd.DataFrame, number: int) -> pd.DataFrame:
         {'ours': 0.95, 'agrees': True}
     """
     paper = published(number)
-    over_seeds = ours.groupby(CELL)["value"].agg(ours="mean", ours_sd=lambda v: v.std(ddof=0))
+    over_seeds = ours.groupby(CELL)["value"].agg(
+        ours="mean", ours_sd=lambda v: v.std(ddof=0)
+    )
     rows = paper.merge(over_seeds.reset_index(), on=CELL, how="left")
     rows["difference"] = rows.ours - rows["mean"]
     tolerance = rows.sd.fillna(0).clip(lower=WITHIN)
