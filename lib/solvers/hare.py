@@ -418,16 +418,12 @@ def _tried(
 
 def _check_proposed(space: Space, values: Tensor, n: int) -> None:
     """Raise ValueError unless values are what a round asked for: finite, (*, N, D)."""
-    people = tuple(space.x.shape)
-    expected = f"(at least {n}, {people[0]}, {people[1]})"
-    if (
-        not isinstance(values, Tensor)
-        or tuple(values.shape[1:]) != people
-        or not len(values)
-    ):
-        came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+    came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+    expected = (n, *space.x.shape)
+    if isinstance(came, str) or came[1:] != expected[1:] or not came[0]:
         raise ValueError(
-            f"The proposal gave {came}, expected a tensor of values with shape {expected}."
+            f"The proposal gave {came}, expected a tensor of values with shape {expected}; "
+            "more rows will do."
         )
     if not values.isfinite().all():
         raise ValueError("The proposal gave NaN or infinite values: expected numbers.")

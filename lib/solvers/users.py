@@ -208,7 +208,7 @@ class Asked:
             raise ValueError(
                 f"`in_words` raised {type(error).__name__}: {error}. {GO_ON}"
             ) from error
-        if isinstance(texts, str) or len(texts) != 1 or not isinstance(texts[0], str):
+        if not isinstance(texts, list) or len(texts) != 1 or not isinstance(texts[0], str):
             raise ValueError(
                 f"`in_words` returned {texts!r}: expected a list of one text. {GO_ON}"
             )
