@@ -87,11 +87,12 @@ class Dialogue:
 
     def _step(self, ask: Callable[[], Question]) -> None:
         """Keep the next question, or what the dialogue comes to at its end."""
+        self.question = None
         try:
             self.question = ask()
             self.incumbent = self.question.incumbent
         except StopIteration as end:
-            self.question, self.incumbent = None, end.value
+            self.incumbent = end.value
 
     @property
     def n_questions(self) -> Tensor:
@@ -117,7 +118,9 @@ class Dialogue:
                 the person is not asked again, with shape (N,); left
                 out: nobody is.
         Raises: ValueError: no question is open, or the answers have
-            another shape or dtype. An open question stays open.
+            another shape or dtype: an open question stays open. The
+            search for the next question failed: the dialogue is at
+            its end, and `incumbent` is the best so far.
         Example:
             >>> from lib.problem.classifier import Classifier
             >>> from lib.solvers.spaces import Features
@@ -145,8 +148,18 @@ class Dialogue:
                     "question stays open."
                 )
             checks.shape(name, part, self.question.is_asked.shape)
-        self.answers.append((self.question, is_better))
-        self._step(lambda: self._steps.send((is_better, is_satisfied)))
+        question = self.question
+        self.answers.append((question, is_better))
+        is_won = question.is_asked & is_better
+        self.incumbent = chosen(is_won, question.challenger, question.incumbent)
+        try:
+            self._step(lambda: self._steps.send((is_better, is_satisfied)))
+        except Exception as error:  # of a classifier, or of somebody's own proposal
+            raise ValueError(
+                "The answer is kept, but there is no next question: the search for it "
+                f"raised {type(error).__name__}: {error} This dialogue is at its end. "
+                "`incumbent` is the best so far; begin another one with it as the base."
+            ) from error
 
     def contradicted(self) -> Tensor:
         """Return how many of each person's answers no shown option explains, shape (N,).
@@ -173,8 +186,12 @@ class Dialogue:
             >>> dialogue.contradicted()
             tensor([1])
         """
-        options = [q.challenger.x_cf for q, _ in self.answers]
-        ideals = torch.stack([*options, self.incumbent.x_cf])
+        shown = [
+            chosen(q.is_asked, option, q.incumbent).x_cf
+            for q, _ in self.answers
+            for option in (q.incumbent, q.challenger)
+        ]
+        ideals = torch.stack([*shown, self.incumbent.x_cf])
         contradicts = torch.zeros(ideals.shape[:-1], dtype=torch.long)
         for q, is_better in self.answers:
             nearer = _distance(ideals, q.challenger.x_cf) < _distance(
@@ -196,15 +213,28 @@ class _Best:
     def of(
         cls, space: Space, base: Recommendation, streams: Sequence[np.random.Generator]
     ) -> "_Best":
-        """Return where a dialogue begins, after checking that all is of the same people."""
+        """Return where a dialogue begins, after checking that all is of the same people.
+
+        A base that is not acceptable, and sets what is not free, is
+        held to what is free. Any other stays as it is, to the bit.
+        """
         checks.shape("base.values", base.values, space.x.shape)
         if len(streams) != len(space.x):
             raise ValueError(
                 f"Got {len(streams)} streams of random numbers for {len(space.x)} people: "
                 "expected one each, for instance np.random.default_rng(0).spawn(n)."
             )
+        for name, part in (("values", base.values), ("x_cf", base.x_cf)):
+            if not part.isfinite().all():
+                raise ValueError(
+                    f"base.{name} holds NaN or infinite values. For whom there is no "
+                    "recommendation, act on nothing and give the factual values."
+                )
         is_good = space.accepts(base) & base.has_recourse
-        return cls(base, is_good, torch.zeros_like(is_good))
+        held = space.outcome(base.is_acted, base.values)
+        is_held = (base.is_acted & ~space.free).any(-1) & ~is_good
+        is_good = is_good | (is_held & space.accepts(held) & held.has_recourse)
+        return cls(chosen(is_held, held, base), is_good, torch.zeros_like(is_good))
 
     def compare(
         self, challenger: Recommendation, is_there: Tensor
@@ -242,7 +272,8 @@ def rounds(
 
     Nobody is asked more than n_rounds x n_candidates questions; fewer
     where candidates are not acceptable. A base that is not acceptable
-    is replaced by the first candidate that is, without a question.
+    is held to what is free, and replaced by the first candidate that
+    is acceptable, without a question.
 
     Arguments:
         base: Where the first round begins, each part with shape (N,
@@ -254,10 +285,11 @@ def rounds(
         streams: Of random numbers, one a person.
         calibrated: Whether "every" candidate is walked back to the
             boundary before it is shown, or only the "best" of a
-            round.
+            round, if it is new and does not do as it is.
         eps: As for `walk_back`.
     Raises: ValueError: a count is below one, there are other people,
-        or `calibrated` is unknown.
+        the base holds NaN, the proposal gives no such values, or
+        `calibrated` is unknown.
     Source: algorithms 1 to 4 of HARE (OpenReview 56EBglCFvx). The
         best so far is kept as it is; there it is calibrated again.
     Example:
@@ -273,13 +305,16 @@ def rounds(
     best = _Best.of(space, base, streams)
     for i in range(n_rounds):
         values = proposal(space, best.incumbent, n_candidates, i, streams)
+        _check_proposed(space, values, n_candidates)
         candidates, is_good = _tried(space, values, eps if calibrated == "every" else None)
         start = best.incumbent.x_cf
         for which in farthest(candidates.x_cf, is_good, start, n_candidates):
             challenger = _of_each(candidates, which.clamp_min(0))
             yield from best.compare(challenger, which >= 0)
         if calibrated == "best":
-            best.incumbent, _ = walk_back(space, best.incumbent, eps)
+            closer, _ = walk_back(space, best.incumbent, eps)
+            is_new = (best.incumbent.x_cf != start).any(-1) & ~best.is_satisfied
+            best.incumbent = chosen(is_new, closer, best.incumbent)
     return best.incumbent
 
 
@@ -312,8 +347,8 @@ def remembered(
             answers can be wrong.
         renewed: After so many questions, each time.
         base, streams, eps: As for `rounds`.
-    Raises: ValueError: a setting is not above zero, or there are
-        other people.
+    Raises: ValueError: a setting is not above zero, there are other
+        people, the base holds NaN, or the proposal is not `Local`.
     Source: ours. The paper announces that a personal metric is
         learned, and has none.
     Example:
@@ -331,6 +366,8 @@ def remembered(
     """
     checks.counts(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
     checks.positive(sharpness=sharpness)
+    if not isinstance(proposal, Local):
+        raise ValueError(f"proposal is {proposal!r}: expected Local(...).")
     best = _Best.of(space, base, streams)
     anywhere = replace(proposal, n_points=n_guesses, anywhere=1.0, n_anywhere=1)
     nearby = replace(proposal, n_points=n_guesses, anywhere=0.0)
@@ -340,12 +377,14 @@ def remembered(
     fit = torch.where(is_guess, 0.0, -torch.inf).to(values)
     for i in range(n_questions):
         if i and i % renewed == 0:
-            drawn = _of_each(guesses, _drawn(fit, streams))
+            rows = _drawn(fit, streams)
+            drawn = _of_each(guesses, rows)
             moved, is_good = _tried(
                 space, nearby(space, drawn, 1, i // renewed, streams), eps
             )
             guesses = chosen(is_good, moved, drawn)
-            fit = torch.where(is_guess.any(0), 0.0, -torch.inf).to(fit).expand_as(fit)
+            is_guess = is_good | is_guess.gather(0, rows)
+            fit = torch.where(is_guess, 0.0, -torch.inf).to(fit)
             for answer in said:
                 fit = fit + _likelihood(guesses, answer, sharpness)
         is_other = (guesses.x_cf != best.incumbent.x_cf).any(-1) | ~best.is_good
@@ -377,6 +416,19 @@ def _tried(
     return candidates, space.accepts(candidates)
 
 
+def _check_proposed(space: Space, values: Tensor, n: int) -> None:
+    """Raise ValueError unless values are what a round asked for: finite, (*, N, D)."""
+    came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+    expected = (n, *space.x.shape)
+    if isinstance(came, str) or came[1:] != expected[1:] or not came[0]:
+        raise ValueError(
+            f"The proposal gave {came}, expected a tensor of values with shape {expected}; "
+            "more rows will do."
+        )
+    if not values.isfinite().all():
+        raise ValueError("The proposal gave NaN or infinite values: expected numbers.")
+
+
 def _likelihood(
     guesses: Recommendation, answer: tuple[Tensor, Tensor, Tensor], sharpness: float
 ) -> Tensor:
@@ -393,9 +445,10 @@ def _likelihood(
 
 def _drawn(fit: Tensor, streams: Sequence[np.random.Generator]) -> Tensor:
     """Return as many rows as there are of fit (P, N), drawn by likelihood: (P, N)."""
-    share = torch.softmax(fit.nan_to_num(neginf=-1e9), 0).cumsum(0).T.contiguous()
-    places = draw(streams, "random", (len(fit),)).to(fit).T.contiguous()
-    return torch.searchsorted(share, places).clamp_max(len(fit) - 1).T
+    weights = torch.softmax(fit.double().nan_to_num(neginf=-1e9), 0)
+    share = weights.cumsum(0).T.contiguous()
+    places = draw(streams, "random", (len(fit),)).T * share[:, -1:]
+    return torch.searchsorted(share, places, right=True).clamp_max(len(fit) - 1).T
 
 
 def _of_each(candidates: Recommendation, which: Tensor) -> Recommendation:

@@ -1,5 +1,6 @@
 """Which candidates a round of a dialogue looks at: HARE's directions, or points nearby."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -53,7 +54,8 @@ class Directions:
             length one, after every step, as the paper says; else only
             what is not free is left out at the end, as its code does
             it, and steps are shorter.
-    Raises: ValueError: a setting is not above zero.
+    Raises: ValueError: a setting is not above zero (`diversity`: is
+        below); the classifier has no gradient.
     Source: ActionableSampling of HARE.
     Example:
         Two directions in a plane without a classifier's pull are
@@ -77,9 +79,10 @@ class Directions:
     is_held: bool = True
 
     def __post_init__(self) -> None:
-        checks.positive(
-            length=self.length, n_steps=self.n_steps, learning_rate=self.learning_rate
-        )
+        checks.counts(n_steps=self.n_steps)
+        checks.positive(length=self.length, learning_rate=self.learning_rate)
+        if not 0 <= self.diversity < math.inf:
+            raise ValueError(f"diversity is {self.diversity!r}, expected a weight.")
 
     def __call__(
         self,
@@ -116,7 +119,13 @@ class Directions:
             nearest = self._nearest(unit.detach())
             alike = (unit * unit.gather(1, nearest.expand_as(unit))).sum(-1).mean(-1)
             values = own + step_of * unit.transpose(0, 1)
-            refused = F.softplus(-space.log_odds(values)).sum() / n_candidates
+            log_odds = space.log_odds(values)
+            if not log_odds.requires_grad:
+                raise ValueError(
+                    "Directions need the gradient of the classifier, and this one has "
+                    "none. Propose points nearby, Local()."
+                )
+            refused = F.softplus(-log_odds).sum() / n_candidates
             loss = self.diversity * alike.sum() + refused
             adam.step(torch.autograd.grad(loss, direction))
             if self.is_held:
@@ -148,7 +157,9 @@ class Local:
             low and high ...
         n_anywhere: ... in so many rounds at the start.
     Raises: ValueError: a count, or first or shrink, is not above
-        zero, or a share is not one.
+        zero, least or n_anywhere is below zero, or a share is not
+        one; points from anywhere are asked for where there is no low
+        or high.
     Example:
         >>> Local().reach(0), round(Local().reach(9), 3)
         (0.35, 0.047)
@@ -168,6 +179,11 @@ class Local:
         for name in ("still", "anywhere"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a share.")
+        for name in ("least", "n_anywhere"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, expected zero or more."
+                )
 
     def reach(self, round: int) -> float:
         """Return the greatest distance of a round's points, in spans.
@@ -208,8 +224,13 @@ class Local:
         lengths = self.reach(round) * far ** (1 / n_free)
         near = incumbent.values + space.span * lengths * _unit(away)
         near = torch.where(stays < self.still, incumbent.values, near)
-        anywhere = space.low + (space.high - space.low) * places
         is_anywhere = (elsewhere < self.anywhere) & (round < self.n_anywhere)
+        if is_anywhere.any() and not (space.high - space.low).isfinite().all():
+            raise ValueError(
+                "Points from anywhere need a space with a low and a high end, and this one "
+                "has none: Local(anywhere=0), or Features(..., within=(0, 1))."
+            )
+        anywhere = space.low + (space.high - space.low) * places
         values = torch.where(is_anywhere & space.free, anywhere, near)
         is_little = (values - space.x).abs() < self.least * space.span
         return torch.where(is_little, space.x, values)
@@ -230,7 +251,7 @@ def farthest(points: Tensor, is_good: Tensor, start: Tensor, n: int) -> list[Ten
         start: With shape (N, D).
         n: How many are taken.
     Returns: n rows of points, each with shape (N,); -1 where no good
-        point is left.
+        point is left that differs from the start and those taken.
     Source: Gonzalez (1985), clustering by farthest points, doi
         10.1016/0304-3975(85)90224-5.
     Example:
@@ -245,9 +266,8 @@ def farthest(points: Tensor, is_good: Tensor, start: Tensor, n: int) -> list[Ten
     people, taken = torch.arange(points.shape[1]), []
     for _ in range(n):
         most, row = apart.max(0)
-        is_left = most > -torch.inf
+        is_left = most > 0
         taken.append(torch.where(is_left, row, -1))
         nearest = (points - points[row, people]).square().sum(-1)
         apart = torch.minimum(apart, torch.where(is_left, nearest, torch.inf))
-        apart[row, people] = -torch.inf
     return taken

@@ -108,8 +108,15 @@ class Features:
         within: tuple[float, float] | None = (0.0, 1.0),
     ) -> None:
         checks.people("x", x, classifier.features)
+        if x.ndim != 2 or len(x) == 0:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}: expected a row a person, "
+                f"(N, {len(classifier.features)}), and at least one of them."
+            )
         checks.refused(classifier.accepts(x))
         checks.shape("is_free", is_free, x.shape[-1:])
+        if is_free.dtype != torch.bool:
+            raise ValueError(f"is_free is of {is_free.dtype}, expected a mask of bool.")
         self.classifier, self.x = classifier, x
         self.free = is_free.expand_as(x)
         _check_free(self.free)
@@ -127,7 +134,7 @@ class Features:
             tensor([False])
         """
         is_acted = is_acted & self.free
-        values = values.maximum(self.low).minimum(self.high)
+        values = _within(self, values)
         x_cf = torch.where(is_acted, values, self.x)
         return Recommendation(is_acted & (x_cf != self.x), x_cf, x_cf)
 
@@ -158,8 +165,9 @@ class Features:
 class Actions:
     """Actions under a causal world: what a person sets, and what follows from it.
 
-    A candidate is acceptable if its log-odds reach the margin and its
-    outcome is as plausible as the person is now. Of two candidates
+    A candidate is acceptable if it acts on nothing that is not free,
+    its log-odds reach the margin, and its outcome is as plausible as
+    the person is now. Of two candidates
     the person compares the outcomes, in standard deviations.
 
     Arguments:
@@ -171,7 +179,8 @@ class Actions:
         world: Where actions take effect; left out: the problem's
             flow.
     Raises: ValueError: x or preferences do not fit the problem,
-        someone can do nothing, or the margin is below zero.
+        someone can do nothing, the margin is below zero, or the
+        world has another graph than the flow.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -196,6 +205,7 @@ class Actions:
             raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
         self.problem, self.x, self.margin = problem, x, margin
         self.world: World = problem.flow if world is None else world
+        problem.check_world(self.world)
         self.free = torch.zeros_like(x, dtype=torch.bool)
         self.free[:, problem.population.actionable_index] = preferences.is_actionable
         _check_free(self.free)
@@ -220,7 +230,7 @@ class Actions:
             tensor([False])
         """
         population = self.problem.population
-        values = population.settled(self.x, values.maximum(self.low).minimum(self.high))
+        values = population.settled(self.x, _within(self, values))
         is_acted = is_acted & self.free & (values != self.x)
         values = torch.where(is_acted, values, self.x)
         before, noise = (part.expand_as(values) for part in (self.x, self._noise))
@@ -244,7 +254,9 @@ class Actions:
         return self.problem.classifier.logit(self.problem.population.possible(x_cf))
 
     def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates are valid with the margin, and plausible; see `Space`.
+        """Return whether candidates are allowed, valid with the margin, and plausible.
+
+        See `Space`.
 
         Example:
             >>> from lib.problem import loan
@@ -257,7 +269,8 @@ class Actions:
         """
         x_cf = self.problem.population.possible(candidates.x_cf)
         is_valid = self.problem.classifier.logit(x_cf) >= self.margin
-        return is_valid & (self.problem.flow.log_prob(candidates.x_cf) >= self._log_p)
+        is_plausible = self.problem.flow.log_prob(candidates.x_cf) >= self._log_p
+        return is_valid & is_plausible & ~(candidates.is_acted & ~self.free).any(-1)
 
 
 def walk_back(
@@ -336,7 +349,16 @@ def draw(streams: Sequence[np.random.Generator], how: str, size: tuple[int, ...]
         (torch.Size([4, 3, 5]), True)
     """
     own = [getattr(rng, how)(size=size) for rng in streams]
-    return torch.from_numpy(np.stack(own, 1))
+    return torch.from_numpy(np.stack(own, axis=1))
+
+
+def _within(space: Space, values: Tensor) -> Tensor:
+    """Return values (*, N, D) between low and high, or between these and the factual one.
+
+    Nobody is moved because they stand outside already.
+    """
+    low, high = space.low.minimum(space.x), space.high.maximum(space.x)
+    return values.maximum(low).minimum(high)
 
 
 def _check_free(free: Tensor) -> None:

@@ -12,9 +12,9 @@ from lib.base import checks
 from lib.base.arithmetic import exact_root
 from lib.problem.recourse import Recommendation
 from lib.solvers.hare import Dialogue, Question, Reply
-from lib.solvers.spaces import draw
 
-InWords = Callable[[Recommendation], Sequence[str]]
+InWords = Callable[[Recommendation], list[str]]
+GO_ON = "The question stays open: go on with `refine(dialogue, user)`."
 
 
 class User(Protocol):
@@ -94,6 +94,8 @@ class Simulated:
     def reply(self, question: Question) -> Reply:
         """Return who prefers the challenger, and for whom the better option will do.
 
+        Raises: ValueError: the options are of other people than the
+            ideals.
         Example:
             >>> x = torch.tensor([[0.0], [0.0]])
             >>> far, near = (Recommendation(x == x, x + to, x + to) for to in (5, 1))
@@ -102,16 +104,25 @@ class Simulated:
             tensor([ True, False])
         """
         one, other = question.incumbent, question.challenger
+        checks.shape("ideal", self.ideal, one.x_cf.shape)
         was, would_be = self.distance(one.x_cf), self.distance(other.x_cf)
         is_better = would_be < was
         if self.rules_out is not None:
             bad, worse = ((o.is_acted & self.rules_out).any(-1) for o in (one, other))
             is_better = torch.where(bad == worse, is_better, bad)
         if callable(self.flips) or self.flips:
-            apart = exact_root((one.x_cf - other.x_cf).square().sum(-1))
-            chance = self.flips(apart) if callable(self.flips) else self.flips
-            is_better = is_better ^ (draw(self.streams, "random", (1,))[0] < chance)
+            is_better = is_better ^ self._errs(question)
         return is_better, torch.where(is_better, would_be, was) <= self.within
+
+    def _errs(self, question: Question) -> Tensor:
+        """Return who gives the wrong answer, (N,); only who is asked draws a number."""
+        apart = question.incumbent.x_cf - question.challenger.x_cf
+        apart = exact_root(apart.square().sum(-1))
+        chance = self.flips(apart) if callable(self.flips) else self.flips
+        drawn = torch.ones(len(apart), dtype=torch.float64)
+        for i in question.is_asked.nonzero().squeeze(-1).tolist():
+            drawn[i] = self.streams[i].random()
+        return drawn < chance
 
 
 def when_alike(apart: Tensor) -> Tensor:
@@ -151,9 +162,9 @@ class Asked:
 
         Two options that read the same are not asked about.
 
-        Raises: ValueError: several people are asked at once; the
-            function raises, or returns neither option. The question
-            stays open.
+        Raises: ValueError: several people are asked at once; a
+            function raises, or returns something else than an option.
+            The question stays open.
         Example:
             >>> x = torch.zeros(1, 1)
             >>> one, other = (Recommendation(x == x, x + to, x + to) for to in (5, 1))
@@ -172,8 +183,7 @@ class Asked:
                 f"Questions are for {len(question.is_asked)} people, and there is one to "
                 "answer: begin a dialogue for this person alone."
             )
-        (one,), (other,) = map(self.in_words, (question.incumbent, question.challenger))
-        go_on = "The question stays open: go on with `refine(dialogue, user)`."
+        one, other = map(self._text, (question.incumbent, question.challenger))
         no = torch.tensor([False])
         if one == other:
             return no, no
@@ -181,14 +191,28 @@ class Asked:
             said = self.ask(one, other)
         except Exception as error:  # whatever the reader's function raises
             raise ValueError(
-                f"`ask` raised {type(error).__name__}: {error}. {go_on}"
+                f"`ask` raised {type(error).__name__}: {error}. {GO_ON}"
             ) from error
-        if said not in (one, other):
+        if not isinstance(said, str) or said not in (one, other):
             raise ValueError(
                 f"The answer was {said!r}: expected one of the two options, {one!r} or "
-                f"{other!r}. {go_on}"
+                f"{other!r}. {GO_ON}"
             )
         return torch.tensor([said == other]), no
+
+    def _text(self, option: Recommendation) -> str:
+        """Return an option in words."""
+        try:
+            texts = self.in_words(option)
+        except Exception as error:
+            raise ValueError(
+                f"`in_words` raised {type(error).__name__}: {error}. {GO_ON}"
+            ) from error
+        if not isinstance(texts, list) or len(texts) != 1 or not isinstance(texts[0], str):
+            raise ValueError(
+                f"`in_words` returned {texts!r}: expected a list of one text. {GO_ON}"
+            )
+        return texts[0]
 
 
 def refine(dialogue: Dialogue, user: User) -> Recommendation:

@@ -26,8 +26,8 @@ from lib.solvers.users import Simulated, refine
 
 Streams = Sequence[np.random.Generator]
 EPS = 1e-4  # standard deviations; more digits than any user sees
-# margins from which one is chosen, in log-odds, and how many must be valid in the world that
-# judges
+# margins from which one is chosen, in log-odds, and the share that must be valid in the
+# world that judges
 MARGINS, ENOUGH = (0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0), 0.97
 
 # how a dialogue is held: the name in tables, and its steps. HARE's step of one unit would
@@ -103,7 +103,7 @@ def ideals(
     weights: Tensor | None = None,
     n_drawn: int = 1000,
 ) -> tuple[Recommendation, Tensor]:
-    """Return an ideal action of each person, and who has one, with shape (N,).
+    """Return an ideal action of each person, and for whom one was found, with shape (N,).
 
     Actions are scattered over all that is free; those that are
     acceptable are walked back until they are only just so; one of
@@ -126,8 +126,8 @@ def ideals(
         >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
         >>> truth = Actions(problem, x, anything, world=problem.population.truth)
         >>> ideal, has_ideal = ideals(truth, np.random.default_rng(0).spawn(3))
-        >>> has_ideal, bool(truth.accepts(ideal).all())
-        (tensor([True, True, True]), True)
+        >>> has_ideal, bool(truth.accepts(ideal)[1:].all())
+        (tensor([False, True, True]), True)
     """
     if not beta >= 0:
         raise ValueError(f"beta is {beta!r}, expected zero or more.")
@@ -206,7 +206,8 @@ def hold(
         >>> x, truth = problem.refused("test")[:3], problem.population.truth
         >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
         >>> people = participants(problem, x, anything, 0, truth)
-        >>> space, nothing = Actions(problem, x, anything), Recommendation(x > 99, x, x)
+        >>> space = Actions(problem, people.x, people.preferences)
+        >>> nothing = Recommendation(people.x > 99, people.x, people.x)
         >>> user, streams = Simulated(people.ideal), people.streams(1)
         >>> held = hold(space, nothing, "local, 2 x 5", user, streams)
         >>> int(held.n_questions.max())  # the first option replaces nothing, unasked
@@ -235,7 +236,7 @@ def judged(
     Returns: Columns of `metrics.per_person`; gtp and gtd as
         `metrics.closeness`; forbidden (is there an action on what the
         person cannot do?), usable (joint and not forbidden), asked
-        (questions) and wasted (questions in which an option acts on
+        (questions) and wasted (questions whose new option acts on
         what the person cannot do).
     Example:
         >>> from lib.problem import loan
@@ -257,9 +258,8 @@ def judged(
 
     asked, wasted = (torch.zeros(len(x), dtype=torch.long) for _ in range(2))
     for question, _ in dialogue.answers if dialogue is not None else ():
-        shows = is_forbidden(question.incumbent) | is_forbidden(question.challenger)
         asked += question.is_asked
-        wasted += question.is_asked & shows
+        wasted += question.is_asked & is_forbidden(question.challenger)
     forbidden = is_forbidden(recommendation)
     return rows.assign(
         gtp=gtp.numpy(),
