@@ -448,7 +448,9 @@ def _drawn(fit: Tensor, streams: Sequence[np.random.Generator]) -> Tensor:
     weights = torch.softmax(fit.double().nan_to_num(neginf=-1e9), 0)
     share = weights.cumsum(0).T.contiguous()
     places = draw(streams, "random", (len(fit),)).T * share[:, -1:]
-    return torch.searchsorted(share, places, right=True).clamp_max(len(fit) - 1).T
+    return (
+        torch.searchsorted(share, places.contiguous(), right=True).clamp_max(len(fit) - 1).T
+    )
 
 
 def _of_each(candidates: Recommendation, which: Tensor) -> Recommendation:

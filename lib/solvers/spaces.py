@@ -5,6 +5,7 @@ it, whether that is acceptable, and how far the decision is. So the
 dialogue of `lib.solvers.hare` is written once.
 """
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Protocol
@@ -47,6 +48,16 @@ class Space(Protocol):
     low: Tensor
     high: Tensor
     span: Tensor
+
+    def of(self, people: Tensor) -> "Space":
+        """Return the space of some people, who may come several times, by their rows.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> Features(h, x, torch.tensor([True])).of(torch.tensor([0, 0])).x.shape
+            torch.Size([2, 1])
+        """
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return what comes of setting features to values, each with shape (*, N, D).
@@ -123,6 +134,19 @@ class Features:
         low, high = (-torch.inf, torch.inf) if within is None else within
         self.low, self.high = (torch.full_like(x[0], end) for end in (low, high))
         self.span = torch.ones_like(x[0])
+
+    def of(self, people: Tensor) -> "Features":
+        """Return the space of some people, who may come several times; see `Space`.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.tensor([[0.1], [0.2]])
+            >>> Features(h, x, torch.tensor([True])).of(torch.tensor([1])).x
+            tensor([[0.2000]])
+        """
+        part = copy.copy(self)
+        part.x, part.free = self.x[people], self.free[people]
+        return part
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return features as they are set, each part with shape (*, N, D); see `Space`.
@@ -217,6 +241,22 @@ class Actions:
             self._noise = self.world.abduct(x)
             self._log_p = problem.flow.log_prob(x)
 
+    def of(self, people: Tensor) -> "Actions":
+        """Return the space of some people, who may come several times; see `Space`.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:2]
+            >>> anything = Preferences(torch.ones(2, 4, dtype=torch.long))
+            >>> Actions(problem, x, anything).of(torch.tensor([1, 1, 0])).x.shape
+            torch.Size([3, 7])
+        """
+        part = copy.copy(self)
+        part.x, part.free = self.x[people], self.free[people]
+        part._noise, part._log_p = self._noise[people], self._log_p[people]
+        return part
+
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return what follows from actions, in whole numbers where they are; see `Space`.
 
@@ -303,18 +343,25 @@ def walk_back(
     """
     checks.positive(eps=eps)
     is_good = space.accepts(candidates)
-    way = candidates.values - space.x
+    some = space.of(is_good.nonzero()[:, -1])  # only what is good has a way to go
+    good = candidates[is_good]
+    way = good.values - some.x
     longest = float(way.abs().max()) if way.numel() else 0.0
     n_halvings = max(0, math.ceil(math.log2(max(longest / eps, 1.0)))) + 1
-    refused, accepted = torch.zeros_like(way[..., :1]), torch.ones_like(way[..., :1])
+    refused, accepted = torch.zeros_like(way[:, :1]), torch.ones_like(way[:, :1])
+    best = good
     for _ in range(n_halvings):
         middle = (refused + accepted) / 2
-        tried = space.outcome(candidates.is_acted, space.x + middle * way)
-        is_enough = (space.accepts(tried) & is_good)[..., None]
-        accepted = torch.where(is_enough, middle, accepted)
-        refused = torch.where(is_enough, refused, middle)
-    closer = space.outcome(candidates.is_acted, space.x + accepted * way)
-    return chosen(is_good & space.accepts(closer), closer, candidates), is_good
+        tried = some.outcome(good.is_acted, some.x + middle * way)
+        is_enough = some.accepts(tried)
+        best = chosen(is_enough, tried, best)
+        accepted = torch.where(is_enough[:, None], middle, accepted)
+        refused = torch.where(is_enough[:, None], refused, middle)
+    parts = (candidates.is_acted, candidates.values, candidates.x_cf)
+    closer = [part.clone() for part in parts]
+    for part, own in zip(closer, (best.is_acted, best.values, best.x_cf), strict=True):
+        part[is_good] = own
+    return Recommendation(*closer), is_good
 
 
 def chosen(which: Tensor, one: Recommendation, other: Recommendation) -> Recommendation:

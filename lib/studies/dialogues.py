@@ -127,7 +127,7 @@ def ideals(
         >>> truth = Actions(problem, x, anything, world=problem.population.truth)
         >>> ideal, has_ideal = ideals(truth, np.random.default_rng(0).spawn(3))
         >>> has_ideal, bool(truth.accepts(ideal)[1:].all())
-        (tensor([False, True, True]), True)
+        (tensor([False,  True,  True]), True)
     """
     if not beta >= 0:
         raise ValueError(f"beta is {beta!r}, expected zero or more.")
