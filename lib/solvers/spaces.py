@@ -178,9 +178,9 @@ class Actions:
         margin: Log-odds that a candidate must have, zero or more.
         world: Where actions take effect; left out: the problem's
             flow.
-    Raises: ValueError: x or preferences do not fit the problem,
-        someone can do nothing, the margin is below zero, or the
-        world has another graph than the flow.
+    Raises: ValueError: x or preferences do not fit the problem, the
+        margin is below zero, or the world has another graph than the
+        flow.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -208,7 +208,6 @@ class Actions:
         problem.check_world(self.world)
         self.free = torch.zeros_like(x, dtype=torch.bool)
         self.free[:, problem.population.actionable_index] = preferences.is_actionable
-        _check_free(self.free)
         people = problem.population.x["recourse/train"].double()
         ends = torch.tensor([RARE, 1 - RARE], dtype=people.dtype)
         self.low, self.high = torch.quantile(people, ends, dim=0).to(x)
