@@ -18,6 +18,7 @@ from lib.causal.world import World
 from lib.preferences.scores import Preferences
 from lib.problem.classifier import Classifier
 from lib.problem.recourse import Problem, Recommendation
+from lib.solvers.descent import SURE
 
 # shares of the training people below the least and above the greatest value that a
 # proposal reaches: outliers would stretch the range
@@ -167,7 +168,8 @@ class Actions:
 
     A candidate is acceptable if it acts on nothing that is not free,
     its log-odds reach the margin, and its outcome is as plausible as
-    the person is now. Of two candidates
+    the person is now, both by so much that rounding cannot take it
+    back (`descent.SURE`). Of two candidates
     the person compares the outcomes, in standard deviations.
 
     Arguments:
@@ -267,8 +269,9 @@ class Actions:
             tensor([False])
         """
         x_cf = self.problem.population.possible(candidates.x_cf)
-        is_valid = self.problem.classifier.logit(x_cf) >= self.margin
-        is_plausible = self.problem.flow.log_prob(candidates.x_cf) >= self._log_p
+        is_valid = self.problem.classifier.logit(x_cf) >= self.margin + SURE
+        log_p_cf = self.problem.flow.log_prob(candidates.x_cf)
+        is_plausible = log_p_cf >= self._log_p + SURE
         return is_valid & is_plausible & ~(candidates.is_acted & ~self.free).any(-1)
 
 
