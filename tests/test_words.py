@@ -1,5 +1,7 @@
 """A recommendation as a table says what changes, what follows, and why not."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -78,3 +80,43 @@ def test_bad_input_is_named(problem, people, searched):
     with pytest.raises(ValueError, match="people names 2, but x holds 30"):
         words.table(problem, x, found, people=["Ana", "Ben"])
     assert isinstance(people[1], Preferences)
+
+
+def test_options_are_one_line_a_person(problem, people):
+    """The same words as in the table: who acts, who moves others, who does nothing."""
+    x = people[0][:3]
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[0, [3, 5]] = acts[1, 6] = True
+    values = torch.where(acts, x + 1, x)
+    given = Recommendation(acts, values, problem.flow.counterfactual(x, acts, values))
+    table = words.table(problem, x, given)
+    both, alone, nothing = words.options(problem, x, given)
+    assert both == f"{table.change[0]}; then follows: {table.follows[0]}"
+    assert "loan_amount" in table.change[0] and "income" in table.change[0]
+    assert "savings" in table.follows[0] and table.follows[1] == ""
+    assert alone == table.change[1] and alone.startswith("savings ")
+    assert nothing == "nothing changes"
+    with pytest.raises(ValueError, match=r"recommendation.values has shape \(3, 7\)"):
+        words.options(problem, x[:2], given)
+
+
+def test_options_are_in_whole_numbers_where_people_have_them(problem, people):
+    def whole(units):
+        return units.round()
+
+    counted = replace(problem, population=replace(problem.population, whole=whole))
+    x = counted.population.possible(people[0])
+    x = x[~counted.accepts(x)][:1]
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[0, 5] = True
+    step = 1 / counted.population.std[5]
+    for moved, to in ((2.3, 2), (0.2, 0)):
+        values = torch.where(acts, x + moved * step, x)
+        x_cf = counted.flow.counterfactual(x, acts, values)
+        line = words.options(counted, x, Recommendation(acts, values, x_cf))[0]
+        before = round(counted.population.in_units(x)[0, 5].item())
+        if to:
+            assert line.split(";")[0] == f"income {before} -> {before + to}"
+            assert "." not in line
+        else:
+            assert line == "nothing changes"

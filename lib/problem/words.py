@@ -1,4 +1,4 @@
-"""Recommendations as a table that people can read, in the units of the data."""
+"""Recommendations as people can read them, a table or a line each, in units of the data."""
 
 from collections.abc import Hashable, Sequence
 
@@ -56,12 +56,9 @@ def table(
         >>> row.change, row.follows
         ('income -0.4053 -> 2.097', 'savings -4.923 -> -2.033')
     """
-    problem.check_people(x)
-    checks.shape("recommendation.values", recommendation.values, x.shape)
+    recommendation = _carried_out(problem, x, recommendation)
     if people is not None and len(people) != len(x):
         raise ValueError(f"people names {len(people)}, but x holds {len(x)}.")
-    if problem.population.whole is not None:
-        recommendation = problem.carried_out(x, recommendation)
     acts, x_cf = recommendation.is_acted, recommendation.x_cf
     with torch.no_grad():
         log_odds = problem.classifier.logit(problem.population.possible(x_cf))
@@ -87,6 +84,51 @@ def table(
         )
     index = pd.Index(range(len(x)) if people is None else people, name="person")
     return pd.DataFrame({**rows, **after.to_dict("list")}, index=index)
+
+
+def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list[str]:
+    """Return what each person does, and what follows from it, in one line a person.
+
+    Whole numbers are as people can carry them out. A person who is
+    asked which of two options is better reads two such lines.
+
+    Arguments:
+        x: Refused people, standardised, with shape (N, D).
+        recommendation: One for each person, each part with shape (N,
+            D).
+    Raises: ValueError: x and the recommendation differ in shape.
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:1]
+        >>> is_acted = torch.zeros_like(x, dtype=torch.bool)
+        >>> is_acted[0, 5] = True  # income
+        >>> x_cf = problem.flow.counterfactual(x, is_acted, x + 1)
+        >>> options(problem, x, Recommendation(is_acted, x + is_acted, x_cf))
+        ['income -0.4053 -> 2.097; then follows: savings -4.923 -> -2.033']
+    """
+    recommendation = _carried_out(problem, x, recommendation)
+    before, after = (_in_units(problem, part) for part in (x, recommendation.x_cf))
+    acts = recommendation.is_acted
+    pairs = zip(_each(before, after, acts), _each(before, after, ~acts), strict=True)
+    return [_line(_moves(*own), _moves(*others)) for own, others in pairs]
+
+
+def _line(change: str, follows: str) -> str:
+    """Return what somebody does and what follows from it, as one text."""
+    parts = [change, f"then follows: {follows}" if follows else ""]
+    return "; ".join(part for part in parts if part) or "nothing changes"
+
+
+def _carried_out(
+    problem: Problem, x: Tensor, recommendation: Recommendation
+) -> Recommendation:
+    """Return a recommendation in whole numbers, where there are; check that all fits."""
+    problem.check_people(x)
+    checks.shape("recommendation.values", recommendation.values, x.shape)
+    if problem.population.whole is None:
+        return recommendation
+    return problem.carried_out(x, recommendation)
 
 
 def _in_units(problem: Problem, x: Tensor) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from lib.causal.world import World
 from lib.preferences.scores import Preferences
 from lib.problem.classifier import Classifier
 from lib.problem.recourse import Problem, Recommendation
+from lib.solvers.descent import SURE
 
 # shares of the training people below the least and above the greatest value that a
 # proposal reaches: outliers would stretch the range
@@ -191,7 +192,8 @@ class Actions:
 
     A candidate is acceptable if it acts on nothing that is not free,
     its log-odds reach the margin, and its outcome is as plausible as
-    the person is now. Of two candidates
+    the person is now, both by so much that rounding cannot take it
+    back (`descent.SURE`). Of two candidates
     the person compares the outcomes, in standard deviations.
 
     Arguments:
@@ -202,9 +204,9 @@ class Actions:
         margin: Log-odds that a candidate must have, zero or more.
         world: Where actions take effect; left out: the problem's
             flow.
-    Raises: ValueError: x or preferences do not fit the problem,
-        someone can do nothing, the margin is below zero, or the
-        world has another graph than the flow.
+    Raises: ValueError: x or preferences do not fit the problem, the
+        margin is below zero, or the world has another graph than the
+        flow.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -232,7 +234,6 @@ class Actions:
         problem.check_world(self.world)
         self.free = torch.zeros_like(x, dtype=torch.bool)
         self.free[:, problem.population.actionable_index] = preferences.is_actionable
-        _check_free(self.free)
         people = problem.population.x["recourse/train"].double()
         ends = torch.tensor([RARE, 1 - RARE], dtype=people.dtype)
         self.low, self.high = torch.quantile(people, ends, dim=0).to(x)
@@ -308,8 +309,9 @@ class Actions:
             tensor([False])
         """
         x_cf = self.problem.population.possible(candidates.x_cf)
-        is_valid = self.problem.classifier.logit(x_cf) >= self.margin
-        is_plausible = self.problem.flow.log_prob(candidates.x_cf) >= self._log_p
+        is_valid = self.problem.classifier.logit(x_cf) >= self.margin + SURE
+        log_p_cf = self.problem.flow.log_prob(candidates.x_cf)
+        is_plausible = log_p_cf >= self._log_p + SURE
         return is_valid & is_plausible & ~(candidates.is_acted & ~self.free).any(-1)
 
 

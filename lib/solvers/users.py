@@ -183,7 +183,7 @@ class Asked:
                 f"Questions are for {len(question.is_asked)} people, and there is one to "
                 "answer: begin a dialogue for this person alone."
             )
-        one, other = map(self._text, (question.incumbent, question.challenger))
+        one, other = map(self.text, (question.incumbent, question.challenger))
         no = torch.tensor([False])
         if one == other:
             return no, no
@@ -200,8 +200,17 @@ class Asked:
             )
         return torch.tensor([said == other]), no
 
-    def _text(self, option: Recommendation) -> str:
-        """Return an option in words."""
+    def text(self, option: Recommendation) -> str:
+        """Return an option in words.
+
+        Raises: ValueError: `in_words` raises, or returns something
+            else than a list of one text.
+        Example:
+            >>> x = torch.zeros(1, 1)
+            >>> user = Asked(min, in_words=lambda option: ["save more"])
+            >>> user.text(Recommendation(x > 0, x, x))
+            'save more'
+        """
         try:
             texts = self.in_words(option)
         except Exception as error:

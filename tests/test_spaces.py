@@ -1,0 +1,211 @@
+"""Spaces: nothing forbidden, and a walk back to the boundary against closed forms."""
+
+import lib.pinned
+
+import numpy as np
+import pytest
+import torch
+
+from lib.causal.graph import Graph
+from lib.causal.world import World
+from lib.preferences.scores import Preferences
+from lib.problem.classifier import Classifier
+from lib.problem.recourse import Recommendation
+from lib.solvers.descent import SURE
+from lib.solvers.spaces import Actions, Features, chosen, draw, walk_back
+
+NAMES = ("a", "b", "c", "d")
+FREE = torch.tensor([True, True, False, True])
+WEIGHTS = torch.tensor([1.0, 0.5, 0.3, -0.7], dtype=torch.float64)
+
+
+def linear(x):
+    return x @ WEIGHTS - 0.9
+
+
+def winding(x):
+    """Log-odds whose sign changes many times on a straight line."""
+    return torch.sin(9 * x[:, 0]) + torch.cos(7 * x[:, 1] * x[:, 3]) - 1.3
+
+
+def space_of(logit, n=40, **settings):
+    """Return refused people between 0 and 0.3, and what they may set."""
+    x = torch.from_numpy(np.random.default_rng(0).random((20 * n, 4))) * 0.3
+    x = x[logit(x) < -0.05][:n]
+    return Features(Classifier(NAMES, logit), x, FREE, **settings)
+
+
+def candidates_of(space, n=30, seed=1):
+    values = torch.from_numpy(np.random.default_rng(seed).random((n, *space.x.shape)))
+    return space.outcome(torch.ones_like(values, dtype=torch.bool), values)
+
+
+@pytest.fixture
+def everything(problem, people):
+    x, _ = people
+    return Actions(problem, x, Preferences(torch.ones(len(x), 4, dtype=torch.long)))
+
+
+@pytest.mark.parametrize("logit", [linear, winding])
+def test_walked_back_stands_at_the_boundary_on_the_way(logit):
+    """Law 1: on the segment, accepted, refused a little nearer to x, never farther."""
+    space, eps = space_of(logit), 1e-7
+    raw = candidates_of(space)
+    closer, is_good = walk_back(space, raw, eps)
+    assert is_good.equal(logit(raw.x_cf.reshape(-1, 4)).view(30, 40) >= 0)
+    assert 100 < is_good.sum() < 1_100 and space.accepts(closer)[is_good].all()
+    way, gone = raw.x_cf - space.x, closer.x_cf - space.x
+    share = (gone * way).sum(-1) / way.square().sum(-1)
+    torch.testing.assert_close(gone, share[..., None] * way, rtol=0, atol=1e-12)
+    assert ((share > 0) & (share <= 1))[is_good].all() and share[is_good].mean() < 0.95
+    step = eps * way / way.abs().amax(-1, keepdim=True)
+    before = (closer.x_cf - step)[is_good]
+    assert (logit(before) < 0).all()
+    # nothing is done with what is not acceptable
+    for part in ("values", "x_cf", "is_acted"):
+        assert getattr(closer, part)[~is_good].equal(getattr(raw, part)[~is_good])
+
+
+def test_walk_back_on_a_linear_classifier_is_the_closed_form():
+    """Law 2: t = -f(x) / (f(c) - f(x)); once more changes nothing."""
+    space, eps = space_of(linear), 1e-10
+    raw = candidates_of(space)
+    closer, is_good = walk_back(space, raw, eps)
+    f_x, f_c = linear(space.x), linear(raw.x_cf.reshape(-1, 4)).view(30, 40)
+    exact = space.x + (-f_x / (f_c - f_x))[..., None] * (raw.x_cf - space.x)
+    torch.testing.assert_close(closer.x_cf[is_good], exact[is_good], rtol=0, atol=eps)
+    again, _ = walk_back(space, closer, eps)
+    torch.testing.assert_close(again.x_cf, closer.x_cf, rtol=0, atol=eps)
+    with pytest.raises(ValueError, match="eps must be above zero"):
+        walk_back(space, raw, 0)
+
+
+def test_features_that_are_not_free_keep_their_bits():
+    """Law 4, and what is free stays between low and high."""
+    space = space_of(linear)
+    wild = 5 * torch.from_numpy(np.random.default_rng(2).normal(size=(50, 40, 4)))
+    raw = space.outcome(torch.ones_like(wild, dtype=torch.bool), wild)
+    for option in (raw, walk_back(space, raw)[0]):
+        kept = option.x_cf[..., ~FREE]
+        assert kept.equal(space.x[:, ~FREE].expand_as(kept))
+        assert not option.is_acted[..., ~FREE].any() and option.is_acted.any()
+        assert ((option.x_cf >= 0) & (option.x_cf <= 1)).all()
+    assert raw.x_cf.amax() == 1 and raw.x_cf[..., FREE].amin() == 0
+    unbound = space_of(linear, within=None)
+    free = unbound.outcome(torch.ones_like(wild, dtype=torch.bool), wild)
+    assert free.x_cf[..., FREE].equal(wild[..., FREE])
+    torch.testing.assert_close(space.log_odds(raw.values), linear(raw.x_cf))
+
+
+def test_nobody_is_moved_because_they_stand_outside(problem, people):
+    """Whoever sets a feature to what it is has done nothing, inside the range or not."""
+    x = torch.tensor([[-0.5, 0.1, 0.2, 0.3]], dtype=torch.float64)
+    space = Features(Classifier(NAMES, linear), x, FREE)
+    stays = space.outcome(torch.ones_like(x, dtype=torch.bool), x)
+    assert not stays.has_recourse and stays.x_cf.equal(x)
+    assert space.outcome(x == x, x - 9).x_cf[0, 0] == -0.5
+    x = people[0].clone()
+    x[:, 3] = problem.population.high[3] + 1
+    x = x[~problem.accepts(x)]
+    everything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
+    space = Actions(problem, x, everything)
+    assert not space.outcome(torch.ones_like(x, dtype=torch.bool), x).has_recourse.any()
+
+
+def test_actions_by_hand(problem, people, everything):
+    """Range, consequences, validity and plausibility against the problem's own parts."""
+    x, preferences = people
+    column = problem.population.actionable_index
+    space = Actions(problem, x, preferences, margin=0.5)
+    trained = problem.population.x["recourse/train"].numpy()
+    low, high = np.quantile(trained, [0.005, 0.995], axis=0)
+    assert space.low.numpy() == pytest.approx(low) and space.high.numpy() == pytest.approx(
+        high
+    )
+    assert space.span.numpy() == pytest.approx(high - low)
+    values = x + torch.from_numpy(np.random.default_rng(0).normal(size=(60, *x.shape)))
+    option = space.outcome(torch.ones_like(values, dtype=torch.bool), values)
+    allowed = torch.zeros_like(x, dtype=torch.bool)
+    allowed[:, column] = preferences.is_actionable
+    assert option.is_acted.equal(allowed.expand_as(values))
+    assert option.values[~option.is_acted].equal(x.expand_as(values)[~option.is_acted])
+    followed = problem.flow.counterfactual(
+        x.expand_as(values), option.is_acted, option.values
+    )
+    torch.testing.assert_close(option.x_cf, followed, rtol=0, atol=1e-12)
+    log_odds = problem.classifier.logit(followed)
+    torch.testing.assert_close(space.log_odds(option.values), log_odds)
+    gain = problem.flow.log_prob(followed) - problem.flow.log_prob(x)
+    is_good = space.accepts(option)
+    assert is_good.equal((log_odds >= 0.5 + SURE) & (gain >= SURE)) and is_good.any()
+    assert ((log_odds >= 0) & (gain >= 0) & ~is_good).any()  # the margin matters
+    # what was found where all is free is judged as forbidden where it is not
+    free = everything.outcome(torch.ones_like(values, dtype=torch.bool), values)
+    is_forbidden = (free.is_acted & ~allowed).any(-1)
+    assert (everything.accepts(free) & is_forbidden).any()
+    assert not space.accepts(free)[is_forbidden].any()
+
+
+def test_walked_back_actions_stay_valid_and_plausible(everything):
+    values = everything.low + (everything.high - everything.low) * torch.from_numpy(
+        np.random.default_rng(0).random((200, *everything.x.shape))
+    )
+    raw = everything.outcome(torch.ones_like(values, dtype=torch.bool), values)
+    closer, is_good = walk_back(everything, raw, 1e-5)
+    assert 50 < is_good.sum() < is_good.numel()
+    assert everything.accepts(closer).equal(is_good)
+    way, gone = raw.values - everything.x, closer.values - everything.x
+    assert (gone.abs() <= way.abs() + 1e-12).all()
+    assert (gone.norm(dim=-1) < 0.99 * way.norm(dim=-1))[is_good].any()
+    step = 1e-5 * way / way.abs().amax(-1, keepdim=True)
+    before = everything.outcome(closer.is_acted, closer.values - step)
+    assert not everything.accepts(before)[is_good].any()
+
+
+def test_chosen_takes_whole_rows():
+    zero = torch.zeros(2, 3, 4)
+    one, other = (
+        Recommendation(zero == 0, zero + 1, zero + 2),
+        Recommendation(zero > 0, zero + 3, zero + 4),
+    )
+    which = torch.tensor([[True, False, True], [False, False, True]])
+    taken = chosen(which, one, other)
+    for part in ("is_acted", "values", "x_cf"):
+        assert getattr(taken, part)[which].equal(getattr(one, part)[which])
+        assert getattr(taken, part)[~which].equal(getattr(other, part)[~which])
+
+
+def test_draws_are_each_persons_own():
+    seeds = (3, 4, 3)
+    drawn = draw([np.random.default_rng(s) for s in seeds], "random", (5, 2))
+    alone = np.random.default_rng(4).random((5, 2))
+    assert drawn.shape == (5, 3, 2) and (drawn[:, 1].numpy() == alone).all()
+    assert drawn[:, 0].equal(drawn[:, 2]) and not drawn[:, 0].equal(drawn[:, 1])
+
+
+def test_bad_input_is_named(problem, people):
+    h, x = Classifier(NAMES, linear), torch.zeros(3, 4, dtype=torch.float64)
+    for arguments, message in (
+        (
+            (h, x, FREE & False),
+            r"3 of 3 people have no free feature \(the first in row 0\)",
+        ),
+        ((h, x, FREE.double()), "expected a mask of bool"),
+        ((h, x, FREE[:3]), r"is_free has shape \(3,\), expected \(4,\)"),
+        ((h, x[0], FREE), r"expected a row a person, \(N, 4\)"),
+        ((h, x[:0], FREE), "at least one of them"),
+        ((h, x + 1, FREE), "already accepted"),
+        ((h, x * torch.nan, FREE), "NaN or infinite values"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Features(*arguments)
+    x, preferences = people
+    backwards = World(Graph(dict(reversed(problem.flow.graph.parents.items()))))
+    for changes, message in (
+        ({"preferences": preferences[:5]}, r"has shape \(5, 4\), expected \(30, 4\)"),
+        ({"margin": -0.1}, "margin is -0.1, expected log-odds, zero or more"),
+        ({"margin": float("nan")}, "margin is nan"),
+        ({"world": backwards}, "different graphs"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Actions(**{"problem": problem, "x": x, "preferences": preferences} | changes)
