@@ -21,13 +21,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.base import checks
-from lib.base.arithmetic import Adam
+from lib.base.arithmetic import Adam, RMSprop
 from lib.problem.classifier import Classifier
 from lib.problem.tabular import Tabular
+from lib.solvers import autoencoders
+from lib.solvers.autoencoders import Autoencoder
 
 STEP, PENALTY, N_LEVELS, N_STEPS = 0.01, 0.1, 3, 2_500  # of Wachter
 SHELL, N_POINTS, N_SHELLS = 0.2, 1_000, 200  # of Growing Spheres
 SHARE, N_NEIGHBOURS = 0.1, 50  # of FACE
+CODE_SHELL, N_CODES = 0.1, 300  # of CCHVAE
+CLUE_STEP, N_CLUE_STEPS, PATIENCE, NEARNESS = 0.5, 400, 3, 4.0
+CRUDS_STEP, N_CRUDS_STEPS, CLOSENESS = 0.008, 2_000, 1e-3
 
 
 def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random.Generator]:
@@ -126,10 +131,7 @@ def growing_spheres(
     """
     check(table, classifier, x, rngs)
     free = table.is_free
-    shape = (N_POINTS, int(free.sum()))
-    drawn = [(rng.standard_normal(shape), rng.random(N_POINTS)) for rng in rngs]
-    directions, shares = (torch.from_numpy(np.stack(p)) for p in zip(*drawn, strict=True))
-    directions = directions / directions.abs().sum(-1, keepdim=True)  # (N, points, free)
+    directions, shares = _directions(rngs, N_POINTS, int(free.sum()))
     found = torch.full_like(x, torch.nan)
     for shell in range(N_SHELLS):
         left = found.isnan().any(-1).nonzero().squeeze(-1)
@@ -138,11 +140,7 @@ def growing_spheres(
         points = x[left, None].repeat(1, N_POINTS, 1)
         own = points[..., free] + SHELL * (shell + shares[left, :, None]) * directions[left]
         points[..., free] = own.clamp(0, 1) if is_clipped else own
-        is_accepted = classifier.logit(points) >= 0
-        distance = (points - x[left, None]).abs().sum(-1)
-        nearest = torch.where(is_accepted, distance, torch.inf).argmin(-1)
-        has_one = is_accepted.any(-1)
-        found[left[has_one]] = points[has_one, nearest[has_one]]
+        found[left] = _nearest_accepted(classifier, points, x[left, None])
     return found
 
 
@@ -198,6 +196,166 @@ def face(
         nearest = int(length.argmin())
         if length[nearest] < torch.inf:
             found[i] = ends[nearest]
+    return found
+
+
+def cchvae(
+    table: Tabular,
+    classifier: Classifier,
+    x: Tensor,
+    model: Autoencoder,
+    rngs: Sequence[np.random.Generator],
+    as_published: bool = False,
+) -> Tensor:
+    """Return the nearest accepted of people decoded from shells that grow in latent space.
+
+    A shell holds 300 points around where x is encoded, at L1
+    distances of [0, 0.1), [0.1, 0.2), ... The first shell with an
+    accepted person decides; of these the nearest to x by L1 distance.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        model: An autoencoder of the kind "CCHVAE".
+        rngs: A generator for each.
+        as_published: Mutable binary features move too, and are
+            rounded; and the shells reach into the immutable features
+            that the decoder is told.
+    Returns: With shape (N, D).
+    Raises: ValueError: as `growing_spheres`, or a model of another
+        kind.
+    Source: Pawelczyk et al. (2020); settings of the HARE paper's code.
+    Example:
+        >>> from dataclasses import replace
+        >>> from lib.problem import tabular
+        >>> table = replace(tabular.compas(), name="mine")  # with a smaller network
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> x = table.refused(h.accepts, 3)
+        >>> model, _ = autoencoders.fit(table, "CCHVAE")
+        >>> h.accepts(cchvae(table, h, x, model, streams(3, seed=0)))
+        tensor([True, True, True])
+    """
+    check(table, classifier, x, rngs)
+    checks.known("kind of model", [model.kind], ("CCHVAE",))
+    told = x[:, ~model.is_seen]
+    centre = torch.cat([model.encode(x), told], -1)
+    n_moved = centre.shape[-1] - (0 if as_published else told.shape[-1])
+    directions, shares = _directions(rngs, N_CODES, n_moved)
+    found = torch.full_like(x, torch.nan)
+    for shell in range(N_SHELLS):
+        left = found.isnan().any(-1).nonzero().squeeze(-1)
+        if len(left) == 0:
+            break
+        codes = centre[left, None].repeat(1, N_CODES, 1)
+        codes[..., :n_moved] += (
+            CODE_SHELL * (shell + shares[left, :, None]) * directions[left]
+        )
+        own = x[left, None].expand(-1, N_CODES, -1)
+        decoded = own.clone()
+        decoded[..., model.is_seen] = model.seen(codes)
+        points = _moved(table, own, decoded, as_published)
+        found[left] = _nearest_accepted(classifier, points, own)
+    return found
+
+
+def clue(
+    table: Tabular,
+    classifier: Classifier,
+    x: Tensor,
+    model: Autoencoder,
+    as_published: bool = False,
+) -> Tensor:
+    """Descend in latent space to somebody near x of whom the classifier is sure.
+
+    From the middle of the latent space Adam descends on the entropy
+    of the decision plus (4 / D) |r - x|_1, at most 400 steps, and
+    until three in a row were no improvement. The nearest accepted
+    person on the way is returned.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        model: An autoencoder of the kind "CLUE".
+        as_published: All features are the decoded ones, immutable and
+            binary ones too, and may leave [0, 1].
+    Returns: With shape (N, D).
+    Raises: ValueError: as `wachter`, or a model of another kind.
+    Source: Antoran et al. (2021); settings of the HARE paper's code.
+    Example:
+        >>> from lib.problem import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> x = table.refused(h.accepts, 3)
+        >>> model, _ = autoencoders.fit(table, "CLUE")
+        >>> h.accepts(clue(table, h, x, model))
+        tensor([True, True, True])
+    """
+    check(table, classifier, x)
+    checks.known("kind of model", [model.kind], ("CLUE",))
+    z = torch.zeros_like(model.encode(x)).requires_grad_()
+    adam, found = Adam([z], CLUE_STEP), torch.full_like(x, torch.nan)
+    shortest, best = (torch.full_like(x[:, 0], torch.inf) for _ in range(2))
+    waited = torch.zeros(len(x))
+    for _ in range(N_CLUE_STEPS):
+        r = model.decode(z, x)
+        if not as_published:
+            r = torch.where(table.is_free, r, x)
+        logit, distance = classifier.logit(r), (r - x).abs().sum(-1)
+        loss = _entropy(logit) + NEARNESS / x.shape[-1] * distance
+        runs = waited < PATIENCE
+        own = r if as_published else r.clamp(0, 1)
+        _keep_nearer(classifier, own, x, found, shortest, runs)
+        improves = loss.detach() < best
+        best = torch.where(improves & runs, loss.detach(), best)
+        waited = torch.where(improves & runs, 0, waited + 1)
+        if (waited >= PATIENCE).all():
+            break
+        adam.step(torch.autograd.grad(loss.sum(), z))
+    return found
+
+
+def cruds(
+    table: Tabular,
+    classifier: Classifier,
+    x: Tensor,
+    model: Autoencoder,
+    as_published: bool = False,
+) -> Tensor:
+    """Descend over the two latent dimensions that belong to the label.
+
+    RMSprop takes 2,000 steps on softplus(-f) + 0.001 |r - x|^2. The
+    nearest accepted person on the way is returned.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        model: An autoencoder of the kind "CRUDS".
+        as_published: Mutable binary features move too, and all may
+            leave [0, 1].
+    Returns: With shape (N, D).
+    Raises: ValueError: as `wachter`, or a model of another kind.
+    Source: Downs et al. (2020); settings of the HARE paper's code.
+    Example:
+        >>> from lib.problem import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> x = table.refused(h.accepts, 3)
+        >>> model, _ = autoencoders.fit(table, "CRUDS")
+        >>> h.accepts(cruds(table, h, x, model))
+        tensor([True, True, True])
+    """
+    check(table, classifier, x)
+    checks.known("kind of model", [model.kind], ("CRUDS",))
+    code = model.encode(x)
+    z, w = code[:, : -autoencoders.N_LABEL], code[:, -autoencoders.N_LABEL :].clone()
+    w.requires_grad_()
+    descent, found = RMSprop([w], CRUDS_STEP), torch.full_like(x, torch.nan)
+    shortest = torch.full_like(x[:, 0], torch.inf)
+    for _ in range(N_CRUDS_STEPS):
+        r = model.decode(torch.cat([z, w], -1), x)
+        if not as_published:
+            r = torch.where(table.is_free, r, x)
+        _keep_nearer(classifier, r if as_published else r.clamp(0, 1), x, found, shortest)
+        distance = (r - x).square().sum(-1)
+        loss = F.softplus(-classifier.logit(r)) + CLOSENESS * distance
+        descent.step(torch.autograd.grad(loss.sum(), [w]))
     return found
 
 
@@ -269,3 +427,48 @@ def check(
             f"There are {len(rngs)} generators for {len(x)} people: expected one each "
             "(`streams`)."
         )
+
+
+def _directions(
+    rngs: Sequence[np.random.Generator], n_points: int, n_moved: int
+) -> tuple[Tensor, Tensor]:
+    """Return directions of L1 length 1, (N, points, moved), and shares of a shell."""
+    shape = (n_points, n_moved)
+    drawn = [(rng.standard_normal(shape), rng.random(n_points)) for rng in rngs]
+    directions, shares = (torch.from_numpy(np.stack(p)) for p in zip(*drawn, strict=True))
+    return directions / directions.abs().sum(-1, keepdim=True), shares
+
+
+def _nearest_accepted(classifier: Classifier, points: Tensor, x: Tensor) -> Tensor:
+    """Return the accepted of points (N, points, D) nearest to x by L1 distance, or NaN."""
+    is_accepted = classifier.logit(points) >= 0
+    distance = torch.where(is_accepted, (points - x).abs().sum(-1), torch.inf)
+    nearest = points[torch.arange(len(points)), distance.argmin(-1)]
+    return torch.where(is_accepted.any(-1, keepdim=True), nearest, torch.nan)
+
+
+def _keep_nearer(
+    classifier: Classifier,
+    r: Tensor,
+    x: Tensor,
+    found: Tensor,
+    shortest: Tensor,
+    may_change: Tensor | bool = True,
+) -> None:
+    """Write rows of r, and their L1 distances, into found where accepted and nearer."""
+    distance = (r - x).abs().sum(-1).detach()
+    is_nearer = (classifier.logit(r) >= 0) & (distance < shortest) & may_change
+    found[is_nearer] = r.detach()[is_nearer]
+    shortest[is_nearer] = distance[is_nearer]
+
+
+def _moved(table: Tabular, x: Tensor, decoded: Tensor, as_published: bool) -> Tensor:
+    """Return decoded people as recourse: free features only, or binary ones rounded."""
+    if as_published:
+        return torch.where(table.is_continuous, decoded, decoded.round())
+    return torch.where(table.is_free, decoded, x)
+
+
+def _entropy(logit: Tensor) -> Tensor:
+    """Return the entropy of decisions with these log-odds, in nats."""
+    return F.softplus(logit) - logit * logit.sigmoid()
