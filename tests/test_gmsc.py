@@ -308,6 +308,18 @@ def test_a_recommendation_is_carried_out_in_whole_numbers(small):
     assert torch.equal(nothing.x_cf, x)
 
 
+def test_a_count_that_is_set_to_what_it_was_is_not_moved(small):
+    """It keeps its place in its cell, so that nothing follows."""
+    x = small.refused("test")
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[:, small.population.features.index("credit_lines")] = True
+    the_same = small.population.possible(x)
+    assert (the_same != x)[acts].any()
+    done = small.carried_out(x, Recommendation(acts, the_same, the_same))
+    assert torch.equal(done.values, x) and torch.allclose(done.x_cf, x, atol=1e-6)
+    assert (small.cost_of(x, done) == 0).all()
+
+
 def test_networks_of_a_flow_with_splines_are_trained(small):
     sampler = RankingSampler(small.population.actionable)
     settings = icarma.Settings(
@@ -354,6 +366,7 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
             is_acted, values = torch.zeros(10, dtype=torch.bool), person.clone()
             is_acted[columns] = acts
             values[is_acted] = torch.stack([value for value in action if value is not None])
+            values = population.settled(person, values)  # the same count: not moved
             after = small.flow.counterfactual(person[None], is_acted[None], values[None])
             x_cf = population.settled(person[None], after)
             gain = small.flow.log_prob(x_cf) - small.flow.log_prob(person[None])

@@ -311,6 +311,8 @@ def _tabulate(
     if is_centred:
         values = (before + values).clamp(population.low, population.high)
         values = torch.where(acts, values, 0.0)
+    elif population.whole is not None:  # a count that is set to what it was is not moved
+        values = torch.where(acts, population.settled(before, values), values)
     noise = world.abduct(x)[:, None].expand_as(values)
     x_cf = population.settled(
         before, world.counterfactual(before, acts, values, noise=noise)
