@@ -216,7 +216,9 @@ class Problem:
         settled = self.population.settled(x, recommendation.values)
         values = torch.where(acts, settled, x)
         x_cf = self.flow.counterfactual(x, acts, values)
-        return Recommendation(acts, values, self.population.settled(x, x_cf))
+        is_moved = (values != x).any(-1, keepdim=True)
+        x_cf = torch.where(is_moved, self.population.settled(x, x_cf), x)
+        return Recommendation(acts, values, x_cf)
 
     def action_cost(
         self, x: Tensor, m: Tensor, a: Tensor, weights: Tensor | None = None
