@@ -35,7 +35,7 @@ from lib.base import checks
 from lib.base.files import ROOT, inside
 from lib.causal import flow
 from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Preferences
+from lib.preferences.scores import GAMMA, Preferences, Profile
 from lib.problem import classifier, gmsc, loan
 from lib.problem.recourse import Problem
 from lib.solvers import continuous, grid, icarma, training
@@ -120,9 +120,11 @@ def on_test_people(
 def table_rows() -> Task:
     """Prepare the exact searches behind the oracle rows of three tables."""
     problem, x, _ = on_test_people()
+    soft = designs.soft_preferences(problem, "ranking", len(x), seed=1)
 
     def search() -> None:
-        tables.soft_search(problem, x, seed=0)
+        for gamma in GAMMA.values():
+            tables.search(problem, x, soft, Profile(gamma, stacks.W_MAX))
         tables.search(problem, x, designs.biased_preferences(problem, len(x), seed=1))
         tables.ablation(problem, x, seed=0)
 

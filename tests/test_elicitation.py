@@ -82,13 +82,13 @@ def test_nobody_who_knows_all_pays_less_by_being_asked(problem):
     known = elicitation.draw("independent", len(x), 4, rng())
     true = elicitation.weights_of(known, 7.0)
     best = elicitation.cheapest(problem, x, true, n_values=5)
-    lowest = elicitation.effort(problem, x, best, true)
+    lowest = problem.cost_of(x, best, true)
     for name, way in elicitation.WAYS.items():
         answers = way.answer(known, rng())
         told = elicitation.weights_of(way.expected("independent", answers, rng()), 7.0)
         found = elicitation.cheapest(problem, x, told, n_values=5)
         assert torch.equal(found.has_recourse, best.has_recourse), name
-        assert (elicitation.effort(problem, x, found, true) >= lowest - 1e-6).all(), name
+        assert (problem.cost_of(x, found, true) >= lowest - 1e-6).all(), name
 
 
 def test_hardest_is_the_feature_that_is_hardest_for_the_person(problem):

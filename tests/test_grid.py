@@ -78,6 +78,8 @@ def brute_force_on(problem, world, person, may, weight, grids, must_be_plausible
     listed = [[v or 0.0 for v in own] for own in actions]
     values[:, columns] = torch.tensor(listed, dtype=person.dtype)
     everyone = person.expand(len(actions), -1)
+    if population.whole is not None:  # the same number: not moved
+        values = torch.where(is_acted, population.settled(everyone, values), values)
     x_cf = world.counterfactual(everyone, is_acted, values)
     x_cf = population.settled(everyone, x_cf)
     good = problem.accepts(x_cf) & ~(is_acted[:, columns] & ~may).any(-1)

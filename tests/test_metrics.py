@@ -111,7 +111,6 @@ def test_per_person_by_hand(problem, as_zuko):
     effort = acts[:, columns] * (x - values).numpy()[:, columns] ** 2 / span
     assert table.cost.to_numpy() == pytest.approx(effort.sum(1) / 4)
     assert table.hard_action.tolist() == acts[:, columns[3]].tolist()
-    assert table.spared.tolist() == (table.joint & ~table.hard_action).tolist()
     assert table.n_acted.tolist() == acts.sum(1).tolist()
     kinds = set(zip(table.valid, table.plausible, strict=True))
     assert {(True, False), (False, True), (True, True)} <= kinds

@@ -174,9 +174,18 @@ def test_an_unknown_or_missing_profile_is_named(problem, profiles):
 
 def test_oracle_of_the_constant_profile_is_the_unweighted_one(problem):
     x = problem.refused("test")[:12]
-    people = tables.soft_search(problem, x, seed=0, n_values=3)
+    drawn = designs.soft_preferences(problem, "ranking", len(x), seed=1)
     both = (stacks.SOFT, stacks.MIXED)
-    assert set(people.setting) == {f"{s}, {p}" for s in both for p in GAMMA}
+    people = pd.concat(
+        tables.search(
+            problem,
+            x,
+            {f"{setting}, {name}": own for setting, own in drawn.items()},
+            Profile(gamma, stacks.W_MAX),
+            n_values=3,
+        )
+        for name, gamma in GAMMA.items()
+    )
     random = designs.hard_preferences(problem, len(x), seed=1)["random"]
     hard = tables.search(problem, x, {"random": random}, n_values=3)
     own = people[people.setting == f"{stacks.MIXED}, constant"]

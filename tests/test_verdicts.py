@@ -49,6 +49,14 @@ def test_what_was_not_asked_of_the_paper_has_no_columns_for_it():
     assert "members" not in verdicts.of("is possible")
 
 
+def test_the_parts_of_two_claims_stand_in_one_table():
+    both = asked().of("dearer", "rises")
+    assert both.index.tolist() == ["linear", "convex", "concave", "k = 1"]
+    assert both.loc["k = 1", "in the paper"] == "cannot be asked"
+    with pytest.raises(ValueError, match=r"Unknown claim 'falls'"):
+        asked().of("rises", "falls")
+
+
 def test_one_verdict_a_claim_counts_its_parts():
     overall = asked().overall()
     assert overall.loc["dearer"].tolist() == ["cannot be asked", "holds (1 of 1)"]

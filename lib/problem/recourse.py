@@ -198,7 +198,7 @@ class Problem:
 
         Values and their consequences are made possible, for instance
         whole credit lines. What nothing moves stays as it is, to the
-        bit.
+        bit; so does a count that is set to the number it was.
 
         Arguments:
             x: People, with shape (N, D).
@@ -213,9 +213,12 @@ class Problem:
         """
         acts = recommendation.is_acted
         x = x.expand_as(recommendation.values)
-        values = torch.where(acts, self.population.possible(recommendation.values), x)
+        settled = self.population.settled(x, recommendation.values)
+        values = torch.where(acts, settled, x)
         x_cf = self.flow.counterfactual(x, acts, values)
-        return Recommendation(acts, values, self.population.settled(x, x_cf))
+        is_moved = (values != x).any(-1, keepdim=True)
+        x_cf = torch.where(is_moved, self.population.settled(x, x_cf), x)
+        return Recommendation(acts, values, x_cf)
 
     def action_cost(
         self, x: Tensor, m: Tensor, a: Tensor, weights: Tensor | None = None
@@ -246,6 +249,28 @@ class Problem:
         """
         effort = m * (x - a).square() / self.range[self.population.actionable_index].to(x)
         return (effort if weights is None else weights * effort).mean(-1)
+
+    def cost_of(
+        self, x: Tensor, recommendation: "Recommendation", weights: Tensor | None = None
+    ) -> Tensor:
+        """Return the `action_cost` of recommendations, with shape (*, N).
+
+        Arguments:
+            x: People, with shape (N, D).
+            recommendation: For them, each part with shape (*, N, D).
+            weights: Individual weights, with shape (N, K); left out:
+                the unweighted cost.
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:2]
+            >>> problem.cost_of(x, Recommendation(x > 99, x, x))  # nothing is done
+            tensor([0., 0.])
+        """
+        columns = self.population.actionable_index
+        acts, values = recommendation.is_acted, recommendation.values
+        own, m, a = (part[..., columns] for part in (x, acts, values))
+        return self.action_cost(own, m, a, weights)
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,6 @@ def table(
     with torch.no_grad():
         log_odds = problem.classifier.logit(problem.population.possible(x_cf))
         gain = problem.flow.log_prob(x_cf) - problem.flow.log_prob(x)
-    columns = problem.population.actionable_index
-    own = (part[:, columns] for part in (x, acts, recommendation.values))
     kinds = _kinds(recommendation.has_recourse, log_odds, gain)
     before, after = (_in_units(problem, part) for part in (x, x_cf))
     rows = {
@@ -74,7 +72,7 @@ def table(
         ],
         "change": [_moves(*row) for row in _each(before, after, acts)],
         "follows": [_moves(*row) for row in _each(before, after, ~acts)],
-        "cost": problem.action_cost(*own).numpy(),
+        "cost": problem.cost_of(x, recommendation).numpy(),
         "log_odds": log_odds.numpy(),
         "log_density_change": gain.numpy(),
     }

@@ -109,9 +109,8 @@ class Judge:
             True
         """
         values = values.maximum(self.low).minimum(self.high)
-        possible = self.problem.population.possible
-        values = possible(self._spread(values))[:, self.columns]
-        return torch.where(self.acts, values, self.factual)
+        settled = self.problem.population.settled(self.x, self._spread(values))
+        return torch.where(self.acts, settled[:, self.columns], self.factual)
 
     def recommendation(self, values: Tensor) -> Recommendation:
         """Return the action of each row as a recommendation; values with shape (R, K).

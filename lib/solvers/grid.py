@@ -154,7 +154,8 @@ def search(
     Returns: For a person without recourse nothing is acted on and
         x_cf is x. Where a population has whole numbers, the
         counterfactual is judged, and returned, as the person can have
-        it (`Population.settled`).
+        it (`Population.settled`), and of equally cheap actions one
+        with the fewest features is returned.
     Raises: ValueError: as `Problem.check` and `Problem.check_world`;
         n_values is below 2; centred is not above zero, or the
         population has whole numbers; or somebody has more actions
@@ -311,6 +312,8 @@ def _tabulate(
     if is_centred:
         values = (before + values).clamp(population.low, population.high)
         values = torch.where(acts, values, 0.0)
+    elif population.whole is not None:  # a count that is set to what it was is not moved
+        values = torch.where(acts, population.settled(before, values), values)
     noise = world.abduct(x)[:, None].expand_as(values)
     x_cf = population.settled(
         before, world.counterfactual(before, acts, values, noise=noise)
@@ -403,9 +406,29 @@ def _cheapest(
                 own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)
             ]
             valid = (_logits(problem, x, tables, rows) >= 0).nonzero()
-            if len(valid):
+            if not len(valid):
+                continue
+            if problem.population.whole is None:  # hardly two actions cost the same
                 return [int(row[valid[0, 0]]) for row in rows]
+            tied = candidates[cost == cost[chunk][shown > 0][valid[0, 0]]]
+            return _fewest(problem, x, tables, kept, tied)
     return None
+
+
+def _fewest(
+    problem: Problem, x: Tensor, tables: list[_Table], kept: list[Tensor], tied: Tensor
+) -> list[int]:
+    """Return the rows of the valid action, of equally cheap ones, with the fewest features.
+
+    To set a count to what it was costs nothing.
+    """
+    places = np.unravel_index(tied.numpy(), [len(rows) for rows in kept])
+    rows = [own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)]
+    both = zip(tables, rows, strict=True)
+    n_acted = torch.stack([table.acts[row].sum(-1) for table, row in both]).sum(0)
+    is_valid = _logits(problem, x, tables, rows) >= 0
+    best = n_acted.masked_fill(~is_valid, x.shape[-1] + 1).argmin()
+    return [int(row[best]) for row in rows]
 
 
 def _logits(

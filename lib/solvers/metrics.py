@@ -67,11 +67,10 @@ def per_person(
 ) -> pd.DataFrame:
     """Return a table of what each person's recommendation is worth, a row a person.
 
-    Columns: has_recourse, valid, plausible, joint, spared, cost,
-    hard_action, n_acted, outside, log_p, log_p_cf, log_p_change.
-    joint is valid and plausible; spared is joint without a hardest
-    action; cost is unweighted; outside: is a feature moved out of the
-    range of the training people?
+    Columns: has_recourse, valid, plausible, joint, cost, hard_action,
+    n_acted, outside, log_p, log_p_cf, log_p_change. joint is valid
+    and plausible; cost is unweighted; outside: is a feature moved out
+    of the range of the training people?
 
     Arguments:
         x: Refused people, with shape (N, D).
@@ -106,9 +105,7 @@ def per_person(
         "has_recourse": recommendation.has_recourse,
         "valid": problem.accepts(recommendation.x_cf),
         "plausible": log_p_cf >= log_p,
-        "cost": problem.action_cost(
-            *(part[..., actionable] for part in (x, acts, recommendation.values))
-        ),
+        "cost": problem.cost_of(x, recommendation),
         "hard_action": hard_action(preferences, acts[..., actionable]),
         "n_acted": acts.sum(-1),
         "outside": outside(problem, x, recommendation.x_cf),
@@ -117,7 +114,6 @@ def per_person(
         "log_p_change": log_p_cf - log_p,
     }
     columns["joint"] = columns["valid"] & columns["plausible"]
-    columns["spared"] = columns["joint"] & ~columns["hard_action"]
     if truth is not None:
         columns["valid_in_truth"] = problem.accepts(
             truth.counterfactual(x, acts, recommendation.values)

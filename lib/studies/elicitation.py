@@ -231,28 +231,6 @@ def cheapest(problem: Problem, x: Tensor, weights: Tensor, n_values: int) -> Rec
     return grid.search(problem, problem.world, x, can_do_all, profile, n_values)
 
 
-def effort(problem: Problem, x: Tensor, answer: Recommendation, weights: Tensor) -> Tensor:
-    """Return what each recommendation costs its person, by these weights, with shape (N,).
-
-    Arguments:
-        problem: Of the people.
-        x: Refused people, with shape (N, D).
-        answer: One recommendation for each, each tensor with shape
-            (N, D).
-        weights: What the person knows, with shape (N, K).
-    Example:
-        >>> from lib.problem import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:2]
-        >>> nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
-        >>> effort(problem, x, nothing, torch.ones(2, 4))
-        tensor([0., 0.])
-    """
-    columns = problem.population.actionable_index
-    own, acts, values = (part[..., columns] for part in (x, answer.is_acted, answer.values))
-    return problem.action_cost(own, acts, values, weights)
-
-
 def hardest_acted(
     problem: Problem, answer: Recommendation, known: np.ndarray
 ) -> np.ndarray:

@@ -48,7 +48,7 @@ def beside_paper(
         dashes: dict[str, Any] = {"color": "#333333", "lw": 1.3, "ls": "--"}
         ax.hlines(own.paper, at - 0.12, at + 0.12, label="the paper", **dashes)
     ax.set_xticks(range(len(settings)), settings)
-    ax.set(ylim=(-0.02, 1.03), ylabel=metric, xlabel=xlabel)
+    ax.set(ylim=(-0.04, 1.06), ylabel=metric, xlabel=xlabel)
     return ax
 
 

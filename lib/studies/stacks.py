@@ -21,8 +21,9 @@ from lib.solvers.icarma import TERMS, ICarma, Settings
 from lib.studies import yaml_files
 
 ELICITATIONS = ("ranking", "score")
-# the searches for settings, and the profiles of each; "transfer" is Give Me Some Credit's,
-# whose people give rankings
+# the searches for settings, how people are asked in each, and the profiles of each;
+# "transfer" is Give Me Some Credit's
+ASKED = {"ranking": "ranking", "score": "score", "transfer": "ranking"}
 SEARCHES = {
     "ranking": tuple(GAMMA),
     "score": tuple(GAMMA),

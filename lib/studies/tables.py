@@ -22,7 +22,7 @@ from lib.studies.designs import (
     soft_preferences,
     transfer_preferences,
 )
-from lib.studies.stacks import MIXED, W_MAX
+from lib.studies.stacks import MIXED
 
 
 def recommend(
@@ -295,44 +295,6 @@ def soft(
         named = {f"{setting}, {profile}": own for setting, own in preferences.items()}
         people = recommend(problem, stack, x, named, chosen)
         parts.append(people.assign(profile=profile))
-    return pd.concat(parts, ignore_index=True)
-
-
-def soft_search(
-    problem: Problem,
-    x: Tensor,
-    seed: int,
-    n_values: int = 25,
-    progress: Callable[[range], Iterable[int]] = iter,
-) -> pd.DataFrame:
-    """Return the rows of `search` for table 2.
-
-    For each profile, the cheapest action by each person's own
-    weights is found.
-
-    Arguments:
-        problem: Of the people.
-        x: Refused people, with shape (N, D).
-        seed: As for `soft`: preferences are drawn with the next
-            one.
-        n_values: Grid values a feature.
-        progress: Wraps the range of people, for instance `tqdm`.
-    Returns: Columns of `search`, and profile.
-    Raises: ValueError: there is nobody.
-    Example:
-        >>> from lib.problem import loan
-        >>> problem = loan.problem()
-        >>> people = soft_search(problem, problem.refused("test")[:4], seed=0, n_values=3)
-        >>> people.setting.unique()[:3].tolist()
-        ['soft, constant', 'hard (random) + soft, constant', 'soft, concave']
-    """
-    preferences = soft_preferences(problem, "ranking", len(x), seed + 1)
-    parts = []
-    for profile, gamma in GAMMA.items():
-        named = {f"{setting}, {profile}": own for setting, own in preferences.items()}
-        weights = Profile(gamma, W_MAX)
-        found = search(problem, x, named, weights, n_values, progress=progress)
-        parts.append(found.assign(profile=profile))
     return pd.concat(parts, ignore_index=True)
 
 

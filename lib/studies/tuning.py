@@ -47,9 +47,14 @@ SPACE: dict[str, BaseDistribution] = {
 }
 # Refused people of Give Me Some Credit lack about a hundredth of the log-odds (in the
 # median 0.8 for 92), and there are two and a half times as many to learn from.
-SPACE_OF_TRANSFER = SPACE | {
-    "hinge": FloatDistribution(2.0, 200.0, log=True),
-    "n_epochs": CategoricalDistribution((25, 50, 100)),
+SPACES: dict[str, dict[str, BaseDistribution]] = {
+    "ranking": SPACE,
+    "score": SPACE,
+    "transfer": SPACE
+    | {
+        "hinge": FloatDistribution(2.0, 200.0, log=True),
+        "n_epochs": CategoricalDistribution((25, 50, 100)),
+    },
 }
 OBJECTIVES = ("joint", "efficiency")
 SUMMARISED = ("has_recourse", "validity", "joint", "hap", "n_acted", "outside")
@@ -160,7 +165,7 @@ class Search:
         ]
         try:
             proposals = [
-                (profile, _suggest(trial, space_of(self.name))) for profile, trial in asked
+                (profile, _suggest(trial, SPACES[self.name])) for profile, trial in asked
             ]
             numbers = [[trial.number] for _, trial in asked]
             outcomes = self._judge(proposals, numbers, progress)
@@ -229,7 +234,7 @@ class Search:
             self.studies[profile].add_trial(
                 optuna.trial.create_trial(
                     params=dict(params),
-                    distributions=space_of(self.name),
+                    distributions=SPACES[self.name],
                     user_attrs=measured,
                     values=[measured[name] for name in OBJECTIVES],
                 )
@@ -248,7 +253,7 @@ class Search:
             stacks.soft_settings({**values, **(self.shared or {})}, profile)
             for profile, values in each
         ]
-        elicitation = elicitation_of(self.name)
+        elicitation = stacks.ASKED[self.name]
         features = self.problem.population.actionable
         sampler = stacks.soft_samplers(features, elicitation)[stacks.MIXED]
         every = [seed for own in seeds for seed in own]
@@ -303,7 +308,7 @@ class Search:
             2    linear      0    True
             3    convex      0    True
         """
-        elicitation = elicitation_of(self.name)
+        elicitation = stacks.ASKED[self.name]
         rows = [
             {"elicitation": elicitation, "profile": profile, "trial": trial.number}
             | trial.params
@@ -363,7 +368,7 @@ def cheapest_known(
     """
     checks.known("search", [name], tuple(stacks.SEARCHES))
     x = problem.refused("validation")
-    preferences = judged_by(problem, elicitation_of(name))
+    preferences = judged_by(problem, stacks.ASKED[name])
     found = {}
     for profile in stacks.SEARCHES[name]:
         weights = Profile(GAMMA[profile], stacks.W_MAX).weight(preferences)
@@ -411,11 +416,9 @@ def measure(
         >>> abs(found["efficiency"] - found["joint"]) < 1e-6  # nothing cheaper is known
         True
     """
-    columns = problem.population.actionable_index
     people = metrics.per_person(problem, x, preferences, recommendation)
     joint = torch.tensor(people.joint.to_numpy())
-    acts, values = recommendation.is_acted[:, columns], recommendation.values[:, columns]
-    cost = problem.action_cost(x[:, columns], acts, values, profile.weight(preferences))
+    cost = problem.cost_of(x, recommendation, profile.weight(preferences))
     both = joint & cheapest.isfinite()
     is_redundant = metrics.redundant(problem, x, recommendation)
     summary = metrics.summarise(people.assign(all="people"), ["all"]).iloc[0]
@@ -467,26 +470,6 @@ def finished(study: optuna.Study) -> list[FrozenTrial]:
         1
     """
     return study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
-
-
-def elicitation_of(name: str) -> str:
-    """Return how people are asked in a search: "ranking" or "score".
-
-    Example:
-        >>> elicitation_of("transfer")
-        'ranking'
-    """
-    return "score" if name == "score" else "ranking"
-
-
-def space_of(name: str) -> dict[str, BaseDistribution]:
-    """Return what a search looks through, by the name of each setting.
-
-    Example:
-        >>> space_of("transfer")["n_epochs"]
-        CategoricalDistribution(choices=(25, 50, 100))
-    """
-    return SPACE_OF_TRANSFER if name == "transfer" else SPACE
 
 
 def _suggest(trial: Trial, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:

@@ -85,15 +85,15 @@ class Verdicts:
             }
         )
 
-    def of(self, claim: str) -> pd.DataFrame:
-        """Return the parts of one claim, rounded, a row each.
+    def of(self, *claims: str) -> pd.DataFrame:
+        """Return the parts of one claim or of several, rounded, a row each.
 
         Columns that the paper fills are left out where it was not
         asked, and the range over members where there is none.
 
         Arguments:
-            claim: As it was asked.
-        Raises: ValueError: it was not asked.
+            claims: As they were asked.
+        Raises: ValueError: one of them was not asked.
         Example:
             >>> verdicts = Verdicts()
             >>> verdicts.ask("dearer", "k = 1", Estimate(1.5, 1.5, 1.5, 0.1), above=1)
@@ -101,8 +101,8 @@ class Verdicts:
             ['ours', 'low', 'high', 'here']
         """
         own = pd.DataFrame(self.parts)
-        checks.known("claim", [claim], tuple(own.claim.unique()) if len(own) else ())
-        own = own[own.claim == claim].drop(columns="claim").set_index("what")
+        checks.known("claim", claims, tuple(own.claim.unique()) if len(own) else ())
+        own = own[own.claim.isin(claims)].drop(columns="claim").set_index("what")
         if own.paper.isna().all():
             own = own.drop(columns=["paper", "in the paper"])
         if (own.members == "").all():
