@@ -447,10 +447,8 @@ def _drawn(fit: Tensor, streams: Sequence[np.random.Generator]) -> Tensor:
     """Return as many rows as there are of fit (P, N), drawn by likelihood: (P, N)."""
     weights = torch.softmax(fit.double().nan_to_num(neginf=-1e9), 0)
     share = weights.cumsum(0).T.contiguous()
-    places = draw(streams, "random", (len(fit),)).T * share[:, -1:]
-    return (
-        torch.searchsorted(share, places.contiguous(), right=True).clamp_max(len(fit) - 1).T
-    )
+    places = draw(streams, "random", (len(fit),)).T.contiguous() * share[:, -1:]
+    return torch.searchsorted(share, places, right=True).clamp_max(len(fit) - 1).T
 
 
 def _of_each(candidates: Recommendation, which: Tensor) -> Recommendation:

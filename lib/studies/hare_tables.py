@@ -7,7 +7,8 @@ can its numbers be compared. Own ideals (`ideals.own`) are the ones to
 believe: everyone has an ideal of their own, which is possible.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,8 @@ from lib.base.files import PUBLISHED
 from lib.problem.classifier import Classifier
 from lib.problem.recourse import Recommendation
 from lib.problem.tabular import Tabular
-from lib.solvers import metrics
+from lib.solvers import fitted, metrics
+from lib.solvers.fitted import Models
 from lib.solvers.generators import streams
 from lib.solvers.hare import Dialogue, Steps, remembered, rounds
 from lib.solvers.proposals import Directions
@@ -27,7 +29,7 @@ from lib.solvers.spaces import Features
 from lib.solvers.users import Simulated, refine
 from lib.studies import ideals
 
-SEEDS, N_PEOPLE = (1, 2, 3, 4), 100
+N_PEOPLE = 100
 SCALES = {"near": ideals.NEAR, "intermediate": ideals.INTERMEDIATE, "far": ideals.FAR}
 NUMBERS = range(1, 7)
 # ours agrees with a printed mean within this, or within the printed standard deviation
@@ -60,7 +62,7 @@ def published(number: int | None = None) -> pd.DataFrame:
     Source: published/hare_table1.csv to 6, from OpenReview
         56EBglCFvx.
     Example:
-        >>> len(published()), published(5)["mean"].iloc[0]
+        >>> len(published()), float(published(5)["mean"].iloc[0])
         (783, 0.93)
     """
     checks.known("table of HARE", [number or 1], tuple(NUMBERS))
@@ -71,8 +73,7 @@ def published(number: int | None = None) -> pd.DataFrame:
     counts = {name: rows[name].fillna(0).astype(int) for name in ("budget_B", "iters_T")}
     rows = rows.assign(**counts)
     rows.loc[rows.method == "base", "calibration"] = ""
-    rows["note"] = rows.note.fillna("")
-    return rows
+    return rows.assign(note=rows.note.astype(object).fillna(""))
 
 
 def rounds_of(method: str, budget: int, iters: int) -> tuple[int, int]:
@@ -97,56 +98,68 @@ def rounds_of(method: str, budget: int, iters: int) -> tuple[int, int]:
     return budget // iters, iters
 
 
+def settings() -> pd.DataFrame:
+    """Return what is held for the six tables, once each, and the control: a row a setting.
+
+    Example:
+        >>> settings().groupby("gt_scale").size().to_dict()
+        {'far': 57, 'intermediate': 9, 'near': 9}
+    """
+    controls = pd.DataFrame(
+        [CONTROL | {"base": base} for base in ("Wachter", "GS", "FACE")]
+    )
+    return pd.concat([published()[SETTING], controls], ignore_index=True).drop_duplicates()
+
+
 def as_published(
-    table: Tabular,
-    classifiers: Mapping[tuple[str, int], Classifier],
-    bases: Mapping[tuple[str, int, str], Tensor],
-) -> Iterator[pd.DataFrame]:
-    """Yield what the loop comes to in every setting of the six tables, seed by seed.
+    table: Tabular, models: Models, kind: str, seed: int, n_people: int = N_PEOPLE
+) -> pd.DataFrame:
+    """Return what the loop comes to in every setting of the six tables, for one classifier.
 
     Arguments:
         table: A data set of the paper.
-        classifiers: By kind ("ANN" or "LR") and seed.
-        bases: First recourse of the refused people (`people_of`), by
-            kind, seed and generator, with NaN where there is none.
-    Returns: Frames with the columns dataset, seed, those of
-        `SETTING`, metric and value, which is a mean over people.
+        models: What is fitted to it.
+        kind, seed: Of the classifier: "ANN" or "LR", and a seed.
+        n_people: The first refused people of the test split.
+    Returns: Columns dataset, seed, those of `SETTING`, metric and
+        value, which is a mean over people.
+    Raises: ValueError: there is no such classifier.
     Example:
         >>> from lib.problem import tabular
         >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])  # few priors
-        >>> bases = {("ANN", 1, "GS"): people_of(table, h)}
-        >>> bases["ANN", 1, "GS"][:, 2] = 0.2
-        >>> frame = next(as_published(table, {("ANN", 1): h}, bases))
-        >>> base = frame[(frame.method == "base") & (frame.gt_scale == "far")]
-        >>> base[base.metric == "proximity"]["value"].round(3).tolist()
-        [0.051]
+        >>> models = fitted.fit_all(table, seeds=(1,))
+        >>> rows = as_published(table, models, "LR", 1, n_people=2)
+        >>> sorted(rows.base.unique())
+        ['CCHVAE', 'CLUE', 'CRUDS', 'FACE', 'GS', 'Wachter']
     """
-    cells = published()
-    settings = cells[SETTING].drop_duplicates()
-    controls = [CONTROL | {"base": base} for base in ("Wachter", "GS", "FACE")]
-    settings = pd.concat([settings, pd.DataFrame(controls)], ignore_index=True)
-    for (kind, seed), classifier in classifiers.items():
-        x = people_of(table, classifier)
-        space = Features(classifier, x, table.is_free, within=None)
-        found = {}
-        for (scale, name), own in settings[settings.classifier == kind].groupby(
-            ["gt_scale", "base"], sort=False
-        ):
-            if (kind, seed, name) not in bases:
-                continue
+    checks.known("classifier", [(kind, seed)], tuple(models.classifiers))
+    classifier = models.classifiers[kind, seed]
+    x = people_of(table, classifier, n_people)
+    every = settings()
+    found, frames = {}, []
+    for name, of_base in every[every.classifier == kind].groupby("base", sort=False):
+        base = fitted.base(name, table, classifier, models, x, seed, as_published=True)
+        for scale, own in of_base.groupby("gt_scale", sort=False):
             if scale not in found:
                 found[scale] = ideals.as_published(
                     table, classifier, x, seed, SCALES[scale]
                 )
             for setting in own.to_dict("records"):
-                values = _held(
-                    table, space, bases[kind, seed, name], found[scale], setting, seed
-                )
-                yield pd.DataFrame(
-                    {"dataset": table.name.upper(), "seed": seed} | setting | row
-                    for row in ({"metric": k, "value": v} for k, v in values.items())
-                )
+                values = _held(table, classifier, x, base, found[scale], setting, seed)
+                same = {"dataset": table.name.upper(), "seed": seed} | setting
+                frames += [same | {"metric": k, "value": v} for k, v in values.items()]
+    return pd.DataFrame(frames)
+
+
+class _AsCoded(Features):
+    """The space of the released code: nothing is held to [0, 1], or to what is free."""
+
+    def __init__(self, classifier: Classifier, x: Tensor, is_free: Tensor) -> None:
+        super().__init__(classifier, x, is_free, within=None)
+
+    def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
+        """Return features as they are given."""
+        return Recommendation(values != self.x, values, values)
 
 
 def people_of(table: Tabular, classifier: Classifier, n_people: int = N_PEOPLE) -> Tensor:
@@ -165,40 +178,37 @@ def people_of(table: Tabular, classifier: Classifier, n_people: int = N_PEOPLE) 
 
 def _held(
     table: Tabular,
-    space: Features,
+    classifier: Classifier,
+    x: Tensor,
     base: Tensor,
     ideal: Tensor,
-    setting: Mapping[str, object],
+    setting: Mapping[str, Any],
     seed: int,
 ) -> dict[str, float]:
     """Return metrics of a setting, means over the people with a base and an ideal."""
     has = ~(base.isnan().any(-1) | ideal.isnan().any(-1))
-    part = Features(space.classifier, space.x[has], space.free[0], within=None)
-    start, asked = _as_recommendation(part.x, base[has]), torch.zeros(int(has.sum()))
-    found, method = start, str(setting["method"])
-    if method != "base" and has.any():
-        n_rounds, n_candidates = rounds_of(method, setting["budget_B"], setting["iters_T"])
-        rngs = streams(len(part.x), seed, are_equal=True)
-        steps = rounds(
-            part,
-            start,
-            Directions(is_held=False),
-            n_rounds,
-            n_candidates,
-            rngs,
-            str(setting["calibration"]),
-        )
-        dialogue = Dialogue(steps)
-        flips = 0.5 if method == COIN else 0.0
-        found = refine(dialogue, Simulated(ideal[has], flips, rngs))
-        asked = dialogue.n_questions
-    values = {"success_rate": (~base.isnan().any(-1)).double()}
-    values |= classical(table, space.classifier, part.x, found.x_cf)
-    gtp, gtd = metrics.closeness(part.x, found.x_cf, ideal[has])
-    before, _ = metrics.closeness(part.x, start.x_cf, ideal[has])
-    values |= {"GTP": gtp, "GTD": gtd, "asked": asked.double()}
+    success = float((~base.isnan().any(-1)).double().mean())
+    if not has.any():
+        return {"success_rate": success}
+    x, base, ideal = x[has], base[has], ideal[has]
+    space = _AsCoded(classifier, x, table.is_free)
+    start = found = Recommendation(base != x, base, base)
+    asked, method = torch.zeros(len(x)), setting["method"]
+    if method != "base":
+        how = rounds_of(method, setting["budget_B"], setting["iters_T"])
+        rngs = streams(len(x), seed, are_equal=True)
+        proposal, calibrated = Directions(is_held=False), setting["calibration"]
+        dialogue = Dialogue(rounds(space, start, proposal, *how, rngs, calibrated))
+        coins = streams(len(x), seed) if method == COIN else ()
+        found = refine(dialogue, Simulated(ideal, 0.5 if coins else 0.0, coins))
+        asked = dialogue.n_questions.double()
+    gtp, gtd = metrics.closeness(x, found.x_cf, ideal)
+    before, _ = metrics.closeness(x, start.x_cf, ideal)
+    values = classical(table, classifier, x, found.x_cf)
+    values |= {"GTP": gtp, "GTD": gtd, "asked": asked}
     values |= {"worse": (gtp > before + 1e-9).double()}
-    return {name: float(value.nanmean()) for name, value in values.items()}
+    means = {name: float(value.nanmean()) for name, value in values.items()}
+    return {"success_rate": success} | means
 
 
 def classical(
@@ -279,55 +289,74 @@ METHODS: Mapping[str, tuple[int, int] | int] = {
 }
 
 
-def own(
+def own_ideals(
     table: Tabular,
-    classifier: Classifier,
-    x: Tensor,
-    base: Tensor,
-    ideal: Tensor,
+    models: Models,
     seed: int,
+    n_people: int,
+    scale: str = "far",
     flips: float = 0.0,
 ) -> pd.DataFrame:
-    """Return how near to their own ideals people come: a row a method and person.
+    """Return how near to ideals of their own people come: a row a method.
 
-    Nothing leaves [0, 1], directions are held to what is free, and
-    everyone has random numbers of their own.
+    The base is Growing Spheres, the classifier an ANN. Nothing leaves
+    [0, 1], directions are held to what is free, and everyone has
+    random numbers of their own.
 
     Arguments:
-        x: Refused people, with shape (N, D).
-        base: Their first recourse, with shape (N, D); whoever has
-            none, or no ideal, is left out.
-        ideal: As `ideals.own` gives it.
-        seed: Of the dialogues.
+        models: What is fitted to the data set.
+        seed: Of the classifier, the ideals and the dialogues.
+        n_people: The first refused people of the test split.
+        scale: A key of `SCALES`: how far ideals are.
         flips: Probability of a wrong answer.
-    Returns: Columns method ("base", then those of `METHODS`), person,
-        gtp, gtd, asked, and worse (is it farther from the ideal than
-        the base?).
+    Returns: Columns dataset, seed, scale, flips, method ("base", then
+        those of `METHODS`), people, gtp with its standard error se,
+        gtd, asked (questions), and worse (people who end farther from
+        their ideal than the base).
+    Raises: ValueError: the scale is unknown, there is no such
+        classifier, or nobody has an ideal.
     Example:
         >>> from lib.problem import tabular
         >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = people_of(table, h, 2)
-        >>> base, ideal = x.clone(), x.clone()
-        >>> base[:, 2], ideal[:, 2] = 0.1, 0.25
-        >>> rows = own(table, h, x, base, ideal, seed=0)
-        >>> rows.groupby("method").worse.sum().tolist()
-        [0, 0, 0, 0, 0]
+        >>> models = fitted.fit_all(table, seeds=(1,))
+        >>> rows = own_ideals(table, models, seed=1, n_people=5)
+        >>> len(rows), int(rows.worse.sum())  # without wrong answers nobody ends worse
+        (5, 0)
     """
+    checks.known("scale", [scale], tuple(SCALES))
+    checks.known("classifier", [("ANN", seed)], tuple(models.classifiers))
+    h = models.classifiers["ANN", seed]
+    x = people_of(table, h, n_people)
+    ideal = ideals.own(table, h, x, SCALES[scale], streams(len(x), seed))
+    base = fitted.base("GS", table, h, models, x, seed)
     has = ~(base.isnan().any(-1) | ideal.isnan().any(-1))
-    x, base, ideal = x[has], base[has].clamp(0, 1), ideal[has]
-    space = Features(classifier, x, table.is_free)
-    start = _as_recommendation(x, base)
+    if not has.any():
+        raise ValueError(f"None of {len(x)} people has an ideal: take more people.")
+    x, base, ideal = x[has], base[has], ideal[has]
+    space = Features(h, x, table.is_free)
+    start = Recommendation(base != x, base, base)
     before, gtd = metrics.closeness(x, base, ideal)
-    nobody = torch.zeros(len(x), dtype=torch.long)
-    frames = [_rows("base", has, before, gtd, nobody, before)]
-    for i, (method, how) in enumerate(METHODS.items()):
-        rngs = streams(len(x), [seed, i])
+    same = {"dataset": table.name.upper(), "seed": seed, "scale": scale, "flips": flips}
+    ended = [("base", before, gtd, torch.zeros(len(x)))]
+    for i, (method, how) in enumerate(METHODS.items(), start=1):
+        rngs, wrong = (streams(len(x), 100 * seed + 10 * j + i) for j in (0, 1))
         dialogue = Dialogue(_steps(space, start, how, rngs, flips))
-        found = refine(dialogue, Simulated(ideal, flips, streams(len(x), [seed, i, 1])))
+        found = refine(dialogue, Simulated(ideal, flips, wrong if flips else ()))
         gtp, gtd = metrics.closeness(x, found.x_cf, ideal)
-        frames.append(_rows(method, has, gtp, gtd, dialogue.n_questions, before))
-    return pd.concat(frames, ignore_index=True)
+        ended.append((method, gtp, gtd, dialogue.n_questions.double()))
+    return pd.DataFrame(
+        same
+        | {
+            "method": method,
+            "people": len(x),
+            "gtp": float(gtp.mean()),
+            "se": float(gtp.std() / np.sqrt(len(x))),
+            "gtd": float(gtd.nanmean()),
+            "asked": float(asked.mean()),
+            "worse": int((gtp > before + 1e-9).sum()),
+        }
+        for method, gtp, gtd, asked in ended
+    )
 
 
 def _steps(
@@ -341,24 +370,3 @@ def _steps(
     if isinstance(how, tuple):
         return rounds(space, start, Directions(), *how, rngs)
     return remembered(space, start, how, rngs, sharpness=0.1 if flips else 0.05)
-
-
-def _rows(
-    method: str, has: Tensor, gtp: Tensor, gtd: Tensor, asked: Tensor, before: Tensor
-) -> pd.DataFrame:
-    """Return a row a person of `own`."""
-    return pd.DataFrame(
-        {
-            "method": method,
-            "person": has.nonzero().squeeze(-1).numpy(),
-            "gtp": gtp.numpy(),
-            "gtd": gtd.numpy(),
-            "asked": asked.numpy(),
-            "worse": (gtp > before).numpy(),
-        }
-    )
-
-
-def _as_recommendation(x: Tensor, r: Tensor) -> Recommendation:
-    """Return recourse features as a recommendation."""
-    return Recommendation(r != x, r, r)
