@@ -12,7 +12,7 @@ no outputs. Here instead, under `pytest --nbval`:
   the same size;
 - a cell tagged `nbval-ignore-output` still has to run, and its outputs are not compared;
 - a notebook whose committed outputs come from data that is not here (`NEEDS_DATA`) is
-  checked as committed, and not run;
+  checked as committed, and not run; in other notebooks, so is a cell tagged `needs-data`;
 - cells run with a history, as in Jupyter: without one, a closing `;` does not hide a cell's
   last value.
 """
@@ -93,12 +93,18 @@ class CommittedOutputs(pytest.Item):
 def collect(notebook: IPyNbFile) -> list[pytest.Item]:
     """Return the check of what was committed, and nbval's items: one for each code cell."""
     cells = list(nbval_collect(notebook))
-    if notebook.path.name in NEEDS_DATA:
-        from lib.problem import gmsc_data  # here: most runs collect no such notebook
+    of_data = [
+        item
+        for item in cells
+        if notebook.path.name in NEEDS_DATA
+        or "needs-data" in item.cell.metadata.get("tags", ())
+    ]
+    if of_data:
+        from lib.problem import gmsc_data  # here: most runs collect no such cell
 
         if gmsc_data.find(download=False) is None:
             why = f"its data is not here: {gmsc_data.VARIABLE} names it"
-            for cell in cells:
+            for cell in of_data:
                 cell.add_marker(pytest.mark.skip(reason=why))
     return [CommittedOutputs.from_parent(notebook, name="committed outputs"), *cells]
 

@@ -20,12 +20,12 @@ from torch import Tensor
 from lib.base import files
 
 PATTERNS = {
-    "models": ("*.safetensors",),
+    "models": ("*.safetensors", "*.csv"),
     "tables": ("*.csv",),
     "figures": ("[0-9]*.png", "[0-9]*.pdf"),
 }
 # what is fitted to, and drawn of, Give Me Some Credit
-OF_THE_DATA = ("gmsc_", "07_")
+OF_THE_DATA = ("gmsc_", "07_", "09_gmsc_")
 NO_DATA = "not rebuilt (no data)"
 
 

@@ -28,28 +28,27 @@ Streams = Sequence[np.random.Generator]
 EPS = 1e-4  # standard deviations; more digits than any user sees
 # margins from which one is chosen, in log-odds, and the share that must be valid in the
 # world that judges
-MARGINS, ENOUGH = (0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0), 0.97
+MARGINS, ENOUGH = (0.0, 1.0, 3.0, 5.0, 7.0, 10.0), 0.97
 
 # how a dialogue is held: the name in tables, and its steps. HARE's step of one unit would
 # cross the whole range of a feature: a fifth of it is about one standard deviation.
-METHODS: dict[str, Callable[[Space, Recommendation, Streams], Steps]] = {
-    "HARE's directions, 6 x 5": lambda space, base, streams: rounds(
+METHODS: dict[str, Callable[[Space, Recommendation, Streams, float], Steps]] = {
+    "HARE's directions, 6 x 5": lambda space, base, streams, _: rounds(
         space, base, Directions(length=0.2), 6, 5, streams, eps=EPS
     ),
-    "local, 2 x 5": lambda space, base, streams: rounds(
+    "local, 2 x 5": lambda space, base, streams, _: rounds(
         space, base, Local(), 2, 5, streams, eps=EPS
     ),
-    "local, 10 x 3": lambda space, base, streams: rounds(
+    "local, 10 x 3": lambda space, base, streams, _: rounds(
         space, base, Local(), 10, 3, streams, eps=EPS
     ),
-    "remembered, 10": lambda space, base, streams: remembered(
-        space, base, 10, streams, eps=EPS
+    "remembered, 10": lambda space, base, streams, sharpness: remembered(
+        space, base, 10, streams, sharpness=sharpness, eps=EPS
     ),
-    "remembered, 30": lambda space, base, streams: remembered(
-        space, base, 30, streams, eps=EPS
+    "remembered, 30": lambda space, base, streams, sharpness: remembered(
+        space, base, 30, streams, sharpness=sharpness, eps=EPS
     ),
 }
-SHARPNESS_OF_NOISE = 0.1
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,12 @@ def participants(
 
 
 def hold(
-    space: Space, base: Recommendation, method: str, user: Simulated, streams: Streams
+    space: Space,
+    base: Recommendation,
+    method: str,
+    user: Simulated,
+    streams: Streams,
+    sharpness: float = 0.05,
 ) -> Dialogue:
     """Return a dialogue that was held to its end.
 
@@ -199,6 +203,7 @@ def hold(
         base: What is recommended before any question.
         method: A key of `METHODS`.
         streams: Of random numbers, one a person.
+        sharpness: As for `remembered`.
     Raises: ValueError: the method is unknown; as for `rounds`.
     Example:
         >>> from lib.problem import loan
@@ -215,7 +220,7 @@ def hold(
     """
     checks.known("method", [method], tuple(METHODS))
     with torch.set_grad_enabled("directions" in method):
-        dialogue = Dialogue(METHODS[method](space, base, streams))
+        dialogue = Dialogue(METHODS[method](space, base, streams, sharpness))
         refine(dialogue, user)
     return dialogue
 

@@ -34,6 +34,7 @@ SCALES = {"near": ideals.NEAR, "intermediate": ideals.INTERMEDIATE, "far": ideal
 NUMBERS = range(1, 7)
 # ours agrees with a printed mean within this, or within the printed standard deviation
 WITHIN = 0.05
+SLIGHTLY = 0.03  # by which a claim's two numbers may differ the wrong way
 CHANGED = 1e-5  # a feature that moved by less counts as unchanged
 # what a row of a table is of; iters_T counts the candidates of a round
 SETTING = ["classifier", "gt_scale", "base", "method", "budget_B", "iters_T", "calibration"]
@@ -278,6 +279,107 @@ def beside_paper(ours: pd.DataFrame, number: int) -> pd.DataFrame:
     tolerance = rows.sd.fillna(0).clip(lower=WITHIN)
     agrees = (rows.difference.abs() <= tolerance + 1e-9).astype(object)
     return rows.assign(agrees=agrees.where(rows.difference.notna(), None))
+
+
+def is_copied(cells: pd.DataFrame) -> pd.Series:
+    """Return which cells of the paper for an ANN are those of the linear classifier again.
+
+    A base's cells are not among them. All that are lie in the rows of
+    CRUDS: mean and standard deviation are the same in every cell of
+    such a row, though another classifier decides.
+
+    Arguments:
+        cells: As `published` gives them.
+    Example:
+        >>> cells = published(1)
+        >>> copied = cells[is_copied(cells)]
+        >>> copied.base.unique().tolist(), len(copied)
+        (['CRUDS'], 12)
+    """
+    refined = cells[cells.method != "base"]
+    at = ["gt_scale", "dataset", "base", "method", "budget_B", "iters_T", "calibration"]
+    wide = refined.pivot_table(
+        index=at, columns=["classifier", "metric"], values=["mean", "sd"]
+    )
+    if "LR" not in set(refined.classifier):
+        return pd.Series(False, index=cells.index)
+    one, other = (wide.xs(kind, axis=1, level="classifier") for kind in ("ANN", "LR"))
+    same = (one[other.columns] == other).all(axis=1)
+    rows = set(same[same].index)
+    is_in = [key in rows for key in cells[at].itertuples(index=False, name=None)]
+    return pd.Series(is_in, index=cells.index) & (cells.classifier == "ANN")
+
+
+def claims(cells: pd.DataFrame, numbers: str) -> pd.DataFrame:
+    """Return in how many comparisons each of HARE's claims (a) to (f) holds.
+
+    A claim is a comparison of two cells of one table: the same data
+    set, classifier and base, and the same of GTP and GTD.
+
+    (a) table 1: HARE is below the base, and Multi-HARE not above HARE
+    by more than 0.03; (b) table 2: more questions do harm by no more
+    than 0.03; (c) table 5: calibrating every candidate is better than
+    calibrating the best one; (d) table 6: near ideals are found more
+    closely than intermediate ones, those than far ones; (e) table 4:
+    as many people have a recourse with HARE as without; (f) table 4:
+    it lies farther away than the base.
+
+    Arguments:
+        cells: `beside_paper` of all tables, one below the other;
+            copied cells left out.
+        numbers: Which column to ask: "mean" (the paper's) or "ours".
+    Returns: Columns claim, holds and comparisons; rows in the order
+        of the claims.
+    Example:
+        >>> claims(published(), "mean").loc["(e) as many have a recourse"].tolist()
+        [16, 18]
+    """
+    cells = cells[cells[numbers].notna()]
+
+    def of(number: int, *metrics: str) -> pd.DataFrame:
+        own = cells[(cells.table == number) & cells.metric.isin(metrics)]
+        how = own.method + own.budget_B.astype(str).where(own.table == 2, "")
+        how = how + own.calibration.where(own.table == 5, "")
+        index = ["classifier", "gt_scale", "dataset", "base", "metric"]
+        return own.assign(how=how).pivot(index=index, columns="how", values=numbers).dropna()
+
+    both = ("GTP", "GTD")
+    first, second, fourth = of(1, *both), of(2, *both), of(4, "success_rate")
+    nearer = of(6, "GTP").stack().unstack("gt_scale")
+    proximity = of(4, "proximity")
+    asked = {
+        "(a) HARE is below the base": [first["HARE"] < first["base"]],
+        "(a) Multi-HARE is not above HARE": [
+            first["Multi-HARE"] <= first["HARE"] + SLIGHTLY
+        ],
+        "(b) more questions do no harm": [
+            second[f"HARE{more}"] <= second[f"HARE{fewer}"] + SLIGHTLY
+            for fewer, more in ((10, 30), (30, 70), (70, 100))
+        ],
+        "(c) better to calibrate every candidate": [
+            (of(5, *both)["Multi-HAREevery"] < of(5, *both)["Multi-HAREbest"])
+        ],
+        "(d) nearer ideals are found more closely": [
+            nearer["near"] < nearer["intermediate"],
+            nearer["intermediate"] < nearer["far"],
+        ],
+        "(e) as many have a recourse": [
+            fourth[method] == fourth["base"] for method in ("HARE", "Multi-HARE")
+        ],
+        "(f) it lies farther away": [
+            proximity[method] > proximity["base"] for method in ("HARE", "Multi-HARE")
+        ],
+    }
+    return pd.DataFrame(
+        {
+            "holds": {
+                claim: int(sum(p.sum() for p in parts)) for claim, parts in asked.items()
+            },
+            "comparisons": {
+                claim: sum(len(p) for p in parts) for claim, parts in asked.items()
+            },
+        }
+    ).rename_axis("claim")
 
 
 # how a dialogue about features is held with own ideals
