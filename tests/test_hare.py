@@ -136,6 +136,8 @@ def test_no_answer_makes_it_worse_for_anybody(logit):
         before = at_first = user.distance(base.x_cf)
         while (question := dialogue.question) is not None:
             assert question.is_asked.any() and space.accepts(question.incumbent).all()
+            differs = (question.challenger.x_cf != question.incumbent.x_cf).any(-1)
+            assert differs[question.is_asked].all()
             assert space.accepts(question.challenger)[question.is_asked].all()
             dialogue.answer(*user.reply(question))
             now = user.distance(dialogue.incumbent.x_cf)
@@ -256,7 +258,8 @@ def test_answers_are_remembered_as_a_figure():
     assert user.distance(found.x_cf).mean() < 0.5 * (area / 600) ** 0.5
 
 
-def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost():
+@pytest.mark.parametrize("renewed", [MANY, 3])
+def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost(renewed):
     """Law 12: guesses that contain the ideal, and answers taken at their word."""
 
     class Listed(Local):
@@ -271,7 +274,14 @@ def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost(
     assert 200 < is_good.sum() < 600
     ideal = guesses.x_cf[is_good.double().argmax(0), torch.arange(15)]
     steps = remembered(
-        space, base_of(space), 39, streams(15), Listed(), 40, sharpness=1e-9, renewed=MANY
+        space,
+        base_of(space),
+        39,
+        streams(15),
+        Listed(),
+        40,
+        sharpness=1e-9,
+        renewed=renewed,
     )
     dialogue, user = Dialogue(steps), Simulated(ideal, within=-1.0)
     said = []
