@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,12 +32,13 @@ from lib.base.files import MODELS
 from lib.causal import flow
 from lib.causal.flow import CausalFlow
 from lib.preferences.samplers import RankingSampler
-from lib.problem import classifier, gmsc, gmsc_data, loan
+from lib.problem import classifier, gmsc, gmsc_data, loan, tabular
 from lib.problem.classifier import NetworkClassifier
 from lib.problem.population import Population
 from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import continuous, grid, training
+from lib.solvers import continuous, fitted, generators, grid, training
 from lib.solvers.icarma import ICarma, Settings
+from lib.studies import ideals
 
 EMULATOR = "qemu-x86_64"
 HOW_TO_GET_IT = (
@@ -151,6 +153,25 @@ def found_over_all_values() -> dict[str, Tensor]:
     return {"cost": table.cost, "values": table.values}
 
 
+def recourse_on_compas() -> dict[str, Tensor]:
+    """Return what is fitted to COMPAS, with smaller networks, and what starts from it."""
+    table = replace(tabular.compas(), name="small")
+    models = fitted.fit_all(table, seeds=(1,))
+    h = models.classifiers["ANN", 1]
+    x = table.refused(h.accepts, 10)
+    rngs = generators.streams(len(x), 0)
+    found = {f"classifier {i}": layer for i, layer in enumerate([*h.weights, *h.biases])}
+    for kind, model in models.autoencoders.items():
+        nets = model.nets.items()
+        found |= {f"{kind} {net} {i}": w for net, own in nets for i, w in enumerate(own)}
+    for name in fitted.GENERATORS:
+        for as_published in (False, True):
+            r = fitted.base(name, table, h, models, x, 0, as_published)
+            found[f"{name} {as_published}"] = r
+    found["own ideals"] = ideals.own(table, h, x, ideals.FAR, rngs)
+    return found
+
+
 def parts_of(recommendation: Recommendation) -> dict[str, Tensor]:
     """Return a recommendation as named tensors."""
     return {name: getattr(recommendation, name) for name in ("is_acted", "values", "x_cf")}
@@ -169,6 +190,7 @@ FITS: dict[str, Callable[[], Mapping[str, Tensor]]] = {
     "people drawn from a spline flow": drawn_from_splines,
     "grid search": found_on_grid,
     "search over all values": found_over_all_values,
+    "base recourse on COMPAS, and what is fitted for it": recourse_on_compas,
 }
 
 

@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader
 
 from lib.base.files import DATA
 from lib.problem import classifier, gmsc_data, tabular
@@ -154,6 +156,18 @@ def test_a_classifier_of_two_outputs_folded_into_one():
         assert now.item() == pytest.approx(losses[-1], rel=0.05), kind
         right = h.accepts(table.x["test"]) == table.y["test"]
         assert right.double().mean() > 0.82, kind  # the majority is 0.819
+
+
+def test_draws_are_those_of_torchs_own_layers_and_loader():
+    layers, shuffled = classifier._as_torch_draws([7, 10, 2], seed=3)
+    torch.manual_seed(3)
+    theirs = [nn.Linear(7, 10), nn.Linear(10, 2)]
+    for i, layer in enumerate(theirs):
+        assert torch.equal(layers[2 * i], layer.weight.detach().T.double())
+        assert torch.equal(layers[2 * i + 1], layer.bias.detach().double())
+    loader = DataLoader(range(1_000), batch_size=64, shuffle=True)
+    for _ in range(3):
+        assert torch.equal(shuffled(1_000), torch.cat([*loader]))
 
 
 def test_classifiers_depend_on_their_seed_alone():

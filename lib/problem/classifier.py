@@ -252,7 +252,11 @@ def fit(
     rng = np.random.default_rng(seed)
     layers = _initial_layers([x.shape[-1], 32, 32, 1], rng, x.dtype)
     descent = OPTIMISERS[optimiser](layers, learning_rate)
-    losses = _descend(descent, (x, y, weight), n_epochs, batch_size, rng, progress)
+
+    def shuffled(n_people: int) -> Tensor:
+        return torch.from_numpy(rng.permutation(n_people))
+
+    losses = _descend(descent, (x, y, weight), n_epochs, batch_size, shuffled, progress)
     return NetworkClassifier(population.features, layers[0::2], layers[1::2]), losses
 
 
@@ -270,6 +274,11 @@ def fit_tabular(
     It is fitted with an output for each class, by cross-entropy and
     RMSprop. The difference of the outputs is the log-odds, so that
     the last layer is folded into one output in the end.
+
+    Twenty epochs are too few for COMPAS: its classifier depends on
+    where it started, and so does every published number about it.
+    Therefore initial weights and the order of people are those that
+    torch itself draws for this seed.
 
     Arguments:
         table: Its split "train" is learned from.
@@ -291,11 +300,10 @@ def fit_tabular(
     checks.counts(n_epochs=n_epochs, batch_size=batch_size)
     checks.positive(learning_rate=learning_rate)
     x, y = table.x["train"], table.y["train"]
-    rng = np.random.default_rng(seed)
-    layers = _initial_layers([x.shape[-1], *HIDDEN[kind], 2], rng, x.dtype)
+    layers, shuffled = _as_torch_draws([x.shape[-1], *HIDDEN[kind], 2], seed)
     descent = RMSprop(layers, learning_rate)
     everyone = (x, y, torch.ones_like(x[:, 0]))
-    losses = _descend(descent, everyone, n_epochs, batch_size, rng, progress)
+    losses = _descend(descent, everyone, n_epochs, batch_size, shuffled, progress)
     with torch.no_grad():
         folded = [*layers[:-2], *(part[..., 1:] - part[..., :1] for part in layers[-2:])]
     return NetworkClassifier(table.features, folded[0::2], folded[1::2]), losses
@@ -306,7 +314,7 @@ def _descend(
     people: tuple[Tensor, Tensor, Tensor],
     n_epochs: int,
     batch_size: int,
-    rng: np.random.Generator,
+    shuffled: Callable[[int], Tensor],
     progress: Callable[[range], Iterable[int]],
 ) -> np.ndarray:
     """Descend on the cross-entropy, and return its mean by epoch.
@@ -316,13 +324,15 @@ def _descend(
             has one output, the log-odds, or two, whose difference
             they are.
         people: Their features, labels and weights in the loss.
+        shuffled: From how many people there are to an order of them;
+            asked once an epoch.
     """
     layers, losses = descent.weights, np.zeros(n_epochs)
     x = people[0]
     for epoch in progress(range(n_epochs)):
-        order = torch.from_numpy(rng.permutation(len(x)))
-        shuffled = [part[order].to(x.dtype) for part in people]
-        batches = zip(*(part.split(batch_size) for part in shuffled), strict=True)
+        order = shuffled(len(x))
+        ordered = [part[order].to(x.dtype) for part in people]
+        batches = zip(*(part.split(batch_size) for part in ordered), strict=True)
         logits = []
         for xs, ys, ws in batches:
             out = network(xs, layers[0::2], layers[1::2])
@@ -330,11 +340,39 @@ def _descend(
             loss = F.binary_cross_entropy_with_logits(shown, ys, ws)
             descent.step(torch.autograd.grad(loss, layers))
             logits.append(shown.detach())
-        _, labels, weights = shuffled
+        _, labels, weights = ordered
         loss = F.binary_cross_entropy_with_logits(torch.cat(logits), labels, weights)
         losses[epoch] = loss.item()
         checks.converging("classifier", epoch, {"cross-entropy": losses[epoch]})
     return losses
+
+
+def _as_torch_draws(
+    sizes: Sequence[int], seed: int
+) -> tuple[list[Tensor], Callable[[int], Tensor]]:
+    """Return initial layers in float64, and a function that gives an order of people.
+
+    Both draw what `torch.nn.Linear`, and a shuffling `DataLoader`
+    with it, draw in turn after `torch.manual_seed`. The generator
+    (a Mersenne twister) gives the same on every processor.
+    """
+    drawn = torch.Generator().manual_seed(seed)
+    layers = []
+    for n_in, n_out in pairwise(sizes):
+        bound = 1 / np.sqrt(n_in)
+        for shape in ((n_out, n_in), (n_out,)):
+            part = torch.empty(shape, dtype=torch.float32)
+            part.uniform_(-bound, bound, generator=drawn)
+            layers.append(part.t().contiguous().double().requires_grad_())
+
+    def whole() -> int:
+        return int(torch.empty((), dtype=torch.int64).random_(generator=drawn).item())
+
+    def shuffled(n_people: int) -> Tensor:
+        whole()  # for the loader's workers, of which there are none
+        return torch.randperm(n_people, generator=torch.Generator().manual_seed(whole()))
+
+    return layers, shuffled
 
 
 def _initial_layers(

@@ -49,7 +49,7 @@ class Recipe:
 
 RECIPES = {
     "CCHVAE": Recipe((32, 16), 4, 256, 5e-3),
-    "CLUE": Recipe((10, 10, 10), 12, 64, 2e-3),
+    "CLUE": Recipe((10, 10, 10), 12, 256, 5e-3),
     "CRUDS": Recipe((16,), 8, 1_024, 5e-4),
 }
 FOR_COMPAS = {

@@ -271,6 +271,11 @@ def clue(
     until three in a row were no improvement. The nearest accepted
     person on the way is returned.
 
+    With these settings the decoder hardly heeds the latent point:
+    whoever it decodes is close to the mean person. Where that person
+    is refused, as in Adult, CLUE finds nearly nobody; the paper has
+    no numbers there.
+
     Arguments:
         x: Refused people, with shape (N, D).
         model: An autoencoder of the kind "CLUE".
