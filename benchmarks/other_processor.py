@@ -28,6 +28,7 @@ import pandas as pd
 from torch import Tensor
 
 from lib.base import files
+from lib.base.draws import streams
 from lib.base.files import MODELS
 from lib.causal import flow
 from lib.causal.flow import CausalFlow
@@ -36,7 +37,7 @@ from lib.problem import classifier, gmsc, gmsc_data, loan, tabular
 from lib.problem.classifier import NetworkClassifier
 from lib.problem.population import Population
 from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import continuous, fitted, generators, grid, training
+from lib.solvers import continuous, fitted, grid, training
 from lib.solvers.icarma import ICarma, Settings
 from lib.studies import ideals
 
@@ -159,7 +160,7 @@ def recourse_on_compas() -> dict[str, Tensor]:
     models = fitted.fit_all(table, seeds=(1,))
     h = models.classifiers["ANN", 1]
     x = table.refused(h.accepts, 10)
-    rngs = generators.streams(len(x), 0)
+    rngs = streams(len(x), 0)
     found = {f"classifier {i}": layer for i, layer in enumerate([*h.weights, *h.biases])}
     for kind, model in models.autoencoders.items():
         nets = model.nets.items()

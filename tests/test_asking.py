@@ -21,8 +21,8 @@ def dialogue_of(n=1, proposal=None):
     x = torch.zeros(n, 3, dtype=torch.float64)
     space = Features(h, x, torch.tensor([True] * 3))
     base = space.outcome(x == 0, x + 0.34)
-    streams = np.random.default_rng(0).spawn(n)
-    return Dialogue(rounds(space, base, proposal or Local(), 2, 3, streams))
+    rngs = np.random.default_rng(0).spawn(n)
+    return Dialogue(rounds(space, base, proposal or Local(), 2, 3, rngs))
 
 
 def in_words(recommendation):
@@ -119,10 +119,10 @@ def test_what_goes_wrong_is_said_in_the_widget():
 
 
 def test_a_search_that_fails_ends_in_words_with_the_best_so_far():
-    def proposal(space, incumbent, n_candidates, round, streams):
+    def proposal(space, incumbent, n_candidates, round, rngs):
         if round:
             raise RuntimeError("<no more>")
-        return Local()(space, incumbent, n_candidates, round, streams)
+        return Local()(space, incumbent, n_candidates, round, rngs)
 
     dialogue = dialogue_of(proposal=proposal)
     status, texts, buttons, trouble = parts(asking.buttons(dialogue, in_words))

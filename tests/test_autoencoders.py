@@ -9,9 +9,9 @@ import torch
 from scipy import stats
 
 from lib.base import files
+from lib.base.draws import streams
 from lib.problem import classifier, tabular
 from lib.solvers import autoencoders, fitted, generators
-from lib.solvers.generators import streams
 
 N = 8
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from scipy.spatial import distance_matrix
 
+from lib.base.draws import streams
 from lib.problem import classifier, tabular
 from lib.problem.classifier import NetworkClassifier
 from lib.solvers import generators
-from lib.solvers.generators import streams
 
 N = 12
 

@@ -160,7 +160,7 @@ def test_who_has_the_ideal_already_keeps_it_to_the_bit():
 def test_nobody_is_asked_more_than_was_said():
     space = space_of(bent)
     for name, dialogue in dialogues(space, base_of(space)).items():
-        user = Simulated(ideals_of(space), flips=0.5, streams=streams(20, 7))
+        user = Simulated(ideals_of(space), flips=0.5, rngs=streams(20, 7))
         refine(dialogue, user)
         assert dialogue.n_questions.max() <= 12, name
         assert dialogue.n_questions.max() == 12 or name == "directions"
@@ -263,7 +263,7 @@ def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost(
     """Law 12: guesses that contain the ideal, and answers taken at their word."""
 
     class Listed(Local):
-        def __call__(self, space, incumbent, n_candidates, round, streams):
+        def __call__(self, space, incumbent, n_candidates, round, rngs):
             return values
 
     space = space_of(n=15)
@@ -402,10 +402,10 @@ def test_a_search_that_fails_loses_nothing(error):
     """The last answer counts, and another dialogue begins with the best so far."""
     space = space_of(n=2)
 
-    def proposal(space, incumbent, n_candidates, round, streams):
+    def proposal(space, incumbent, n_candidates, round, rngs):
         if round == 1:
             raise error
-        return Local()(space, incumbent, n_candidates, round, streams)
+        return Local()(space, incumbent, n_candidates, round, rngs)
 
     dialogue = Dialogue(rounds(space, base_of(space), proposal, 3, 2, streams(2)))
     yes = torch.tensor([True, True])

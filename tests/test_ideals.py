@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from lib.base.draws import streams
 from lib.problem import classifier, tabular
-from lib.solvers.generators import growing_spheres, streams
+from lib.solvers.generators import growing_spheres
 from lib.studies import ideals
 
 N = 20

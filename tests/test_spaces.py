@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from lib.base.draws import draw
 from lib.causal.graph import Graph
 from lib.causal.world import World
 from lib.preferences.scores import Preferences
 from lib.problem.classifier import Classifier
 from lib.problem.recourse import Recommendation
 from lib.solvers.descent import SURE
-from lib.solvers.spaces import Actions, Features, chosen, draw, walk_back
+from lib.solvers.spaces import Actions, Features, chosen, walk_back
 
 NAMES = ("a", "b", "c", "d")
 FREE = torch.tensor([True, True, False, True])

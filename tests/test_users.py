@@ -93,7 +93,7 @@ def test_what_is_ruled_out_comes_last_however_near():
 def test_wrong_answers_are_as_frequent_as_they_say(flips):
     """Of 4,000 people; within four standard errors."""
     x = torch.zeros(N, 1, dtype=torch.float64)
-    user = Simulated(x, flips=flips, streams=streams(N))
+    user = Simulated(x, flips=flips, rngs=streams(N))
     is_better, _ = user.reply(question(option(x + 1), option(x + 2)))
     se = (flips * (1 - flips) / N) ** 0.5
     assert is_better.double().mean().item() == pytest.approx(flips, abs=4 * se)
@@ -107,7 +107,7 @@ def test_a_coin_chooses_like_a_coin():
     values = islands[1:].view(3, 1, 1).expand(3, N, 1)
     base = space.outcome(space.x == 0, space.x + 1)
     dialogue = Dialogue(rounds(space, base, lambda *_: values, 1, 3, streams(N)))
-    user, shown = Simulated(space.x, flips=0.5, streams=streams(N, 1)), [1.0]
+    user, shown = Simulated(space.x, flips=0.5, rngs=streams(N, 1)), [1.0]
     while (asked := dialogue.question) is not None:
         shown += [asked.challenger.x_cf[0].item()]
         dialogue.answer(*user.reply(asked))
@@ -123,7 +123,7 @@ def test_noise_by_distance_is_the_formula():
     expected = 1 / (1 + np.exp(2 * (1 + apart.numpy())))
     assert when_alike(apart).numpy() == pytest.approx(expected)
     x = torch.zeros(N, 1, dtype=torch.float64)
-    user = Simulated(x, flips=when_alike, streams=streams(N))
+    user = Simulated(x, flips=when_alike, rngs=streams(N))
     is_better, _ = user.reply(question(option(x + 1), option(x + 1.2)))
     chance = 1 / (1 + np.exp(2.4))
     se = (chance * (1 - chance) / N) ** 0.5
@@ -133,7 +133,7 @@ def test_noise_by_distance_is_the_formula():
 def test_only_who_is_asked_draws_a_number():
     """Law 14: what others are asked changes nobody's wrong answers."""
     x = torch.zeros(2, 1, dtype=torch.float64)
-    user, other = (Simulated(x, flips=0.5, streams=streams(2)) for _ in range(2))
+    user, other = (Simulated(x, flips=0.5, rngs=streams(2)) for _ in range(2))
     far, near = option(x + 2), option(x + 1)
     for _ in range(5):
         user.reply(question(far, near, torch.tensor([False, True])))
@@ -213,8 +213,8 @@ def test_bad_input_is_named():
     for changes, message in (
         ({"flips": 1.5}, "flips is 1.5, expected a probability"),
         ({"flips": float("nan")}, "flips is nan"),
-        ({"flips": 0.1}, "expected 2 streams, one a person, got 0"),
-        ({"flips": when_alike, "streams": streams(3)}, "expected 2 streams.*got 3"),
+        ({"flips": 0.1}, "expected 2 rngs, one a person, got 0"),
+        ({"flips": when_alike, "rngs": streams(3)}, "expected 2 rngs.*got 3"),
         ({"rules_out": torch.ones(2, 2) > 0}, r"rules_out has shape \(2, 2\)"),
     ):
         with pytest.raises(ValueError, match=message):

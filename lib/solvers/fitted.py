@@ -14,6 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from lib.base import checks, files
+from lib.base.draws import streams
 from lib.problem import classifier
 from lib.problem.classifier import Classifier, NetworkClassifier
 from lib.problem.tabular import Tabular
@@ -183,7 +184,7 @@ def base(
         tensor([True, True, True])
     """
     checks.known("generator", [name], GENERATORS)
-    rngs = generators.streams(len(x), seed, as_published)
+    rngs = streams(len(x), seed, as_published)
     if name == "Wachter":
         return generators.wachter(table, h, x)
     if name == "GS":

@@ -6,7 +6,7 @@ features move, those that are continuous and mutable; all others stay
 equal to x, bit by bit. Where the released code of the paper does
 otherwise, `as_published` (or `is_clipped`) says so.
 
-Draws come from a list of generators, one a person (`streams`), so that
+Draws come from a list of generators, one a person (`draws.streams`), so that
 nobody's result depends on who else is in the batch.
 """
 
@@ -33,27 +33,6 @@ SHARE, N_NEIGHBOURS = 0.1, 50  # of FACE
 CODE_SHELL, N_CODES = 0.1, 300  # of CCHVAE
 CLUE_STEP, N_CLUE_STEPS, PATIENCE, NEARNESS = 0.5, 400, 3, 4.0
 CRUDS_STEP, N_CRUDS_STEPS, CLOSENESS = 0.008, 2_000, 1e-3
-
-
-def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random.Generator]:
-    """Return a generator for each person: streams of their own, or equal ones.
-
-    Arguments:
-        are_equal: The released code of the paper draws anew from the
-            same seed for every person, so that all share their draws.
-    Raises: ValueError: n_people is not above zero.
-    Example:
-        >>> [round(rng.random(), 2) for rng in streams(2, seed=0)]
-        [0.94, 0.68]
-        >>> [round(rng.random(), 2) for rng in streams(2, seed=0, are_equal=True)]
-        [0.64, 0.64]
-    """
-    checks.counts(n_people=n_people)
-    if are_equal:
-        return [np.random.default_rng(seed) for _ in range(n_people)]
-    return [
-        np.random.default_rng(own) for own in np.random.SeedSequence(seed).spawn(n_people)
-    ]
 
 
 def wachter(table: Tabular, classifier: Classifier, x: Tensor) -> Tensor:
@@ -121,6 +100,7 @@ def growing_spheres(
         person.
     Source: Laugel et al. (2018); settings of the HARE paper's code.
     Example:
+        >>> from lib.base.draws import streams
         >>> from lib.problem import tabular
         >>> table = tabular.compas()
         >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
@@ -226,6 +206,7 @@ def cchvae(
     Source: Pawelczyk et al. (2020); settings of the HARE paper's code.
     Example:
         >>> from dataclasses import replace
+        >>> from lib.base.draws import streams
         >>> from lib.problem import tabular
         >>> table = replace(tabular.compas(), name="mine")  # with a smaller network
         >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
@@ -410,12 +391,13 @@ def check(
     """Raise ValueError unless x are refused people of the table, with a generator each.
 
     Example:
+        >>> from lib.base.draws import streams
         >>> from lib.problem import tabular
         >>> table = tabular.compas()
         >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
         >>> check(table, h, table.refused(h.accepts, 3), streams(2, seed=0))
         Traceback (most recent call last):
-        ValueError: There are 2 generators for 3 people: expected one each (`streams`).
+        ValueError: There are 2 generators for 3 people: expected one each, as ...
     """
     if tuple(classifier.features) != table.features:
         raise ValueError(
@@ -429,8 +411,8 @@ def check(
     checks.refused(classifier.accepts(x))
     if rngs is not None and len(rngs) != len(x):
         raise ValueError(
-            f"There are {len(rngs)} generators for {len(x)} people: expected one each "
-            "(`streams`)."
+            f"There are {len(rngs)} generators for {len(x)} people: expected one each, "
+            "as `draws.streams` gives them."
         )
 
 

@@ -18,9 +18,10 @@ from torch.nn import functional as F
 
 from lib.base import checks
 from lib.base.arithmetic import exact_root
+from lib.base.draws import draw
 from lib.problem.recourse import Recommendation
 from lib.solvers.proposals import Local, Proposal, farthest
-from lib.solvers.spaces import Space, chosen, draw, walk_back
+from lib.solvers.spaces import Space, chosen, walk_back
 
 CALIBRATED = ("every", "best")
 NEARBY = Local()
@@ -70,8 +71,8 @@ class Dialogue:
         >>> x = torch.zeros(1, 2, dtype=torch.float64)
         >>> space = Features(h, x, torch.tensor([True, True]))
         >>> base = space.outcome(x == 0, x + 0.5)
-        >>> streams = [np.random.default_rng(0)]
-        >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, streams))
+        >>> rngs = [np.random.default_rng(0)]
+        >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, rngs))
         >>> while (q := dialogue.question) is not None:
         ...     dialogue.answer(q.challenger.x_cf[:, 0] < q.incumbent.x_cf[:, 0])
         >>> bool(dialogue.incumbent.x_cf[0, 0] < 0.3), dialogue.n_questions
@@ -127,8 +128,8 @@ class Dialogue:
             >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
             >>> x = torch.zeros(1, 2, dtype=torch.float64)
             >>> space = Features(h, x, torch.tensor([True, True]))
-            >>> base, streams = space.outcome(x == 0, x + 0.5), [np.random.default_rng(0)]
-            >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, streams))
+            >>> base, rngs = space.outcome(x == 0, x + 0.5), [np.random.default_rng(0)]
+            >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, rngs))
             >>> dialogue.answer("the first")
             Traceback (most recent call last):
             ...
@@ -211,7 +212,7 @@ class _Best:
 
     @classmethod
     def of(
-        cls, space: Space, base: Recommendation, streams: Sequence[np.random.Generator]
+        cls, space: Space, base: Recommendation, rngs: Sequence[np.random.Generator]
     ) -> "_Best":
         """Return where a dialogue begins, after checking that all is of the same people.
 
@@ -219,9 +220,9 @@ class _Best:
         held to what is free. Any other stays as it is, to the bit.
         """
         checks.shape("base.values", base.values, space.x.shape)
-        if len(streams) != len(space.x):
+        if len(rngs) != len(space.x):
             raise ValueError(
-                f"Got {len(streams)} streams of random numbers for {len(space.x)} people: "
+                f"Got {len(rngs)} streams of random numbers for {len(space.x)} people: "
                 "expected one each, for instance np.random.default_rng(0).spawn(n)."
             )
         for name, part in (("values", base.values), ("x_cf", base.x_cf)):
@@ -264,7 +265,7 @@ def rounds(
     proposal: Proposal,
     n_rounds: int,
     n_candidates: int,
-    streams: Sequence[np.random.Generator],
+    rngs: Sequence[np.random.Generator],
     calibrated: str = "every",
     eps: float = 1e-6,
 ) -> Steps:
@@ -282,7 +283,7 @@ def rounds(
             acceptable, those farthest from each other are shown.
         n_rounds, n_candidates: One round of 30 is the paper's HARE,
             six rounds of 5 are its Multi-HARE.
-        streams: Of random numbers, one a person.
+        rngs: Of random numbers, one a person.
         calibrated: Whether "every" candidate is walked back to the
             boundary before it is shown, or only the "best" of a
             round, if it is new and does not do as it is.
@@ -302,9 +303,9 @@ def rounds(
     """
     checks.counts(n_rounds=n_rounds, n_candidates=n_candidates)
     checks.known("calibrated", [calibrated], CALIBRATED)
-    best = _Best.of(space, base, streams)
+    best = _Best.of(space, base, rngs)
     for i in range(n_rounds):
-        values = proposal(space, best.incumbent, n_candidates, i, streams)
+        values = proposal(space, best.incumbent, n_candidates, i, rngs)
         _check_proposed(space, values, n_candidates)
         candidates, is_good = _tried(space, values, eps if calibrated == "every" else None)
         start = best.incumbent.x_cf
@@ -322,7 +323,7 @@ def remembered(
     space: Space,
     base: Recommendation,
     n_questions: int,
-    streams: Sequence[np.random.Generator],
+    rngs: Sequence[np.random.Generator],
     proposal: Local = NEARBY,
     n_guesses: int = 1000,
     sharpness: float = 0.05,
@@ -336,8 +337,8 @@ def remembered(
     option: where it is nearer by s, their log-likelihood gains log
     sigma(s / sharpness). The next question pits the best so far
     against a guess that is drawn by its likelihood. Guesses are
-    renewed from time to time: drawn by likelihood, and moved a little
-    where that is acceptable.
+    renewed at the start and from time to time: drawn by likelihood,
+    and moved a little where that is acceptable.
 
     Arguments:
         n_questions: At most so many.
@@ -345,8 +346,8 @@ def remembered(
         n_guesses: How many there are at a time.
         sharpness: In the units of outcomes; larger for people whose
             answers can be wrong.
-        renewed: After so many questions, each time.
-        base, streams, eps: As for `rounds`.
+        renewed: Every so many questions.
+        base, rngs, eps: As for `rounds`.
     Raises: ValueError: a setting is not above zero, there are other
         people, the base holds NaN, or the proposal is not `Local`.
     Source: ours. The paper announces that a personal metric is
@@ -368,27 +369,25 @@ def remembered(
     checks.positive(sharpness=sharpness)
     if not isinstance(proposal, Local):
         raise ValueError(f"proposal is {proposal!r}: expected Local(...).")
-    best = _Best.of(space, base, streams)
+    best = _Best.of(space, base, rngs)
     anywhere = replace(proposal, n_points=n_guesses, anywhere=1.0, n_anywhere=1)
     nearby = replace(proposal, n_points=n_guesses, anywhere=0.0)
-    values = anywhere(space, base, 1, 0, streams)
+    values = anywhere(space, base, 1, 0, rngs)
     guesses, is_guess = _tried(space, values, eps)
     said: list[tuple[Tensor, Tensor, Tensor]] = []
     fit = torch.where(is_guess, 0.0, -torch.inf).to(values)
     for i in range(n_questions):
-        if i and i % renewed == 0:
-            rows = _drawn(fit, streams)
+        if i % renewed == 0:
+            rows = _drawn(fit, rngs)
             drawn = _of_each(guesses, rows)
-            moved, is_good = _tried(
-                space, nearby(space, drawn, 1, i // renewed, streams), eps
-            )
+            moved, is_good = _tried(space, nearby(space, drawn, 1, i // renewed, rngs), eps)
             guesses = chosen(is_good, moved, drawn)
             is_guess = is_good | is_guess.gather(0, rows)
             fit = torch.where(is_guess, 0.0, -torch.inf).to(fit)
             for answer in said:
                 fit = fit + _likelihood(guesses, answer, sharpness)
         is_other = (guesses.x_cf != best.incumbent.x_cf).any(-1) | ~best.is_good
-        chances = fit + draw(streams, "gumbel", (n_guesses,)).to(fit)
+        chances = fit + draw(rngs, "gumbel", (n_guesses,)).to(fit)
         highest, which = torch.where(is_other, chances, -torch.inf).max(0)
         incumbent, challenger = best.incumbent, _of_each(guesses, which)
         is_asked, is_better = yield from best.compare(challenger, highest > -torch.inf)
@@ -443,11 +442,11 @@ def _likelihood(
     return is_asked * F.logsigmoid(nearer / sharpness)
 
 
-def _drawn(fit: Tensor, streams: Sequence[np.random.Generator]) -> Tensor:
+def _drawn(fit: Tensor, rngs: Sequence[np.random.Generator]) -> Tensor:
     """Return as many rows as there are of fit (P, N), drawn by likelihood: (P, N)."""
     weights = torch.softmax(fit.double().nan_to_num(neginf=-1e9), 0)
     share = weights.cumsum(0).T.contiguous()
-    places = draw(streams, "random", (len(fit),)).T.contiguous() * share[:, -1:]
+    places = draw(rngs, "random", (len(fit),)).T.contiguous() * share[:, -1:]
     return torch.searchsorted(share, places, right=True).clamp_max(len(fit) - 1).T
 
 

@@ -12,8 +12,9 @@ from torch.nn import functional as F
 
 from lib.base import checks
 from lib.base.arithmetic import Adam, exact_root
+from lib.base.draws import draw
 from lib.problem.recourse import Recommendation
-from lib.solvers.spaces import Space, draw
+from lib.solvers.spaces import Space
 
 
 class Proposal(Protocol):
@@ -23,7 +24,7 @@ class Proposal(Protocol):
         Any function with these arguments will do, for instance one
         that stays where it is:
 
-        >>> def still(space, incumbent, n_candidates, round, streams):
+        >>> def still(space, incumbent, n_candidates, round, rngs):
         ...     return incumbent.values.expand(n_candidates, -1, -1)
     """
 
@@ -33,7 +34,7 @@ class Proposal(Protocol):
         incumbent: Recommendation,
         n_candidates: int,
         round: int,
-        streams: Sequence[np.random.Generator],
+        rngs: Sequence[np.random.Generator],
     ) -> Tensor:
         """Return values with shape (at least n_candidates, N, D)."""
 
@@ -66,8 +67,8 @@ class Directions:
         >>> h = Classifier(("income", "savings"), lambda x: 0 * x.sum(1) - 1)
         >>> space = Features(h, torch.zeros(1, 2).double(), torch.tensor([True, True]))
         >>> base = Recommendation(space.x > 0, space.x, space.x)
-        >>> streams = [np.random.default_rng(0)]
-        >>> one, other = Directions()(space, base, 2, 0, streams).squeeze(1)
+        >>> rngs = [np.random.default_rng(0)]
+        >>> one, other = Directions()(space, base, 2, 0, rngs).squeeze(1)
         >>> round(float(one @ other), 2)
         -1.0
     """
@@ -90,7 +91,7 @@ class Directions:
         incumbent: Recommendation,
         n_candidates: int,
         round: int,
-        streams: Sequence[np.random.Generator],
+        rngs: Sequence[np.random.Generator],
     ) -> Tensor:
         """Return values with shape (n_candidates, N, D).
 
@@ -100,12 +101,12 @@ class Directions:
             >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 1)
             >>> x = torch.zeros(3, 2, dtype=torch.float64)
             >>> space = Features(h, x, torch.tensor([True, True]))
-            >>> streams = np.random.default_rng(0).spawn(3)
+            >>> rngs = np.random.default_rng(0).spawn(3)
             >>> base = Recommendation(x > 0, x, x)
-            >>> Directions(n_steps=5)(space, base, 30, 0, streams).shape
+            >>> Directions(n_steps=5)(space, base, 30, 0, rngs).shape
             torch.Size([30, 3, 2])
         """
-        start = draw(streams, "standard_normal", (n_candidates, space.x.shape[-1]))
+        start = draw(rngs, "standard_normal", (n_candidates, space.x.shape[-1]))
         p = start.to(space.x).transpose(0, 1).contiguous()  # (N, n, D)
         free = space.free[:, None].to(p)
         step_of = self.length * space.span
@@ -200,7 +201,7 @@ class Local:
         incumbent: Recommendation,
         n_candidates: int,
         round: int,
-        streams: Sequence[np.random.Generator],
+        rngs: Sequence[np.random.Generator],
     ) -> Tensor:
         """Return values with shape (n_candidates x n_points, N, D).
 
@@ -210,13 +211,13 @@ class Local:
             >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 1)
             >>> x = torch.zeros(3, 2, dtype=torch.float64)
             >>> space = Features(h, x, torch.tensor([True, True]))
-            >>> streams = np.random.default_rng(0).spawn(3)
-            >>> Local()(space, Recommendation(x > 0, x, x), 3, 0, streams).shape
+            >>> rngs = np.random.default_rng(0).spawn(3)
+            >>> Local()(space, Recommendation(x > 0, x, x), 3, 0, rngs).shape
             torch.Size([72, 3, 2])
         """
         n, n_features = self.n_points * n_candidates, space.x.shape[-1]
-        away = draw(streams, "standard_normal", (n, n_features)).to(space.x)
-        chances = draw(streams, "random", (n, 2 * n_features + 2)).to(space.x)
+        away = draw(rngs, "standard_normal", (n, n_features)).to(space.x)
+        chances = draw(rngs, "random", (n, 2 * n_features + 2)).to(space.x)
         stays, places, far, elsewhere = chances.split([n_features, n_features, 1, 1], -1)
         away = away * space.free
         n_free = space.free.sum(-1, keepdim=True)

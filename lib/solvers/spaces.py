@@ -7,10 +7,8 @@ dialogue of `lib.solvers.hare` is written once.
 
 import copy
 import math
-from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -381,24 +379,6 @@ def chosen(which: Tensor, one: Recommendation, other: Recommendation) -> Recomme
         strict=True,
     )
     return Recommendation(*(torch.where(which[..., None], *pair) for pair in parts))
-
-
-def draw(streams: Sequence[np.random.Generator], how: str, size: tuple[int, ...]) -> Tensor:
-    """Return draws of numpy, each person's from their own stream: (size[0], N, *size[1:]).
-
-    Arguments:
-        streams: One a person.
-        how: Name of the generator's method: "standard_normal",
-            "random", ...
-        size: Of one person's draws.
-    Example:
-        >>> streams = [np.random.default_rng(seed) for seed in (1, 2, 1)]
-        >>> drawn = draw(streams, "random", (4, 5))
-        >>> drawn.shape, bool((drawn[:, 0] == drawn[:, 2]).all())
-        (torch.Size([4, 3, 5]), True)
-    """
-    own = [getattr(rng, how)(size=size) for rng in streams]
-    return torch.from_numpy(np.stack(own, axis=1))
 
 
 def _within(space: Space, values: Tensor) -> Tensor:

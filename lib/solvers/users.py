@@ -51,13 +51,13 @@ class Simulated:
         ideal: What each of them would like best, with shape (N, D).
         flips: How often an answer is the wrong one: a probability, or
             a function from the distance of the two options to one.
-        streams: Of random numbers, one a person; needed for flips.
+        rngs: Of random numbers, one a person; needed for flips.
         within: An option this near, with shape (N,) or a number, will
             do.
         rules_out: What a person would never do, a mask (N, D): an
             option without it is better than one with it, however
             near. Left out: only nearness counts.
-    Raises: ValueError: flips is no probability, there are no streams
+    Raises: ValueError: flips is no probability, there are no rngs
         for them, or the shapes differ.
     Example:
         >>> ideal = torch.tensor([[0.0, 1.0]])
@@ -67,17 +67,17 @@ class Simulated:
 
     ideal: Tensor
     flips: float | Callable[[Tensor], Tensor] = 0.0
-    streams: Sequence[np.random.Generator] = ()
+    rngs: Sequence[np.random.Generator] = ()
     within: Tensor | float = 0.0
     rules_out: Tensor | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.flips) and not 0 <= self.flips <= 1:
             raise ValueError(f"flips is {self.flips!r}, expected a probability.")
-        if (callable(self.flips) or self.flips) and len(self.streams) != len(self.ideal):
+        if (callable(self.flips) or self.flips) and len(self.rngs) != len(self.ideal):
             raise ValueError(
-                f"Wrong answers are drawn at random: expected {len(self.ideal)} streams, "
-                f"one a person, got {len(self.streams)}."
+                f"Wrong answers are drawn at random: expected {len(self.ideal)} rngs, "
+                f"one a person, got {len(self.rngs)}."
             )
         if self.rules_out is not None:
             checks.shape("rules_out", self.rules_out, self.ideal.shape)
@@ -121,7 +121,7 @@ class Simulated:
         chance = self.flips(apart) if callable(self.flips) else self.flips
         drawn = torch.ones(len(apart), dtype=torch.float64)
         for i in question.is_asked.nonzero().squeeze(-1).tolist():
-            drawn[i] = self.streams[i].random()
+            drawn[i] = self.rngs[i].random()
         return drawn < chance
 
 
@@ -238,8 +238,8 @@ def refine(dialogue: Dialogue, user: User) -> Recommendation:
         >>> x = torch.zeros(1, 2, dtype=torch.float64)
         >>> space = Features(h, x, torch.tensor([True, True]))
         >>> base, ideal = space.outcome(x == 0, x + 0.5), torch.tensor([[0.0, 0.5]])
-        >>> streams = [np.random.default_rng(0)]
-        >>> dialogue = Dialogue(rounds(space, base, Local(), 10, 3, streams))
+        >>> rngs = [np.random.default_rng(0)]
+        >>> dialogue = Dialogue(rounds(space, base, Local(), 10, 3, rngs))
         >>> found = refine(dialogue, Simulated(ideal.double()))
         >>> bool(Simulated(ideal).distance(found.x_cf) < 0.1)
         True

@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.base.draws import draw
 from lib.causal.world import World
 from lib.preferences.scores import Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation, in_columns
 from lib.solvers import metrics
 from lib.solvers.hare import Dialogue, Steps, remembered, rounds
 from lib.solvers.proposals import Directions, Local
-from lib.solvers.spaces import Actions, Space, draw, walk_back
+from lib.solvers.spaces import Actions, Space, walk_back
 from lib.solvers.users import Simulated, refine
 
 Streams = Sequence[np.random.Generator]
@@ -33,20 +34,20 @@ MARGINS, ENOUGH = (0.0, 1.0, 3.0, 5.0, 7.0, 10.0), 0.97
 # how a dialogue is held: the name in tables, and its steps. HARE's step of one unit would
 # cross the whole range of a feature: a fifth of it is about one standard deviation.
 METHODS: dict[str, Callable[[Space, Recommendation, Streams, float], Steps]] = {
-    "HARE's directions, 6 x 5": lambda space, base, streams, _: rounds(
-        space, base, Directions(length=0.2), 6, 5, streams, eps=EPS
+    "HARE's directions, 6 x 5": lambda space, base, rngs, _: rounds(
+        space, base, Directions(length=0.2), 6, 5, rngs, eps=EPS
     ),
-    "local, 2 x 5": lambda space, base, streams, _: rounds(
-        space, base, Local(), 2, 5, streams, eps=EPS
+    "local, 2 x 5": lambda space, base, rngs, _: rounds(
+        space, base, Local(), 2, 5, rngs, eps=EPS
     ),
-    "local, 10 x 3": lambda space, base, streams, _: rounds(
-        space, base, Local(), 10, 3, streams, eps=EPS
+    "local, 10 x 3": lambda space, base, rngs, _: rounds(
+        space, base, Local(), 10, 3, rngs, eps=EPS
     ),
-    "remembered, 10": lambda space, base, streams, sharpness: remembered(
-        space, base, 10, streams, sharpness=sharpness, eps=EPS
+    "remembered, 10": lambda space, base, rngs, sharpness: remembered(
+        space, base, 10, rngs, sharpness=sharpness, eps=EPS
     ),
-    "remembered, 30": lambda space, base, streams, sharpness: remembered(
-        space, base, 30, streams, sharpness=sharpness, eps=EPS
+    "remembered, 30": lambda space, base, rngs, sharpness: remembered(
+        space, base, 30, rngs, sharpness=sharpness, eps=EPS
     ),
 }
 
@@ -97,7 +98,7 @@ class Participants:
 @torch.no_grad()
 def ideals(
     space: Space,
-    streams: Streams,
+    rngs: Streams,
     beta: float = 0.0,
     weights: Tensor | None = None,
     n_drawn: int = 1000,
@@ -134,12 +135,12 @@ def ideals(
     checks.shape("weights", weights, space.x.shape)
     scattered = Local(n_points=n_drawn, anywhere=1.0)
     nothing = Recommendation(torch.zeros_like(space.free), space.x, space.x)
-    values = scattered(space, nothing, 1, 0, streams)
+    values = scattered(space, nothing, 1, 0, rngs)
     candidates, is_good = walk_back(
         space, space.outcome(space.free.expand_as(values), values), EPS
     )
     length = ((candidates.values - space.x).abs() / space.span * weights).sum(-1)
-    chances = draw(streams, "gumbel", (n_drawn,)).to(length) - beta * length
+    chances = draw(rngs, "gumbel", (n_drawn,)).to(length) - beta * length
     most, which = torch.where(is_good, chances, -torch.inf).max(0)
     return candidates[which, torch.arange(len(which))], most > -torch.inf
 
@@ -194,7 +195,7 @@ def hold(
     base: Recommendation,
     method: str,
     user: Simulated,
-    streams: Streams,
+    rngs: Streams,
     sharpness: float = 0.05,
 ) -> Dialogue:
     """Return a dialogue that was held to its end.
@@ -202,7 +203,7 @@ def hold(
     Arguments:
         base: What is recommended before any question.
         method: A key of `METHODS`.
-        streams: Of random numbers, one a person.
+        rngs: Of random numbers, one a person.
         sharpness: As for `remembered`.
     Raises: ValueError: the method is unknown; as for `rounds`.
     Example:
@@ -213,14 +214,14 @@ def hold(
         >>> people = participants(problem, x, anything, 0, truth)
         >>> space = Actions(problem, people.x, people.preferences)
         >>> nothing = Recommendation(people.x > 99, people.x, people.x)
-        >>> user, streams = Simulated(people.ideal), people.streams(1)
-        >>> held = hold(space, nothing, "local, 2 x 5", user, streams)
+        >>> user, rngs = Simulated(people.ideal), people.streams(1)
+        >>> held = hold(space, nothing, "local, 2 x 5", user, rngs)
         >>> int(held.n_questions.max())  # the first option replaces nothing, unasked
         9
     """
     checks.known("method", [method], tuple(METHODS))
     with torch.set_grad_enabled("directions" in method):
-        dialogue = Dialogue(METHODS[method](space, base, streams, sharpness))
+        dialogue = Dialogue(METHODS[method](space, base, rngs, sharpness))
         refine(dialogue, user)
     return dialogue
 

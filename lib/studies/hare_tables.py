@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.base.draws import streams
 from lib.base.files import PUBLISHED
 from lib.problem.classifier import Classifier
 from lib.problem.recourse import Recommendation
 from lib.problem.tabular import Tabular
 from lib.solvers import fitted, metrics
 from lib.solvers.fitted import Models
-from lib.solvers.generators import streams
 from lib.solvers.hare import Dialogue, Steps, remembered, rounds
 from lib.solvers.proposals import Directions
 from lib.solvers.spaces import Features
@@ -133,7 +133,7 @@ def as_published(
         >>> sorted(rows.base.unique())
         ['CCHVAE', 'CLUE', 'CRUDS', 'FACE', 'GS', 'Wachter']
     """
-    checks.known("classifier", [(kind, seed)], tuple(models.classifiers))
+    _check_fitted(models, kind, seed)
     classifier = models.classifiers[kind, seed]
     x = people_of(table, classifier, n_people)
     every = settings()
@@ -150,6 +150,12 @@ def as_published(
                 same = {"dataset": table.name.upper(), "seed": seed} | setting
                 frames += [same | {"metric": k, "value": v} for k, v in values.items()]
     return pd.DataFrame(frames)
+
+
+def _check_fitted(models: Models, kind: str, seed: int) -> None:
+    """Raise ValueError unless there is such a classifier."""
+    fits = [f"{kind}, seed {seed}" for kind, seed in models.classifiers]
+    checks.known("classifier", [f"{kind}, seed {seed}"], fits)
 
 
 class _AsCoded(Features):
@@ -341,7 +347,9 @@ def claims(cells: pd.DataFrame, numbers: str) -> pd.DataFrame:
         how = own.method + own.budget_B.astype(str).where(own.table == 2, "")
         how = how + own.calibration.where(own.table == 5, "")
         index = ["classifier", "gt_scale", "dataset", "base", "metric"]
-        return own.assign(how=how).pivot(index=index, columns="how", values=numbers).dropna()
+        return (
+            own.assign(how=how).pivot(index=index, columns="how", values=numbers).dropna()
+        )
 
     both = ("GTP", "GTD")
     first, second, fourth = of(1, *both), of(2, *both), of(4, "success_rate")
@@ -426,7 +434,7 @@ def own_ideals(
         (5, 0)
     """
     checks.known("scale", [scale], tuple(SCALES))
-    checks.known("classifier", [("ANN", seed)], tuple(models.classifiers))
+    _check_fitted(models, "ANN", seed)
     h = models.classifiers["ANN", seed]
     x = people_of(table, h, n_people)
     ideal = ideals.own(table, h, x, SCALES[scale], streams(len(x), seed))

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.base.draws import streams
 from lib.base.files import PUBLISHED
 from lib.problem.classifier import Classifier
 from lib.problem.tabular import Tabular
-from lib.solvers.generators import check, growing_spheres, streams
+from lib.solvers.generators import check, growing_spheres
 
 NEAR, INTERMEDIATE, FAR = 0.2, 0.8, 1.5
 N_ATTEMPTS = 100
