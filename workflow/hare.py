@@ -25,7 +25,7 @@ from lib.solvers import fitted
 from lib.studies import hare_tables
 
 # how far ideals of people's own are, and how often an answer about them is wrong
-OWN_IDEALS = (("near", 0.0), ("intermediate", 0.0), ("far", 0.0), ("far", 0.1))
+OWN_IDEALS = (("far", 0.0), ("far", 0.1))
 
 
 def hare(given: Mapping[str, Any], name: str) -> None:

@@ -326,7 +326,7 @@ def remembered(
     rngs: Sequence[np.random.Generator],
     proposal: Local = NEARBY,
     n_guesses: int = 1000,
-    sharpness: float = 0.05,
+    sharpness: float = 0.02,
     renewed: int = 5,
     eps: float = 1e-4,
 ) -> Steps:

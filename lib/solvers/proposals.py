@@ -150,8 +150,9 @@ class Local:
         n_points: Points for each candidate that is asked for.
         first, shrink: Greatest distance in the first round, in spans,
             and what it is multiplied by from round to round.
-        still: With which probability a feature stays as it is in the
-            incumbent.
+        still: With which probability a feature stays as it is: in
+            the incumbent, or, of a point from anywhere, in the
+            person.
         least: A feature nearer than this to its factual value, in
             spans, is not acted on.
         anywhere: Share of the points that come from anywhere between
@@ -232,6 +233,7 @@ class Local:
                 "has none: Local(anywhere=0), or Features(..., within=(0, 1))."
             )
         anywhere = space.low + (space.high - space.low) * places
+        anywhere = torch.where(stays < self.still, space.x, anywhere)
         values = torch.where(is_anywhere & space.free, anywhere, near)
         is_little = (values - space.x).abs() < self.least * space.span
         return torch.where(is_little, space.x, values)

@@ -196,7 +196,7 @@ def hold(
     method: str,
     user: Simulated,
     rngs: Streams,
-    sharpness: float = 0.05,
+    sharpness: float = 0.02,
 ) -> Dialogue:
     """Return a dialogue that was held to its end.
 

@@ -1,0 +1,135 @@
+"""The study on top of a solver: ideals, who is asked, what a dialogue showed."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.base.draws import streams
+from lib.preferences.scores import GAMMA, Preferences, Profile
+from lib.problem import loan
+from lib.problem.recourse import Recommendation
+from lib.solvers.hare import Question
+from lib.solvers.spaces import Actions
+from lib.solvers.users import Simulated
+from lib.studies import designs, dialogues
+
+
+@pytest.fixture(scope="module")
+def refused():
+    problem = loan.problem()
+    x = problem.refused("validation")[:40]
+    return problem, x, designs.hard_preferences(problem, len(x), 3)["random"]
+
+
+def test_an_ideal_is_the_persons_own_and_only_just_so(refused):
+    problem, x, preferences = refused
+    truth = problem.population.truth
+    space = Actions(problem, x, preferences, world=truth)
+    ideal, has = dialogues.ideals(space, streams(len(x), 0))
+    assert 5 < has.sum() < len(x)
+    columns = problem.population.actionable_index
+    assert not (ideal.is_acted[:, columns] & ~preferences.is_actionable)[has].any()
+    x_cf = truth.counterfactual(x, ideal.is_acted, ideal.values)
+    assert problem.accepts(x_cf)[has].all()
+    assert (problem.flow.log_prob(x_cf) >= problem.flow.log_prob(x))[has].all()
+    # a hundredth of the way back it is no longer acceptable, for nearly everybody
+    back = space.outcome(ideal.is_acted, x + 0.99 * (ideal.values - x))
+    assert space.accepts(back)[has].float().mean() < 0.1
+
+
+def test_a_large_beta_draws_short_actions(refused):
+    problem, x, preferences = refused
+    space = Actions(problem, x, preferences, world=problem.population.truth)
+    lengths = {}
+    for beta in (0.0, 20.0):
+        ideal, has = dialogues.ideals(space, streams(len(x), 0), beta)
+        way = (ideal.values - x).abs() / space.span
+        lengths[beta] = way.sum(-1)[has].mean()
+    assert lengths[20.0] < 0.8 * lengths[0.0]
+    with pytest.raises(ValueError, match="beta"):
+        dialogues.ideals(space, streams(len(x), 0), beta=-1.0)
+
+
+def test_weights_keep_ideals_from_what_is_hard(refused):
+    problem, x, _ = refused
+    scores = torch.tensor([[1, 1, 4, 1]] * len(x))  # income is hardest
+    linear = Profile(GAMMA["linear"], 7.0)
+    truth, income = problem.population.truth, problem.population.features.index("income")
+
+    def moved(beta):
+        given = (problem, x, Preferences(scores), 0, truth, beta, linear)
+        people = dialogues.participants(*given)
+        return (people.ideal - people.x)[:, income].abs().mean()
+
+    assert moved(4.0) < moved(0.0)
+
+
+def test_who_has_no_ideal_is_left_out_and_nobody_is_named(refused):
+    problem, x, preferences = refused
+    people = dialogues.participants(problem, x, preferences, 0, problem.population.truth)
+    assert 0 < len(people) < len(x)
+    truth, duration_only = problem.population.truth, torch.tensor([[5, 1, 5, 5]] * len(x))
+    space = Actions(problem, x, Preferences(duration_only), world=truth)
+    _, has = dialogues.ideals(space, streams(len(x), 0))
+    those, theirs = x[~has], Preferences(duration_only[~has])
+    with pytest.raises(ValueError, match=f"None of {len(those)} people has an acceptable"):
+        dialogues.participants(problem, those, theirs, 0, truth)
+
+
+def test_told_the_mask_nothing_forbidden_is_shown_and_untold_much_is(refused):
+    problem, x, preferences = refused
+    truth = problem.population.truth
+    people = dialogues.participants(problem, x, preferences, 0, truth)
+    nothing = Recommendation(people.x > 99, people.x, people.x)
+    everything = Preferences(torch.ones_like(people.preferences.scores))
+    rows = {}
+    for told in (people.preferences, everything):
+        space = Actions(problem, people.x, told, 3.0)
+        user, rngs = Simulated(people.ideal), people.streams(1)
+        dialogue = dialogues.hold(space, nothing, "remembered, 10", user, rngs)
+        end = dialogue.incumbent
+        judged = dialogues.judged(problem, people, end, dialogue, truth)
+        assert (judged.asked <= 10).all()
+        rows[told is everything] = judged
+    assert rows[False].wasted.sum() == rows[False].forbidden.sum() == 0
+    assert rows[True].wasted.mean() > 1
+    assert (rows[True].usable <= rows[True].joint).all()
+
+
+def test_a_question_is_wasted_if_its_new_option_is_forbidden(refused):
+    problem, x, _ = refused
+    closed = Preferences(torch.tensor([[1, 1, 5, 1]]))  # income is out of reach
+    people = dialogues.Participants(x[:1], closed, x[:1] + 1)
+    income = problem.population.features.index("income")
+    acts = torch.zeros(1, 7, dtype=torch.bool)
+    forbidden = acts.clone()
+    forbidden[0, income] = True
+    allowed = acts.clone()
+    allowed[0, income + 1] = True
+    bad, good = (Recommendation(m, x[:1] + m, x[:1] + m) for m in (forbidden, allowed))
+    asked = torch.tensor([True])
+
+    answers = [
+        (Question(good, bad, asked), asked),
+        (Question(bad, good, asked), asked),
+        (Question(good, bad, ~asked), asked),  # not asked
+    ]
+    held = SimpleNamespace(answers=answers)
+    row = dialogues.judged(problem, people, bad, held).iloc[0]
+    assert (row.asked, row.wasted, row.forbidden, row.usable) == (2, 1, True, False)
+
+
+@pytest.mark.parametrize(
+    ("shares", "chosen"),
+    [((0.90, 0.98, 1.0), 3.0), ((1.0, 1.0, 1.0), 1.0), ((0.90, 0.95, 0.93), 3.0)],
+)
+def test_the_margin_is_the_least_that_is_enough(shares, chosen):
+    tables = [
+        pd.DataFrame({"valid_in_truth": np.arange(100) < 100 * share}) for share in shares
+    ]
+    assert dialogues.margin_chosen(zip((1.0, 3.0, 5.0), tables, strict=True)) == chosen
+    with pytest.raises(ValueError, match="margins"):
+        dialogues.margin_chosen([])

@@ -1,0 +1,155 @@
+"""The paper's tables as read, and what is measured beside them."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from lib.base.files import MODELS
+from lib.problem import tabular
+from lib.problem.classifier import Classifier
+from lib.solvers import fitted
+from lib.studies import hare_tables
+
+PRINTED = {1: 216, 2: 90, 3: 72, 4: 189, 5: 54, 6: 162}  # cells, counted by hand
+
+
+@pytest.fixture(scope="module")
+def compas():
+    table = tabular.compas()
+    return table, fitted.load(MODELS, "hare", {"compas": table})["compas"]
+
+
+@pytest.mark.parametrize("number", PRINTED)
+def test_every_printed_cell_is_there_once(number):
+    cells = hare_tables.published(number)
+    assert len(cells) == PRINTED[number]
+    assert not cells.duplicated(hare_tables.CELL).any()
+    lacking = cells[cells["mean"].isna()]
+    assert set(lacking.base) <= {"CLUE"}
+    assert set(lacking.dataset) <= {"ADULT"}
+
+
+def test_rounds_spend_the_budget():
+    cells = hare_tables.published()
+    asked = cells[cells.method != "base"][["method", "budget_B", "iters_T"]]
+    for how in asked.drop_duplicates().itertuples(index=False):
+        n_rounds, n_candidates = hare_tables.rounds_of(*how)
+        assert n_rounds * n_candidates == how.budget_B
+    assert hare_tables.rounds_of("Multi-HARE", 30, 3) == (10, 3)  # and not 3 rounds of 10
+    with pytest.raises(ValueError, match="no whole number of rounds"):
+        hare_tables.rounds_of("Multi-HARE", 30, 7)
+    with pytest.raises(ValueError, match="method"):
+        hare_tables.rounds_of("GAM Coach", 30, 5)
+
+
+def test_the_copied_cells_are_those_of_cruds():
+    cells = hare_tables.published(1)
+    copied = cells[hare_tables.is_copied(cells)]
+    assert len(copied) == 12  # means, with a standard deviation each: 24 numbers
+    assert set(copied.base) == {"CRUDS"}
+    assert set(copied.classifier) == {"ANN"}
+    changed = cells.copy()
+    at = changed.index[(changed.base == "CRUDS") & (changed.method == "HARE")][0]
+    changed.loc[at, "mean"] += 0.01  # of one row of four cells' two
+    assert hare_tables.is_copied(changed).sum() < 12
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "ours", "agrees"),
+    [
+        (0.50, 0.01, 0.55, True),
+        (0.50, 0.01, 0.56, False),
+        (0.50, 0.20, 0.69, True),
+        (0.50, 0.20, 0.29, False),
+        (0.50, None, 0.54, True),
+    ],
+)
+def test_a_cell_agrees_within_five_hundredths_or_the_printed_deviation(
+    mean, sd, ours, agrees, monkeypatch
+):
+    cell = hare_tables.published(1).iloc[[0]].assign(mean=mean, sd=float("nan"))
+    if sd is not None:
+        cell["sd"] = sd
+    monkeypatch.setattr(hare_tables, "published", lambda number: cell)
+    rows = pd.concat(
+        [cell.assign(seed=i, value=ours + d) for i, d in ((1, -0.1), (2, 0.1))]
+    )
+    found = hare_tables.beside_paper(rows, 1).iloc[0]
+    assert found.agrees is agrees
+    assert found.ours == pytest.approx(ours)
+    assert found.ours_sd == pytest.approx(0.1)  # over seeds, divided by their number
+
+
+def test_classical_metrics_against_one_person_at_a_time():
+    table = tabular.compas()
+    h = Classifier(table.features, lambda x: x[:, 2] + x[:, 3] - 0.5)
+    rng = torch.Generator().manual_seed(0)
+    x = 0.2 * torch.rand(20, 7, generator=rng, dtype=torch.float64)
+    r = x + (torch.rand(20, 7, generator=rng) < 0.5) * 1.2
+    found = hare_tables.classical(table, h, x, r)
+    for i in range(len(x)):
+        moved = [j for j in range(7) if abs(r[i, j] - x[i, j]) > hare_tables.CHANGED]
+        assert found["sparsity"][i] == len(moved)
+        fixed = [j for j in moved if table.is_immutable[j]]
+        assert found["constraint_violations"][i] == len(fixed)
+        redundant = 0
+        for j in moved:
+            back = r[i].clone()
+            back[j] = x[i, j]
+            redundant += bool(h.accepts(back[None]))
+        assert found["redundancy"][i] == redundant
+        squares = sum(float(r[i, j] - x[i, j]) ** 2 for j in range(7))
+        assert float(found["proximity"][i]) == pytest.approx(squares)
+        assert bool(found["in_range"][i]) == bool((r[i] <= 1).all())
+
+
+def test_claims_count_what_is_printed():
+    cells = hare_tables.published()
+    said = hare_tables.claims(cells, "mean")
+    below = cells[(cells.table == 5) & (cells.calibration == "best")].index[0]
+    cells.loc[below, "mean"] = 0.0  # calibrating the best one is now better in one place
+    changed = hare_tables.claims(cells, "mean")
+    lost = said.holds - changed.holds
+    assert lost["(c) better to calibrate every candidate"] == 1
+    assert lost.drop("(c) better to calibrate every candidate").eq(0).all()
+    assert (said.comparisons == changed.comparisons).all()
+
+
+def test_as_published_nobody_ends_worse_but_by_a_coin(compas):
+    table, models = compas
+    rows = hare_tables.as_published(table, models, "LR", 1, n_people=6)
+    worse = rows[rows.metric == "worse"].groupby("method")["value"].max()
+    assert worse["HARE"] == worse["Multi-HARE"] == 0
+    asked = rows[rows.metric == "asked"]
+    assert (asked["value"] <= asked.budget_B).all()
+    settings = hare_tables.settings()
+    expected = settings[settings.classifier == "LR"]
+    assert len(rows.drop_duplicates(hare_tables.SETTING)) == len(expected)
+
+
+def test_with_own_ideals_more_answers_come_nearer(compas):
+    table, models = compas
+    rows = hare_tables.own_ideals(table, models, 1, n_people=30).set_index("method")
+    assert (rows.worse == 0).all()
+    assert rows.gtp["remembered, 30"] < rows.gtp["remembered, 10"] < rows.gtp["base"]
+    assert rows.asked["remembered, 10"] <= 10
+    again = hare_tables.own_ideals(table, models, 1, n_people=30).set_index("method")
+    pd.testing.assert_frame_equal(rows, again)
+
+
+def test_bad_input_is_named(compas):
+    table, models = compas
+    with pytest.raises(ValueError, match="table of HARE"):
+        hare_tables.published(7)
+    with pytest.raises(ValueError, match="classifier"):
+        hare_tables.as_published(table, models, "ANN", 99)
+    with pytest.raises(ValueError, match="scale"):
+        hare_tables.own_ideals(table, models, 1, 5, scale="very far")
+
+
+def test_the_job_leaves_both_results():
+    for name in ("hare", "gmsc_hare"):
+        for what in ("as_published", "own_ideals"):
+            assert Path(MODELS / f"{name}_{what}.csv").is_file()
