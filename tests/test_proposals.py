@@ -119,10 +119,15 @@ def test_some_points_are_from_anywhere_in_the_first_rounds():
         is_far = (moves.norm(dim=-1) > 1e-3).double().mean(0)
         assert is_far.numpy() == pytest.approx(np.full(2, share), abs=0.029 * (share > 0))
         assert (moves[..., 2:] == 0).all()
-    everywhere = Local(n_points=4_000, anywhere=1.0, least=0)
+    everywhere = Local(n_points=4_000, anywhere=1.0, still=0, least=0)
     values = everywhere(space, start(space), 1, 0, streams(2))[..., :2]
     places = ((torch.arange(4_000) + 0.5) / 4_000)[:, None, None]
     assert ((values.sort(0).values - places).abs() < 1.63 / math.sqrt(4_000)).all()
+    # a feature that is left alone is as in the person, not as in the best so far
+    rare = Local(n_points=4_000, anywhere=1.0, still=0.4, least=0)
+    values = rare(space, space.outcome(space.free, space.x + 0.3), 1, 0, streams(2))
+    stays = (values == space.x)[..., :2].double().mean((0, 1))
+    assert stays.numpy() == pytest.approx(np.full(2, 0.4), abs=0.022)
 
 
 def test_farthest_by_brute_force():

@@ -217,15 +217,19 @@ def test_without_data_its_files_are_named_and_do_not_fail(run):
     shutil.copy(root / MODEL, root / "models" / "gmsc_flow.safetensors")
     (root / "tables" / "07_graphs.csv").write_text("a\n1\n")
     (run / "tables" / "07_graphs.csv").write_text("a\n2\n")  # of the stand-in
+    (root / "models" / "gmsc_hare_own_ideals.csv").write_text("a\n1\n")  # of a job
+    (root / "tables" / "09_gmsc_dialogues.csv").write_text("a\n1\n")
     assert set(verdicts(run, has_data=False).values()) == {compare.NO_DATA}
     compared = compare.compare(run, root, has_data=False)
     assert not [one for one in compared if one.fails]
     assert compare.count(compared).splitlines() == [
         "Equal to the committed files, to the bit: 1 of 1 models, 1 of 1 tables, "
         "2 of 2 figures (PNG and PDF)",
-        "  not rebuilt (no data): models/gmsc_flow.safetensors, tables/07_graphs.csv",
+        "  not rebuilt (no data): models/gmsc_flow.safetensors, "
+        "models/gmsc_hare_own_ideals.csv, tables/07_graphs.csv, "
+        "tables/09_gmsc_dialogues.csv",
     ]
-    assert len([one for one in compare.compare(run, root, has_data=True) if one.fails]) == 2
+    assert len([one for one in compare.compare(run, root, has_data=True) if one.fails]) == 4
 
 
 # --- from nothing

@@ -299,6 +299,9 @@ def test_edits_that_train_no_network_again():
     looking = {"solvers/metrics", "solvers/grid", "studies/audit", "studies/tables"}
     assert all((ROOT / "lib" / f"{room}.py").is_file() for room in looking)
     assert not {f"lib/{room}.py" for room in looking} & trained_with
+    held_with = set(rooms.imported_by("workflow/hare.py"))
+    assert {"lib/solvers/hare.py", "lib/studies/hare_tables.py"} < held_with - trained_with
+    assert "lib/solvers/icarma.py" not in held_with
 
 
 def test_rooms_are_found_through_others(tmp_path):
@@ -324,7 +327,7 @@ def test_the_batch_runs_each_notebook():
     assert sorted(needs) == NOTEBOOKS
     assert {name for needed in needs.values() for name in needed} - set(needs) == set(
         stacks.STACKS
-    ) | {"gmsc_icarma", "gmsc_other_flows"}
+    ) | {"gmsc_icarma", "gmsc_other_flows", "hare", "gmsc_hare"}
 
 
 def test_lock_pins_each_direct_dependency():
