@@ -1,9 +1,9 @@
 """Dialogues on top of a solver: asked beforehand, afterwards, both, or not at all.
 
-Simulated people have a hidden ideal: an action of their own, valid
-and plausible in a world that the solver does not see. A dialogue is
-judged by how near to the ideal it ends, and by what it showed on the
-way.
+Simulated people have a hidden ideal: an action of their own, valid in
+a world that the solver does not see, and plausible by the flow of
+whoever judges. A dialogue is judged by how near to the ideal it ends,
+and by what it showed on the way.
 """
 
 from collections.abc import Callable, Iterable, Sequence
