@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
-from lib.base.draws import draw
+from lib.base.draws import draw, streams
 from lib.causal.world import World
 from lib.preferences.scores import Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation, in_columns
@@ -92,7 +92,7 @@ class Participants:
             >>> len(two.streams(0))
             2
         """
-        return np.random.default_rng(seed).spawn(len(self))
+        return streams(len(self), seed)
 
 
 @torch.no_grad()
@@ -125,7 +125,7 @@ def ideals(
         >>> x = problem.refused("test")[:3]
         >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
         >>> truth = Actions(problem, x, anything, world=problem.population.truth)
-        >>> ideal, has_ideal = ideals(truth, np.random.default_rng(0).spawn(3))
+        >>> ideal, has_ideal = ideals(truth, streams(3, seed=0))
         >>> has_ideal, bool(truth.accepts(ideal)[1:].all())
         (tensor([False,  True,  True]), True)
     """
@@ -181,7 +181,7 @@ def participants(
     if profile is not None:
         columns = judge.population.actionable_index
         weights = in_columns(profile.weight(preferences).to(x), columns, x.shape[-1])
-    ideal, has = ideals(space, np.random.default_rng(seed).spawn(len(x)), beta, weights)
+    ideal, has = ideals(space, streams(len(x), seed), beta, weights)
     if not has.any():
         raise ValueError(
             f"None of {len(x)} people has an acceptable action within what they can do, so "

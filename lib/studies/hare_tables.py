@@ -138,7 +138,7 @@ def as_published(
     """
     _check_fitted(models, kind, seed)
     classifier = models.classifiers[kind, seed]
-    x = people_of(table, classifier, n_people)
+    x = table.refused(classifier.accepts, n_people)
     every = settings()
     found, frames = {}, []
     for name, of_base in every[every.classifier == kind].groupby("base", sort=False):
@@ -170,20 +170,6 @@ class _AsCoded(Features):
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return features as they are given."""
         return Recommendation(values != self.x, values, values)
-
-
-def people_of(table: Tabular, classifier: Classifier, n_people: int = N_PEOPLE) -> Tensor:
-    """Return the first refused people of the test split, or all if there are fewer.
-
-    Example:
-        >>> from lib.problem import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> people_of(table, h).shape
-        torch.Size([100, 7])
-    """
-    x = table.x["test"]
-    return x[~classifier.accepts(x)][:n_people]
 
 
 def _held(
@@ -439,7 +425,7 @@ def own_ideals(
     checks.known("scale", [scale], tuple(SCALES))
     _check_fitted(models, "ANN", seed)
     h = models.classifiers["ANN", seed]
-    x = people_of(table, h, n_people)
+    x = table.refused(h.accepts, n_people)
     ideal = ideals.own(table, h, x, SCALES[scale], streams(len(x), seed))
     base = fitted.base("GS", table, h, models, x, seed)
     has = ~(base.isnan().any(-1) | ideal.isnan().any(-1))
