@@ -22,10 +22,11 @@ from lib.base.files import PUBLISHED
 from lib.problem.classifier import Classifier
 from lib.problem.tabular import Tabular
 from lib.solvers.generators import check, growing_spheres
+from lib.solvers.spaces import Features, walk_back
 
 NEAR, INTERMEDIATE, FAR = 0.2, 0.8, 1.5
 N_ATTEMPTS = 100
-N_HALVINGS = 40
+EPS = 1e-10  # within which an ideal lies at the boundary
 
 
 def directions(table: Tabular, seed: int) -> Tensor:
@@ -137,7 +138,12 @@ def own(
     if len(has_one):
         rngs = [rngs[i] for i in has_one.tolist()]
         found = growing_spheres(table, classifier, start[has_one], rngs)
-        ideal[has_one] = _first_accepted(classifier, start[has_one], found)
+        has_end = ~found.isnan().any(-1)
+        has_one, found = has_one[has_end], found[has_end]
+    if len(has_one):
+        space = Features(classifier, start[has_one], table.is_free)
+        closest, _ = walk_back(space, space.outcome(space.free, found), EPS)
+        ideal[has_one] = closest.x_cf
     return ideal
 
 
@@ -146,20 +152,3 @@ def _gone(table: Tabular, classifier: Classifier, x: Tensor, way: Tensor) -> Ten
     moved = x.clone()
     moved[:, table.is_free] = (x[:, table.is_free] + way).clamp(0, 1)
     return torch.where(classifier.accepts(moved)[:, None], torch.nan, moved)
-
-
-def _first_accepted(classifier: Classifier, refused: Tensor, accepted: Tensor) -> Tensor:
-    """Return by bisection where segments from refused to accepted points become accepted.
-
-    NaN stays NaN.
-    """
-    has_one = ~accepted.isnan().any(-1)
-    start, end = refused[has_one], accepted[has_one]
-    for _ in range(N_HALVINGS):
-        middle = (start + end) / 2
-        is_accepted = classifier.accepts(middle)[:, None]
-        start = torch.where(is_accepted, start, middle)
-        end = torch.where(is_accepted, middle, end)
-    found = accepted.clone()
-    found[has_one] = end
-    return found
