@@ -218,6 +218,32 @@ def test_a_set_has_recourse_where_a_smaller_one_has(problem, people, table):
     assert checked > 20
 
 
+def test_few_features_acted_on(problem, people, table):
+    """Fewer than all is never more help, nor cheaper; four of four is no bound."""
+    x, preferences = people
+    world = problem.population.truth
+    may = preferences.is_actionable
+    unbounded = continuous.recommend(problem, world, x, preferences, table)
+    helped, least = unbounded.has_recourse, table.cheapest(may)[0]
+    for most in (4, 3, 2, 1):
+        found = continuous.recommend(problem, world, x, preferences, table, most)
+        cost = table.cheapest(may, most)[0]
+        assert (found.is_acted.sum(-1) <= most).all()
+        assert not (found.has_recourse & ~helped).any() and (cost >= least).all()
+        assert torch.equal(found.has_recourse, cost.isfinite())
+        has = found.has_recourse
+        assert torch.allclose(problem.cost_of(x, found)[has], cost[has])
+        if most == 4:
+            for one, other in zip(
+                vars(unbounded).values(), vars(found).values(), strict=True
+            ):
+                assert torch.equal(one, other)
+        helped, least = has, cost
+    assert helped.sum() < unbounded.has_recourse.sum()
+    with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
+        continuous.recommend(problem, world, x, preferences, table, 0)
+
+
 def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
     x, preferences = people
     truth = problem.population.truth

@@ -45,7 +45,15 @@ def centred_grids(problem, person, n_values, centred):
 
 
 def brute_force(
-    problem, world, x, preferences, profile, n_values, must_be_plausible, values_of=None
+    problem,
+    world,
+    x,
+    preferences,
+    profile,
+    n_values,
+    must_be_plausible,
+    values_of=None,
+    max_acted=None,
 ):
     """Return each person's lowest cost (inf if nothing will do) and how many actions do."""
     found = [
@@ -55,6 +63,7 @@ def brute_force(
             *(person, may, weight),
             (values_of or even_grids)(problem, person, n_values),
             must_be_plausible,
+            max_acted,
         )
         for person, may, weight in zip(
             x,
@@ -67,7 +76,9 @@ def brute_force(
     return np.array(costs), np.array([len(cost) for cost in found])
 
 
-def brute_force_on(problem, world, person, may, weight, grids, must_be_plausible):
+def brute_force_on(
+    problem, world, person, may, weight, grids, must_be_plausible, max_acted
+):
     """Return the costs of all actions of a person that will do."""
     population = problem.population
     columns = population.actionable_index
@@ -85,6 +96,8 @@ def brute_force_on(problem, world, person, may, weight, grids, must_be_plausible
     good = problem.accepts(x_cf) & ~(is_acted[:, columns] & ~may).any(-1)
     if must_be_plausible:
         good &= problem.flow.log_prob(x_cf) >= problem.flow.log_prob(person)
+    if max_acted is not None:
+        good &= is_acted.sum(-1) <= max_acted
     effort = (
         weight
         * is_acted[:, columns]
@@ -176,6 +189,41 @@ def test_a_grid_around_the_person_equals_brute_force(
     low, high = problem.population.low, problem.population.high
     inside = (low <= found.values) & (found.values <= high)
     assert inside[found.is_acted].all()
+
+
+@pytest.mark.parametrize("whole", [None, torch.round])
+@pytest.mark.parametrize("must_be_plausible", [True, False])
+def test_few_features_acted_on_equals_brute_force(
+    problem, people, must_be_plausible, whole
+):
+    """Nobody acts on more; to act on fewer never costs less; four of four is no bound."""
+    population = replace(problem.population, whole=whole)
+    rounded = replace(problem, population=population)
+    x, world = rounded.refused("test")[:12], population.truth
+    everything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
+    profile = Profile(gamma=1.0, w_max=5.0)
+    for own in (everything, people[1][: len(x)]):
+        asked = rounded, world, x, own, profile, 6, must_be_plausible
+        unbounded = grid.search(*asked)
+        before = torch.full((len(x),), -torch.inf, dtype=x.dtype)
+        n_bound = 0
+        for most in (4, 3, 2, 1):
+            found = grid.search(*asked, max_acted=most)
+            expected, n_good = brute_force(*asked, max_acted=most)
+            assert (found.is_acted.sum(-1) <= most).all()
+            assert found.has_recourse.tolist() == (n_good > 0).tolist()
+            cost = rounded.cost_of(x, found, profile.weight(own).to(x))
+            cost[~found.has_recourse] = torch.inf
+            assert cost.numpy() == pytest.approx(expected, abs=1e-12)
+            assert (cost >= before - 1e-12).all()
+            if most == 4:
+                for one, other in zip(
+                    vars(unbounded).values(), vars(found).values(), strict=True
+                ):
+                    assert torch.equal(one, other)
+            n_bound += int((cost > before + 1e-9)[before.isfinite()].sum())
+            before = cost
+        assert n_bound > 0
 
 
 def test_what_is_found_holds(problem, people):
@@ -369,12 +417,14 @@ def test_any_number_of_features_equals_brute_force(linear):
     preferences = Preferences.from_mask(may)
     n_values = {1: 9, 2: 9, 8: 3}[n]
     world = linear.population.truth
-    found = grid.search(linear, world, x, preferences, n_values=n_values)
-    expected, n_good = brute_force(linear, world, x, preferences, Profile(), n_values, True)
-    assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert (n_good > 0).any()
-    cost = cost_of(linear, x, found).numpy()
-    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
+    for most in (None, 2):
+        asked = linear, world, x, preferences, Profile(), n_values
+        found = grid.search(*asked, max_acted=most)
+        expected, n_good = brute_force(*asked, True, max_acted=most)
+        assert found.has_recourse.tolist() == (n_good > 0).tolist()
+        assert (n_good > 0).any()
+        cost = cost_of(linear, x, found).numpy()
+        assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
     if n == 8:
         assert len(world.graph.blocks(linear.population.actionable_index)) == 5
 
@@ -444,6 +494,9 @@ def test_bad_input_is_named(problem, people):
         grid.search(problem, problem.population.truth, x, preferences, n_values=1)
     with pytest.raises(ValueError, match=r"n_values is 2.5"):
         grid.search(problem, problem.population.truth, x, preferences, n_values=2.5)
+    for most in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
+            grid.search(problem, problem.population.truth, x, preferences, max_acted=most)
     nobody = Preferences(preferences.scores[:0])
     with pytest.raises(ValueError, match=r"and at least one of them"):
         grid.search(problem, problem.population.truth, x[:0], nobody)

@@ -91,7 +91,9 @@ def grids(
     }
 
 
-def blocks(world: World, grids: Mapping[int, Tensor], may: Tensor) -> list[Block]:
+def blocks(
+    world: World, grids: Mapping[int, Tensor], may: Tensor, max_acted: int | None = None
+) -> list[Block]:
     """Return the blocks of the world's graph, each with the grid of its actions.
 
     Arguments:
@@ -99,12 +101,16 @@ def blocks(world: World, grids: Mapping[int, Tensor], may: Tensor) -> list[Block
         may: The features that may be acted on, a mask with shape
             (D,). An actionable feature that may not be acted on stays
             in its block, without values.
+        max_acted: How many of them an action is on at most; None: any
+            number.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
         >>> world, may = problem.population.truth, torch.ones(7, dtype=torch.bool)
         >>> [(b.columns, len(b.acts)) for b in blocks(world, grids(problem, 25), may)]
         [([3, 4], 676), ([5, 6], 676)]
+        >>> [len(b.acts) for b in blocks(world, grids(problem, 25), may, max_acted=1)]
+        [51, 51]
     """
     found = []
     for columns in world.graph.blocks(list(grids)):
@@ -115,6 +121,8 @@ def blocks(world: World, grids: Mapping[int, Tensor], may: Tensor) -> list[Block
         ]
         places = torch.cartesian_prod(*(torch.arange(len(own)) for own in lists))
         places = places.view(-1, len(at))
+        if max_acted is not None:
+            places = places[(places > 0).sum(-1) <= max_acted]
         values = torch.stack(
             [own[place] for own, place in zip(lists, places.unbind(-1), strict=True)], -1
         )
@@ -134,6 +142,7 @@ def search(
     must_be_plausible: bool = True,
     progress: Callable[[range], Iterable[int]] = iter,
     centred: float | None = None,
+    max_acted: int | None = None,
 ) -> Recommendation:
     """Return each person's cheapest action on the grid, or none where no action will do.
 
@@ -151,6 +160,8 @@ def search(
             spread over so much on either side of the person's own
             value; those beyond the training split's smallest or
             largest become the smallest or largest.
+        max_acted: How many features an action is on at most; None:
+            any number.
     Returns: For a person without recourse nothing is acted on and
         x_cf is x. Where a population has whole numbers, the
         counterfactual is judged, and returned, as the person can have
@@ -158,11 +169,15 @@ def search(
         with the fewest features is returned.
     Raises: ValueError: as `Problem.check` and `Problem.check_world`;
         n_values is below 2; centred is not above zero, or the
-        population has whole numbers; or somebody has more actions
-        than memory holds.
+        population has whole numbers; max_acted is not a whole number
+        above zero; or somebody has more actions than memory holds,
+        those on too many features counted.
     Source: section 5.2 of arXiv:2604.08030; without plausibility:
         table 6. Appendix C.2.3 centres the values on the person's
-        own; how far they reach is lost.
+        own; how far they reach is lost. The bound on how many
+        features are acted on: section 3.4.2 of Karimi et al., A
+        survey of algorithmic recourse, ACM Computing Surveys 55(5),
+        2022.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -180,6 +195,8 @@ def search(
             "at least its two ends."
         )
     _check_centred(problem, centred)
+    if max_acted is not None:
+        checks.counts(max_acted=max_acted)
     columns, n_features = problem.population.actionable_index, x.shape[-1]
     may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
     # who can do the same, side by side
@@ -195,11 +212,11 @@ def search(
             asked = x[some], may[some], weights[some]
             tables = [
                 _tabulate(problem, world, block, *asked, is_centred)
-                for block in blocks(world, tried, may[some].any(0))
+                for block in blocks(world, tried, may[some].any(0), max_acted)
             ]
         person = order[i]
         own = [table.of_person(i % n_people) for table in tables]
-        choice = _cheapest(problem, x[person], own, must_be_plausible)
+        choice = _cheapest(problem, x[person], own, must_be_plausible, max_acted)
         for table, row in zip(own, choice, strict=True) if choice else ():
             acts, at = table.acts[row], table.columns
             best.is_acted[person, at] = acts[at]
@@ -377,7 +394,11 @@ def _plausible_beside_others(gains: list[Tensor], rows: list[Tensor]) -> list[Te
 
 
 def _cheapest(
-    problem: Problem, x: Tensor, tables: list[_Table], must_be_plausible: bool
+    problem: Problem,
+    x: Tensor,
+    tables: list[_Table],
+    must_be_plausible: bool,
+    max_acted: int | None = None,
 ) -> list[int] | None:
     """Return the rows, one of each table, of the cheapest action that will do, or None."""
     kept = [table.allowed.nonzero().squeeze(-1) for table in tables]
@@ -387,12 +408,14 @@ def _cheapest(
     both = list(zip(tables, kept, strict=True))
     cost = _outer_sum([table.cost[rows] for table, rows in both])
     cost[0] = torch.inf  # no action at all
+    will_do = torch.ones_like(cost, dtype=torch.bool)
     if must_be_plausible:
-        gain = _outer_sum([table.gain[rows] for table, rows in both])
-        candidates = (gain >= 0).nonzero().squeeze(-1)
-        cost = cost[candidates]
-    else:
-        candidates = torch.arange(len(cost))
+        will_do &= _outer_sum([table.gain[rows] for table, rows in both]) >= 0
+    if max_acted is not None:
+        n_acted = _outer_sum([table.acts[rows].sum(-1) for table, rows in both])
+        will_do &= n_acted <= max_acted
+    candidates = will_do.nonzero().squeeze(-1)
+    cost = cost[candidates]
     # the cheapest few are found without sorting the rest; all are sorted if none of them is
     # valid
     for order in (
