@@ -173,7 +173,7 @@ def redundant(problem: Problem, x: Tensor, recommendation: Recommendation) -> Te
         >>> redundant(problem, x, enough)
         tensor([False])
     """
-    _check_one_each(problem, x, recommendation)
+    check_one_each(problem, x, recommendation)
     acts, values = recommendation.is_acted, recommendation.values
     log_p = problem.flow.log_prob(x)
 
@@ -256,7 +256,7 @@ def _check(
 ) -> None:
     """Raise ValueError unless all are of the same people and of the problem's features."""
     population = problem.population
-    _check_one_each(problem, x, recommendation)
+    check_one_each(problem, x, recommendation)
     checks.shape(
         "preferences.scores", preferences.scores, (len(x), len(population.actionable))
     )
@@ -267,8 +267,20 @@ def _check(
         )
 
 
-def _check_one_each(problem: Problem, x: Tensor, recommendation: Recommendation) -> None:
-    """Raise ValueError unless there is one recommendation for each of these people."""
+def check_one_each(problem: Problem, x: Tensor, recommendation: Recommendation) -> None:
+    """Raise ValueError unless there is one recommendation for each of these people.
+
+    Arguments:
+        x: People, with shape (N, D).
+    Example:
+        >>> from lib.problem import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:2]
+        >>> check_one_each(problem, x, Recommendation(x > 99, x, x)[:1])
+        Traceback (most recent call last):
+        ...
+        ValueError: recommendation.values has shape (1, 7), expected (2, 7).
+    """
     features = problem.population.features
     checks.people("x", x, features)
     if x.ndim != 2 or len(x) == 0:

@@ -1,0 +1,334 @@
+"""Ten rulers against sums by hand, scipy, and laws."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from lib.preferences.scores import Preferences
+from lib.problem.recourse import Recommendation
+from lib.solvers import grid, metrics
+from lib.studies.distances import RULERS, agreement, kendall, measure
+
+ACTION = [name for name, ruler in RULERS.items() if ruler.measures == "action"]
+PROFILE = [name for name, ruler in RULERS.items() if ruler.measures == "profile"]
+
+
+@pytest.fixture(scope="module", params=[None, torch.round], ids=["any", "whole"])
+def own(request, problem):
+    """A problem, also one of whole numbers, with ten people and the grid's actions."""
+    population = replace(problem.population, whole=request.param)
+    own = replace(problem, population=population)
+    x = own.refused("test")[:10]
+    may = Preferences(torch.ones(10, 4, dtype=torch.long))
+    may.scores[0, 1:] = 5
+    found = grid.search(own, population.truth, x, may, n_values=5)
+    assert 0 < found.has_recourse.sum() < 10
+    return own, x, may, found
+
+
+def test_ten_rulers_say_what_they_measure():
+    assert len(RULERS) == 10
+    assert set(ACTION) | set(PROFILE) == set(RULERS)
+    for name, ruler in RULERS.items():
+        assert ruler.formula and ruler.unit and ruler.source, name
+        # what a formula reads is what the ruler measures
+        assert ("x_cf" in ruler.formula) == (ruler.measures == "profile"), name
+
+
+def test_by_hand(problem):
+    """Five training people with 0, 1, 2, 4, 10 in every feature: range 10, MAD 2."""
+    line = torch.tensor([0.0, 1, 2, 4, 10], dtype=torch.float64)
+    x = {"recourse/train": line[:, None].expand(-1, 7)}
+    own = replace(problem, population=replace(problem.population, x=x, y={}))
+    before = torch.ones(3, 7, dtype=torch.float64)
+    acts = torch.zeros(3, 7, dtype=torch.bool)
+    acts[0, 3] = acts[1, 5] = acts[1, 6] = True
+    values, after = before.clone(), before.clone()
+    values[0, 3] = after[0, 3] = 4.0
+    after[0, 4] = 0.0  # follows
+    values[1, 5] = after[1, 5] = 2.0
+    values[1, 6] = after[1, 6] = 1.05  # less than 1 % of the range
+    found = measure(own, before, Recommendation(acts, values, after))
+    # ranks: 1.5 / 5 below 1, 2 / 5 below 1.05, 2.5 / 5 below 2, 3.5 / 5 below 4
+    expected = pd.DataFrame(
+        {
+            "carma_cost": [9 / 10 / 4, (1 + 0.05**2) / 10 / 4],
+            "acted": [1, 2],
+            "shown": [2, 1],
+            "proximity_of_action": [0.3, 0.105],
+            "proximity_of_profile": [0.4, 0.105],
+            "l2": [0.1**0.5, (0.1**2 + 0.005**2) ** 0.5],
+            "linf": [0.3, 0.1],
+            "mad": [1.5 + 0.5, 0.5 + 0.025],
+            "percentile_shift_max": [0.4, 0.2],
+            "percentile_shift_sum": [0.4, 0.3],
+        }
+    )
+    pd.testing.assert_frame_equal(found[:2], expected, check_dtype=False)
+    assert found.loc[2].isna().all()  # not 0: there is no recommendation
+    recommendation = Recommendation(acts, values, after)
+    finer = measure(own, before, recommendation, ["shown"], tolerance=0.004)
+    assert finer.shown[:2].tolist() == [2, 2]
+
+
+def test_equal_to_scipy_and_plain_loops(own):
+    problem, x, _, found = own
+    population = problem.population
+    people, before, after, values = (
+        population.possible(part).numpy()
+        for part in (population.x["recourse/train"], x, found.x_cf, found.values)
+    )
+    acts = found.is_acted.numpy()
+    mad = stats.median_abs_deviation(people)
+    span = (population.high - population.low).numpy()
+    measured = measure(problem, x, found)
+    has = found.has_recourse.numpy()
+    assert measured.notna().all(axis=1).tolist() == has.tolist()
+    assert has.any()
+    for i in np.flatnonzero(has):
+        moved = [abs(after[i, k] - before[i, k]) for k in range(7)]
+        shares = [own / width for own, width in zip(moved, span, strict=True)]
+        on = np.flatnonzero(acts[i])
+        shifts = [
+            abs(
+                stats.percentileofscore(people[:, k], values[i, k], kind="mean")
+                - stats.percentileofscore(people[:, k], before[i, k], kind="mean")
+            )
+            / 100
+            for k in on
+        ]
+        expected = {
+            "acted": len(on),
+            "shown": sum(share > 0.01 for share in shares),
+            "proximity_of_action": sum(
+                abs(values[i, k] - before[i, k]) / span[k] for k in on
+            ),
+            "proximity_of_profile": sum(shares),
+            "l2": np.linalg.norm(shares),
+            "linf": max(shares),
+            "mad": sum(own / one for own, one in zip(moved, mad, strict=True) if own > 0),
+            "percentile_shift_max": max(shifts),
+            "percentile_shift_sum": sum(shifts),
+        }
+        for name, value in expected.items():
+            assert measured.loc[i, name] == pytest.approx(value, abs=1e-12), name
+
+
+def test_cost_and_features_acted_on_are_those_of_the_metrics(own):
+    problem, x, may, found = own
+    measured = measure(problem, x, found, ["carma_cost", "acted"])
+    people = metrics.per_person(problem, x, may, found)
+    has = people.has_recourse
+    assert (measured.carma_cost[has] == people.cost[has]).all()
+    assert (measured.acted[has] == people.n_acted[has]).all()
+    assert list(measured) == ["carma_cost", "acted"]
+
+
+def test_a_ruler_sees_what_it_measures_and_nothing_else(own):
+    problem, x, _, found = own
+    measured = measure(problem, x, found)
+    has = found.has_recourse
+    x_cf = found.x_cf.clone()
+    x_cf[has, 3:] += 2
+    elsewhere = replace(found, x_cf=x_cf)
+    seen = measure(problem, x, elsewhere)
+    pd.testing.assert_frame_equal(seen[ACTION], measured[ACTION])
+    assert (seen.shown >= measured.shown)[has.numpy()].all()  # all four may be already
+    others = [name for name in PROFILE if name != "shown"]
+    assert (seen[others] != measured[others])[has.numpy()].all(axis=None)
+    # what is not acted on counts for nothing, whatever its value
+    noisy = replace(found, values=torch.where(found.is_acted, found.values, 9.0))
+    pd.testing.assert_frame_equal(measure(problem, x, noisy), measured)
+    otherwise = replace(found, values=torch.where(found.is_acted, x + 2, x))
+    seen = measure(problem, x, otherwise)
+    pd.testing.assert_frame_equal(seen[PROFILE], measured[PROFILE])
+
+
+def test_what_follows_only_adds(own):
+    """An action is a part of its profile; two and more changes order the norms."""
+    problem, x, _, found = own
+    m = measure(problem, x, found, tolerance=1e-9)[found.has_recourse.numpy()]
+    assert (m.proximity_of_profile >= m.proximity_of_action - 1e-12).all()
+    assert (m.proximity_of_profile > m.proximity_of_action + 1e-3).any()
+    assert (m.shown >= m.acted).all() and (m.shown > m.acted).any()
+    assert (m.linf <= m.l2 + 1e-12).all() and (m.l2 <= m.proximity_of_profile + 1e-12).all()
+    largest, total = m.percentile_shift_max, m.percentile_shift_sum
+    assert (largest <= total).all() and (total <= largest * m.acted + 1e-12).all()
+
+
+def test_units_do_not_matter_but_to_the_cost(problem, people):
+    """Features in other units, each in its own; then bent, which ranks do not see."""
+    x = people[0]
+    found = grid.search(problem, problem.population.truth, *people, n_values=5)
+    measured = measure(problem, x, found)
+    scale = torch.tensor([1.0, 4, 0.5, 2, 8, 0.25, 16], dtype=x.dtype)
+    columns = problem.population.actionable_index
+    for name, to in (("units", lambda v: v * scale), ("bent", lambda v: v**3)):
+        x_to = {split: to(own) for split, own in problem.population.x.items()}
+        other = replace(problem, population=replace(problem.population, x=x_to))
+        moved = Recommendation(found.is_acted, to(found.values), to(found.x_cf))
+        seen = measure(other, to(x), moved)
+        same = (seen - measured).abs().max() < 1e-9
+        free = set(RULERS) - {"carma_cost"}
+        if name == "bent":
+            free = {"acted", "percentile_shift_max", "percentile_shift_sum"}
+        assert set(same.index[same]) == free, name
+        if name == "units":  # squared, over the range to the power one
+            effort = (found.values - x)[:, columns] ** 2 / problem.range[columns]
+            cost = (found.is_acted[:, columns] * effort * scale[columns]).mean(-1)
+            has = found.has_recourse
+            assert seen.carma_cost[has.numpy()].to_numpy() == pytest.approx(cost[has])
+
+
+def test_less_than_half_a_unit_is_no_change_of_a_whole_number(problem):
+    population = replace(problem.population, whole=torch.round)
+    rounded = replace(problem, population=population)
+    units = rounded.refused("test")[:1] * population.std + population.mean
+    x = (units.round() + 0.2 - population.mean) / population.std
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[0, 3] = True
+    for to, shown in ((0.4, 0), (0.8, 1)):
+        values = torch.where(acts, x + (to - 0.2) / population.std, x)
+        recommendation = Recommendation(acts, values, values)
+        m = measure(rounded, x, recommendation).loc[0]
+        assert m.shown == shown and m.acted == 1
+        width = (rounded.range * population.std)[3].item()  # in the units of the data
+        assert m.linf == pytest.approx(shown / width)
+
+
+def test_people_permuted_and_inputs_left_alone(own):
+    problem, x, _, found = own
+    copies = [part.clone() for part in (x, found.is_acted, found.values, found.x_cf)]
+    measured = measure(problem, x, found)
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    permuted = measure(problem, x[order], found[order])
+    expected = measured.iloc[order.numpy()].reset_index(drop=True)
+    pd.testing.assert_frame_equal(permuted, expected)
+    now = (x, found.is_acted, found.values, found.x_cf)
+    assert all(torch.equal(a, b) for a, b in zip(copies, now, strict=True))
+
+
+def test_nobody_helped_is_all_nan(problem, people):
+    x = people[0]
+    nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
+    assert measure(problem, x, nothing).isna().all(axis=None)
+
+
+def test_a_feature_that_hardly_varies_has_no_mad(problem, people):
+    """Three of four people have the same savings. Who does not move them is measured."""
+    x = people[0][:2]
+    train = problem.population.x["recourse/train"].clone()
+    train[torch.arange(len(train)) % 4 > 0, 6] = 0.25
+    parts = {"recourse/train": train}
+    own = replace(problem, population=replace(problem.population, x=parts, y={}))
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[:, 3] = True
+    values = torch.where(acts, x + 1, x)
+    found = measure(own, x, Recommendation(acts, values, values))
+    one = stats.median_abs_deviation(train[:, 3].numpy())
+    assert found["mad"].to_numpy() == pytest.approx(1 / one)
+    after = values.clone()
+    after[1, 6] += 0.5
+    moves_it = Recommendation(acts, values, after)
+    with pytest.raises(
+        ValueError, match=r"changes of savings: .* 1 of 2 recomm.*Leave mad"
+    ):
+        measure(own, x, moves_it)
+    others = [name for name in RULERS if name != "mad"]
+    assert measure(own, x, moves_it, others).notna().all(axis=None)
+
+
+@pytest.mark.parametrize("tolerance", [0, -0.01, np.nan, np.inf, "1 %"])
+def test_a_tolerance_that_is_none_is_named(own, tolerance):
+    problem, x, _, found = own
+    with pytest.raises(ValueError, match="tolerance must be above zero"):
+        measure(problem, x, found, tolerance=tolerance)
+
+
+def test_bad_input_is_named(own):
+    problem, x, _, found = own
+    with pytest.raises(ValueError, match="Unknown ruler 'l1'"):
+        measure(problem, x, found, ["l1"])
+    with pytest.raises(ValueError, match=r"recommendation.values has shape \(10, 7\)"):
+        measure(problem, x[:9], found)
+    with pytest.raises(ValueError, match="of a stack"):
+        measure(problem, x, Recommendation(*(part[None] for part in vars(found).values())))
+    with pytest.raises(ValueError, match="its last axis must hold the 7 features"):
+        measure(problem, x[:, :6], found)
+    lost = replace(found, x_cf=found.x_cf * torch.nan)
+    with pytest.raises(ValueError, match=r"recommendation.x_cf holds NaN"):
+        measure(problem, x, lost)
+
+
+def test_kendall_equals_scipy():
+    """With ties, with rulers that tie all solvers, and with solvers that are missing."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 4, (5, 60, 4)).astype(float)
+    values[..., 3] = rng.normal(size=(5, 60))
+    values[:, 0, 1] = 2.0  # all tied
+    values[3, 1, :] = np.nan  # a solver without a recommendation
+    tau = kendall(values)
+    assert tau.shape == (60, 4, 4)
+    for i in range(60):
+        for r in range(4):
+            for q in range(4):
+                expected = stats.kendalltau(values[:, i, r], values[:, i, q]).statistic
+                assert tau[i, r, q] == pytest.approx(expected, nan_ok=True), (i, r, q)
+    assert np.isnan(tau[0, 1]).all() and not np.isnan(tau[0, 0, 0])
+    assert np.isnan(tau[1]).all()
+
+
+def test_kendall_of_all_orders_of_three():
+    """Tau falls by 2/3 with every inversion."""
+    for order in permutations(range(3)):
+        values = np.stack([np.arange(3), np.array(order)], -1)[:, None].astype(float)
+        inversions = sum(order[i] > order[j] for i in range(3) for j in range(i + 1, 3))
+        assert kendall(values)[0, 0, 1] == pytest.approx(1 - 2 * inversions / 3)
+
+
+def test_agreement_is_a_mean_over_people_that_have_one():
+    rng = np.random.default_rng(1)
+    measured = {
+        solver: pd.DataFrame(
+            {"linf": rng.random(30), "acted": rng.integers(1, 3, 30) * 1.0}
+        )
+        for solver in ("grid", "search", "network")
+    }
+    measured["grid"].loc[3] = np.nan
+    table = agreement(measured)
+    assert table.ruler.tolist() == ["linf", "linf", "acted", "acted"]
+    expected = [
+        stats.kendalltau(
+            *([own.loc[i, name] for own in measured.values()] for name in own)
+        ).statistic
+        for i in range(30)
+        for own in [measured["grid"]]
+    ]
+    at = table.set_index(["ruler", "other"]).loc[("linf", "acted")]
+    assert at.tau == pytest.approx(np.nanmean(expected))
+    assert at.people == np.isfinite(expected).sum() < 29
+    itself = table[table.ruler == table.other]
+    assert (itself.tau == 1).all() and itself.people.tolist()[0] == 29
+    # a ruler that ties everybody orders nobody
+    tied = {solver: own.assign(acted=1.0) for solver, own in measured.items()}
+    row = agreement(tied).set_index(["ruler", "other"]).loc[("linf", "acted")]
+    assert np.isnan(row.tau) and row.people == 0
+
+
+def test_bad_solvers_are_named(own):
+    problem, x, _, found = own
+    one = measure(problem, x, found)
+    with pytest.raises(ValueError, match=r"two solvers or more to order, got \['grid'\]"):
+        agreement({"grid": one})
+    with pytest.raises(ValueError, match="search has 9 people"):
+        agreement({"grid": one, "search": one[:9]})
+    with pytest.raises(ValueError, match="search has 10 people and the rulers l2;"):
+        agreement({"grid": one, "search": one[["l2"]]})
+    for shape in ((1, 3, 2), (3, 2)):
+        with pytest.raises(ValueError, match="two solvers or more"):
+            kendall(np.zeros(shape))
