@@ -12,7 +12,6 @@ from scipy import stats
 from lib.preferences.scores import Preferences
 from lib.problem.recourse import Recommendation
 from lib.solvers import grid, metrics
-from lib.studies import distances
 from lib.studies.distances import RULERS, agreement, kendall, measure
 
 ACTION = [name for name, ruler in RULERS.items() if ruler.measures == "action"]
@@ -333,4 +332,3 @@ def test_bad_solvers_are_named(own):
     for shape in ((1, 3, 2), (3, 2)):
         with pytest.raises(ValueError, match="two solvers or more"):
             kendall(np.zeros(shape))
-    assert distances.TOLERANCE == 0.01
