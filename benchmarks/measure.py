@@ -32,6 +32,7 @@ import numpy as np
 from torch import Tensor
 
 from lib.base import checks
+from lib.base.draws import streams
 from lib.base.files import ROOT, inside
 from lib.causal import flow
 from lib.preferences.samplers import RankingSampler
@@ -39,7 +40,9 @@ from lib.preferences.scores import GAMMA, Preferences, Profile
 from lib.problem import classifier, gmsc, loan
 from lib.problem.recourse import Problem
 from lib.solvers import continuous, grid, icarma, training
-from lib.studies import designs, stacks, tables
+from lib.solvers.spaces import Actions
+from lib.solvers.users import Simulated
+from lib.studies import designs, dialogues, stacks, tables
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated
@@ -162,6 +165,16 @@ def answer(n_people: int | None = None) -> Task:
     return partial(one_network(problem).recommend, x, preferences)
 
 
+def ask() -> Task:
+    """Prepare dialogues with 100 people who would like a little more of everything."""
+    problem, x, preferences = on_test_people(4, 100)
+    start = one_network(problem).recommend(x, preferences)[0]
+    space, user = Actions(problem, x, preferences), Simulated(x + 1)
+    return lambda: dialogues.hold(
+        space, start, "remembered, 10", user, streams(len(x), seed=0)
+    )
+
+
 def make(*targets: str) -> Task:
     """Prepare the last of these targets in a clone of HEAD, from an empty pip cache.
 
@@ -268,6 +281,7 @@ WORK = {
         0.001,
         n_calls=200,
     ),
+    "dialogue": Work("dialogue of ten remembered questions, 100 people at once", ask),
     "reproduce": Work(
         "make reproduce, from an empty clone", partial(make, "reproduce"), 900, is_long=True
     ),

@@ -3,11 +3,20 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import stats
 
-from lib.studies import audit
+from lib.causal import flow
+from lib.causal.scm import SCM, Equation, additive
+from lib.preferences.scores import Preferences
+from lib.problem.classifier import Classifier
+from lib.problem.population import Population
+from lib.problem.recourse import Problem
+from lib.solvers import continuous
+from lib.studies import audit, tables
 from lib.studies.bootstrap import TOO_FEW
 from lib.studies.bootstrap import answered as answer
+from lib.studies.groups import Attribute
 
 PAIRS = {"a - b": ("a", "b")}
 
@@ -254,3 +263,58 @@ def test_what_does_not_fit_together_is_named(study, change, message):
             audit.gaps(answers, pairs=PAIRS, **given)
         with pytest.raises(ValueError, match=message):
             audit.growth(answers, pairs=PAIRS, since="s", **given)
+
+
+def test_equal_decisions_do_not_make_equal_recourse():
+    """Two groups, x ~ N(0, 10^s) for s = 0 and 1, accepted from zero on.
+
+    Half of either group is accepted. Who is refused has to go to
+    zero, at the cost x^2 / range: in the mean 10^s / range, ten times
+    as much in one group as in the other.
+
+    Source: Karimi, Barthe, Schölkopf and Valera, A survey of
+    algorithmic recourse, section 5.4.1, with 10^s as the variance.
+    """
+    spread = Equation(
+        ("s",),
+        lambda pa, u: 10 ** (pa["s"] / 2) * u,
+        lambda pa, x: x / 10 ** (pa["s"] / 2),
+        stats.norm(),
+    )
+    truth = SCM({"s": additive((), lambda pa: 0.0, stats.bernoulli(0.5)), "x": spread})
+    kinds = {"s": "immutable", "x": "actionable"}
+    sizes = {"n_classifier": 100, "n_flow": 200, "n_recourse": 12_000}
+    people = Population.from_scm(truth, kinds, lambda x: x[:, 1] >= 0, **sizes)
+    h = Classifier(people.features, lambda x: people.in_units(x)[:, 1])
+    fitted_to = people.x["flow/train"], people.x["flow/validation"]
+    density, _ = flow.fit(people.graph, *fitted_to, n_epochs=1)
+    problem = Problem(people, h, density)
+    group = Attribute("s", ("narrow", "wide"), "s", cuts=(0.5,))
+    everyone = people.x["recourse/test"]
+    of_all, rates = group.read_off(people, everyone), {}
+    for name in group.labels:
+        rates[name] = problem.accepts(everyone[of_all == name]).double().mean()
+    assert rates == pytest.approx(dict.fromkeys(group.labels, 0.5), abs=0.04)
+    x = problem.refused("test")
+    only_x = Preferences(torch.ones(len(x), 1, dtype=torch.long))
+    effort = {"n_scouts": 8, "n_starts": 1, "n_steps": 5}
+    found = continuous.search(problem, people.truth, x, slack=np.inf, **effort)
+    answer_of = continuous.recommend(problem, people.truth, x, only_x, found)
+    answers = tables.searched(problem, x, {"all": only_x}, {"all": answer_of})
+    own = people.in_units(x)[:, 1].double()
+    in_closed_form = own**2 / people.std[1] ** 2 / problem.range[1]
+    assert answers.valid.all()
+    assert answers.cost.to_numpy() == pytest.approx(in_closed_form.numpy(), abs=1e-4)
+    labels = group.read_off(people, x)
+    groups = {name: np.flatnonzero(labels == name) for name in group.labels}
+    chances = {"all can": pd.DataFrame({"all": np.ones(len(x))})}
+    pairs = {"wide by narrow": ("wide", "narrow")}
+    asked = audit.gaps(answers, chances, groups, pairs, ["cost"])
+    found = answer(asked, groups, 500, seed=0).set_index(["measure", "kind"])
+    ratio = found.loc["cost", "ratio"]
+    mean = {name: in_closed_form[who].mean().item() for name, who in groups.items()}
+    assert ratio.estimate == pytest.approx(mean["wide"] / mean["narrow"], rel=1e-2)
+    # x^2 / variance has the mean 1 and the variance 2
+    error = 10 * np.sqrt(sum(2 / len(who) for who in groups.values()))
+    assert ratio.estimate == pytest.approx(10, abs=3 * error)
+    assert 5 < ratio.low < 10 < ratio.high < 20

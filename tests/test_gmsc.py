@@ -13,10 +13,13 @@ from lib.base import files
 from lib.base.files import PARAMS
 from lib.causal import flow
 from lib.preferences.samplers import RankingSampler
+from lib.preferences.scores import Preferences
 from lib.problem import classifier, gmsc
 from lib.problem.gmsc import Applicants
 from lib.problem.recourse import Problem, Recommendation
 from lib.solvers import continuous, descent, grid, icarma, metrics, training
+from lib.solvers.hare import Dialogue, remembered
+from lib.solvers.spaces import Actions
 
 
 @pytest.fixture
@@ -446,6 +449,44 @@ def test_the_search_over_whole_numbers_against_brute_force(small):
         assert table.cost[i, own] <= 1.01 * least, i
         n_helped += least.isfinite().item()
     assert n_helped >= 3
+
+
+def test_refinement_finds_whole_numbers(small):
+    """What is found can be carried out as it is; a start that is kept may be fractions."""
+    x, columns = small.refused("test")[:8], small.population.actionable_index
+    easy = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[:, columns] = True
+    values = torch.where(acts, x + 0.3, x)
+    start = Recommendation(acts, values, small.flow.counterfactual(x, acts, values))
+    effort = {"n_scouts": 32, "n_starts": 1, "n_steps": 3}
+    found = continuous.refine(small, small.flow, x, easy, start, **effort)
+    done = small.carried_out(x, found)
+    is_new = (found.values != values).any(-1)
+    assert 3 < is_new.sum() < len(x)
+    for part in ("values", "x_cf"):
+        whole = getattr(done, part)[is_new]
+        torch.testing.assert_close(getattr(found, part)[is_new], whole, rtol=0, atol=1e-9)
+    assert metrics.per_person(small, x, easy, done).joint[is_new.numpy()].all()
+
+
+def test_a_dialogue_shows_whole_numbers(small):
+    x, columns = small.refused("test")[:12], small.population.actionable_index
+    easy = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
+    space, rngs = Actions(small, x, easy), np.random.default_rng(0).spawn(len(x))
+    nothing = Recommendation(x > 99, x, x)
+    dialogue = Dialogue(remembered(space, nothing, 6, rngs, n_guesses=100, eps=1e-3))
+    n_asked = 0
+    while (question := dialogue.question) is not None:
+        for option in (question.incumbent, question.challenger):
+            done = small.carried_out(x, option)
+            asked = question.is_asked
+            for part in ("values", "x_cf"):
+                own, whole = (getattr(one, part)[asked] for one in (option, done))
+                torch.testing.assert_close(own, whole, rtol=0, atol=1e-9)
+            n_asked += asked.sum()
+        dialogue.answer(torch.arange(len(x)) % 2 == 0)
+    assert n_asked > 20
 
 
 def test_training_shows_the_classifier_whole_numbers(small):
