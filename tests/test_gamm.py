@@ -1,0 +1,379 @@
+"""The mixed additive model against mgcv, statsmodels, closed forms and dense matrices."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import linalg, optimize, stats
+
+from lib.base.files import ROOT
+from lib.studies import gamm, reml, thin_plate
+
+REFERENCE = ROOT / "tests" / "reference"
+MODELS = {
+    "full": {},
+    "no_slopes": {"slopes": False},
+    "no_intercepts": {"intercepts": False},
+    "curve_alone": {"slopes": False, "intercepts": False},
+}
+
+
+def reference(name):
+    """Return stored numbers of other programs."""
+    return json.loads((REFERENCE / name).read_text(encoding="utf-8"))
+
+
+def answers(seed=0, n_people=40, level=1.0, slope=0.2, curve=lambda x: 2 / x, n_x=9):
+    """Draw five answers a person with x from 1 to n_x, and an error of one."""
+    rng = np.random.default_rng(seed)
+    people = np.repeat(np.arange(n_people), 5)
+    x = rng.integers(1, n_x + 1, len(people)).astype(float)
+    own = rng.normal(0, [[level], [slope]], (2, n_people))
+    y = curve(x) + own[0, people] + own[1, people] * x + rng.normal(0, 1, len(x))
+    return y, x, people
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Fit the 1,738 simulated answers of 362 people."""
+    data = pd.read_csv(REFERENCE / "gamm_t1.csv")
+    return data, gamm.fit(data.y, data.x, data.u)
+
+
+def test_the_large_data_set_is_fitted_as_by_mgcv(large):
+    _, fit = large
+    theirs = reference("gamm_t1_mgcv.json")
+    bam, gam = theirs["bam_fREML"], theirs["gam_REML"]
+    assert fit.intercept == pytest.approx(bam["intercept"], rel=1e-6)
+    assert fit.intercept_se == pytest.approx(bam["se"], rel=1e-6)
+    assert fit.sigma2 == pytest.approx(bam["scale"], rel=1e-5)  # printed to six digits
+    edf = [gam["edf"][name] for name in ("s", "ri", "rs")]
+    assert list(fit.edf.values()) == pytest.approx(edf, rel=1e-5)
+    values, errors = fit.curve(np.arange(1, 12))
+    assert values == pytest.approx(np.array(gam["smooth_at_1_to_11"]), rel=1e-5)
+    assert errors == pytest.approx(np.array(gam["se_at_1_to_11"]), rel=1e-5)
+    deviations = [np.sqrt(fit.variance["intercepts"]), np.sqrt(fit.sigma2)]
+    assert deviations == pytest.approx([bam["sd"]["ri"], bam["sd"]["eps"]], rel=1e-5)
+    assert fit.aic_corrected == pytest.approx(bam["AIC"], abs=1e-3)
+    # the corrected AIC is the conditional one with other degrees of freedom
+    more = 2 * (bam["sum_edf2"] - bam["sum_edf"])
+    assert fit.aic_corrected - fit.aic == pytest.approx(more, abs=1e-3)
+
+
+def test_the_large_data_set_is_tested_as_by_mgcv(large):
+    _, fit = large
+    theirs = reference("gamm_t1_mgcv.json")
+    bam, gam = theirs["bam_fREML"], theirs["gam_REML"]
+    smooth = fit.test()
+    # bam and gam differ by an arbitrary sign, and the mean over both signs is ours
+    both = (bam["F"]["s"] + gam["F"]["s"]) / 2
+    assert smooth.f == pytest.approx(both, rel=1e-6)
+    assert smooth.ref_df == pytest.approx(bam["ref_df_s"], rel=1e-6)
+    intercepts, slopes = fit.test("intercepts"), fit.test("slopes")
+    assert intercepts.f == pytest.approx(gam["F"]["ri"], rel=1e-5)
+    assert slopes.f == pytest.approx(gam["F"]["rs"], rel=1e-5)
+    assert intercepts.p < 1e-50
+    # mgcv's own p has a tolerance of 2e-5
+    assert slopes.p == pytest.approx(bam["p_rs"], abs=2e-5)
+    assert slopes.p == pytest.approx(bam["p_rs_to_1e-10"], rel=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_reduced_models_are_those_of_mgcv(model):
+    data = pd.read_csv(REFERENCE / "gamm_small.csv")
+    theirs = reference("gamm_small_mgcv.json")[model]
+    fit = gamm.fit(data.y, data.x, data.u, k=8, **MODELS[model])
+    # mgcv stops at an EDF of 1.000004, where the likelihood is flat
+    rel = 1e-4 if model == "curve_alone" else 1e-6
+    assert fit.intercept == pytest.approx(theirs["intercept"], rel=rel)
+    assert fit.intercept_se == pytest.approx(theirs["se"], rel=rel)
+    assert fit.sigma2 == pytest.approx(theirs["sigma2"], rel=rel)
+    assert fit.residual_df == pytest.approx(theirs["residual_df"], rel=rel)
+    assert fit.aic == pytest.approx(theirs["aic"], rel=rel)
+    assert fit.aic_corrected == pytest.approx(theirs["aic_corrected"], rel=rel)
+    assert fit.edf == pytest.approx(theirs["edf"], rel=rel)
+    values, errors = fit.curve(np.arange(1, 9))
+    assert values == pytest.approx(np.array(theirs["curve"]), rel=rel, abs=1e-7)
+    assert errors == pytest.approx(np.array(theirs["curve_se"]), rel=rel)
+    assert list(fit.edf) == list(theirs["p"])
+    for term in fit.edf:
+        ours = fit.test(term)
+        assert ours.ref_df == pytest.approx(theirs["ref_df"][term], rel=rel)
+        # p was stored with a tolerance of 1e-10
+        assert ours.p == pytest.approx(theirs["p"][term], rel=rel, abs=2e-10), term
+        # of F, one of two signs: ours lies between them
+        wide = 0.03 if term == "smooth" else rel
+        assert ours.f == pytest.approx(theirs["F"][term], rel=wide), term
+
+
+def test_a_straight_line_is_that_of_statsmodels(large):
+    data, _ = large
+    theirs = reference("gamm_t1_mgcv.json")["statsmodels_0.15_linear_part_only"]
+    fit = gamm.fit(data.y, data.x, data.u, k=2)
+    assert fit.coefficients == pytest.approx(theirs["coef"], rel=1e-3)
+    errors = np.sqrt(fit.covariance.diagonal())
+    assert errors == pytest.approx(theirs["se"], rel=1e-3)
+    variances = [fit.sigma2, fit.variance["intercepts"], fit.variance["slopes"]]
+    names = ("scale", "var_ri", "var_rs")
+    assert variances == pytest.approx([theirs[name] for name in names], rel=1e-3)
+    assert fit.edf["smooth"] == 1 and "smooth" not in fit.variance
+
+
+def test_balanced_people_have_a_closed_form():
+    """Everybody is asked at x = 1, ..., 5: analysis of variance gives all numbers."""
+    rng = np.random.default_rng(1)
+    n_people, n = 30, 5
+    people, x = np.repeat(np.arange(n_people), n), np.tile(np.arange(1.0, n + 1), n_people)
+    y = 2 + 0.3 * x + rng.normal(0, 1, n_people)[people] + rng.normal(0, 0.7, len(x))
+    fit = gamm.fit(y, x, people, k=2, slopes=False)
+    means = y.reshape(n_people, n).mean(1)
+    slope, _ = np.polyfit(x, y, 1)
+    within = y - means[people] - slope * (x - x.mean())
+    sigma2 = (within**2).sum() / (len(x) - n_people - 1)
+    between = n * means.var(ddof=1)
+    share = 1 - sigma2 / between  # n tau / (n tau + sigma2)
+    assert fit.sigma2 == pytest.approx(sigma2, rel=1e-7)
+    assert fit.variance["intercepts"] == pytest.approx((between - sigma2) / n, rel=1e-7)
+    assert fit.edf["intercepts"] == pytest.approx((n_people - 1) * share, rel=1e-7)
+    blup = share * (means - means.mean())
+    assert fit.effects["intercepts"].to_numpy() == pytest.approx(blup, rel=1e-6)
+    assert fit.intercept == pytest.approx(y.mean())
+    assert fit.intercept_se == pytest.approx(np.sqrt(between / len(x)), rel=1e-7)
+
+
+def test_a_line_alone_is_least_squares():
+    y, x, people = answers(level=0, slope=0)
+    fit = gamm.fit(y, x, people, k=2, slopes=False, intercepts=False)
+    theirs = stats.linregress(x, y)
+    assert fit.coefficients == pytest.approx([y.mean(), theirs.slope])
+    assert np.sqrt(fit.covariance[1, 1]) == pytest.approx(theirs.stderr)
+    f, ref_df, p = fit.test()
+    assert (f, ref_df) == pytest.approx(((theirs.slope / theirs.stderr) ** 2, 1))
+    assert p == pytest.approx(theirs.pvalue, rel=1e-9)
+    assert fit.aic == fit.aic_corrected and fit.effects.shape == (40, 0)
+
+
+def dense(design, y, fit):
+    """Return REML, coefficients and effects by n x n matrices, from the definition.
+
+    The curve's covariance comes from the kernel of the thin plate
+    spline, projected: no basis is shared with the fit.
+    """
+    x, n = design.x, len(y)
+    is_own = np.equal.outer(design.people, design.people[design._products.person]).astype(
+        float
+    )
+    z = np.hstack([is_own.T, is_own.T * x[:, None]])
+    knots = np.unique(x)
+    values, vectors = linalg.eigh(np.abs(np.subtract.outer(knots, knots)) ** 3 / 12)
+    kept = np.argsort(np.abs(values))[-design.k :]
+    values, vectors = values[kept], vectors[:, kept]
+    free = linalg.null_space(np.vstack([np.ones_like(knots), knots]) @ vectors)
+    at_knots = vectors @ (values[:, None] * free)
+    kernel = at_knots @ np.linalg.inv(free.T @ (values[:, None] * free)) @ at_knots.T
+    rows = np.searchsorted(knots, x)
+    tau = fit.variance
+    g = np.repeat([tau["intercepts"], tau["slopes"]], len(design.people))
+    v = fit.sigma2 * np.eye(n) + (z * g) @ z.T
+    v += tau["smooth"] * kernel[np.ix_(rows, rows)]
+    fixed = np.column_stack([np.ones(n), x - x.mean()])
+    inverse = np.linalg.inv(v)
+    information = fixed.T @ inverse @ fixed
+    beta = np.linalg.solve(information, fixed.T @ inverse @ y)
+    left = y - fixed @ beta
+    logs = np.linalg.slogdet(v)[1] + np.linalg.slogdet(information)[1]
+    reml = -((n - 2) * np.log(2 * np.pi) + logs + left @ inverse @ left) / 2
+    return reml, (g * (z.T @ inverse @ left)).reshape(2, -1)
+
+
+def test_likelihood_and_effects_are_those_of_dense_matrices():
+    y, x, people = answers(seed=32, n_people=6, slope=0.5)
+    design = gamm.Design(x, people, k=6)
+    fit = design.fit(y)
+    assert min(fit.edf["intercepts"], fit.edf["slopes"], fit.edf["smooth"] - 1) > 0.1
+    reml, effects = dense(design, y, fit)
+    assert fit.reml == pytest.approx(reml, rel=1e-8)
+    ours = fit.effects.to_numpy().T
+    assert ours == pytest.approx(effects, rel=1e-6)
+
+
+def test_gradient_is_that_of_finite_differences():
+    y, x, people = answers(seed=4)
+    search = reml.Search(gamm.Design(x, people, k=8)._products, y)
+    for point in ([0.0, 0.0, 0.0], [5.0, -1.0, 4.0], [-3.0, 2.0, 7.0]):
+        numeric = optimize.approx_fprime(point, lambda p: search.at(p).deviance, 1e-6)
+        assert search.at(np.array(point)).gradient == pytest.approx(numeric, abs=1e-4)
+
+
+def test_no_other_start_climbs_higher():
+    """Seeds 76 and 118 have two maxima, a straight curve and a bent one."""
+    n_maxima = []
+    for seed in (2, 76, 118):
+        y, x, people = answers(seed, curve=lambda x: 0 * x, slope=0.3)
+        search = reml.Search(gamm.Design(x, people, k=9)._products, y)
+        best = search.at(search.maximise()).deviance
+        starts = search.products.centre + np.array([[-9, 0, 0], [-3, 3, -3], [9, -3, 3]])
+        found = [search.at(search._climb(start)).deviance for start in starts]
+        assert best <= min(found) + 1e-7
+        n_maxima.append(len(np.unique(np.round(found, 3))))
+    assert n_maxima == [1, 2, 2]
+
+
+def test_variance_of_the_error_is_its_sum_of_squares_by_its_degrees_of_freedom():
+    y, x, people = answers(seed=5)
+    fit = gamm.fit(y, x, people, k=9)
+    own = fit.effects.loc[people]
+    fitted = fit.intercept + fit.curve(x)[0] + own["intercepts"] + own["slopes"] * x
+    rss = ((y - fitted.to_numpy()) ** 2).sum()
+    n_used = 1 + sum(fit.edf.values())
+    assert fit.residual_df == pytest.approx(len(y) - n_used)
+    assert fit.sigma2 == pytest.approx(rss / fit.residual_df, rel=1e-7)
+    # so sigma2 can be read off the AIC and the degrees of freedom of a printed table
+    n = len(y)
+    from_aic = n / (2 * np.pi) * np.exp((fit.aic - 2 * (n_used + 1)) / n - 1)
+    assert from_aic == pytest.approx(rss, rel=1e-10)
+    # and each variance is the mean square of its effects by its degrees of freedom
+    for name in ("intercepts", "slopes"):
+        mean_square = (fit.effects[name] ** 2).sum() / fit.edf[name]
+        assert fit.variance[name] == pytest.approx(mean_square, rel=1e-6)
+
+
+def test_a_straight_line_needs_one_degree_of_freedom():
+    y, x, people = answers(seed=6, n_people=200, curve=lambda x: 0.3 * x)
+    fit = gamm.fit(y, x, people, k=9)
+    assert 1 <= fit.edf["smooth"] < 1.05
+    steps = np.diff(fit.curve(np.arange(1, 10))[0])
+    assert steps == pytest.approx(np.full(8, 0.3), abs=0.1)
+    assert np.ptp(steps) < 0.01
+
+
+def test_the_curve_is_centred_and_goes_on_straight():
+    y, x, people = answers(seed=7)
+    fit = gamm.fit(y, x, people, k=9)
+    assert fit.curve(x)[0].mean() == pytest.approx(0, abs=1e-9)
+    beyond = fit.curve([9, 10, 11, 12])[0]
+    assert np.diff(beyond, 2) == pytest.approx(np.zeros(2), abs=1e-8)
+
+
+def numbers(fit):
+    """Return what a fit says that does not depend on the order of people."""
+    return np.array(
+        [
+            *(fit.intercept, fit.intercept_se, fit.sigma2, fit.reml, fit.aic),
+            fit.aic_corrected,
+            *fit.edf.values(),
+            *fit.variance.values(),
+            *np.concatenate(fit.curve(np.arange(1, 10))),
+            *(fit.test(term).p for term in fit.edf),
+        ]
+    )
+
+
+def test_the_order_of_answers_and_the_names_of_people_do_not_matter():
+    y, x, people = answers(seed=8, slope=0.4)
+    before = gamm.fit(y, x, people, k=9)
+    order = np.random.default_rng(0).permutation(len(y))
+    names = np.random.default_rng(1).permutation([f"P{i}" for i in range(40)])
+    after = gamm.fit(y[order], x[order], names[people[order]], k=9)
+    assert numbers(after) == pytest.approx(numbers(before), rel=1e-9, abs=1e-9)
+    same = after.effects.loc[names].to_numpy()
+    assert same == pytest.approx(before.effects.to_numpy(), rel=1e-9, abs=1e-9)
+
+
+def test_a_design_fits_as_the_short_form_and_changes_nothing():
+    y, x, people = answers(seed=9)
+    kept = y.copy(), x.copy(), people.copy()
+    design = gamm.Design(x, people, k=9)
+    design.fit(y + x)
+    assert (numbers(design.fit(y)) == numbers(gamm.fit(y, x, people, k=9))).all()
+    for ours, theirs in zip((y, x, people), kept, strict=True):
+        assert (ours == theirs).all()
+
+
+def test_units_change_units_only():
+    y, x, people = answers(seed=10)
+    fit = gamm.fit(y, x, people, k=9)
+    other = gamm.fit(10 * y + 3, 100 * x, people, k=9)
+    assert other.edf == pytest.approx(fit.edf, rel=1e-7)
+    assert other.test().p == pytest.approx(fit.test().p, rel=1e-6)
+    scales = {"smooth": 100 / 100**3, "intercepts": 100, "slopes": 100 / 100**2}
+    for name, scale in scales.items():
+        assert other.variance[name] == pytest.approx(scale * fit.variance[name], rel=1e-6)
+
+
+def test_another_zero_of_x_is_another_model_if_people_have_slopes():
+    """A trap: centring x moves the degrees of freedom from slopes to intercepts."""
+    moved = []
+    for seed in range(10):
+        y, x, people = answers(seed, slope=0.2)
+        raw, centred = gamm.fit(y, x, people, k=9), gamm.fit(y, x - 5, people, k=9)
+        moved.append([centred.edf[name] - raw.edf[name] for name in gamm.TERMS[1:]])
+        alone = gamm.fit(y, x, people, k=9, slopes=False)
+        shifted = gamm.fit(y, x - 5, people, k=9, slopes=False)
+        assert shifted.edf == pytest.approx(alone.edf, rel=1e-6)
+        assert shifted.reml == pytest.approx(alone.reml, rel=1e-9)
+    intercepts, slopes = np.mean(moved, axis=0)
+    assert intercepts > 3 and slopes < -3
+
+
+def test_many_knots_are_those_of_all_eigenvectors(monkeypatch):
+    rng = np.random.default_rng(11)
+    people, x = np.repeat(np.arange(60), 4), rng.gamma(4.0, 1.0, 240)
+    y = np.sin(x) + rng.normal(0, 1, 60)[people] + rng.normal(0, 0.5, 240)
+    fit = gamm.fit(y, x, people)
+    monkeypatch.setattr(thin_plate, "MANY_KNOTS", 1_000)
+    other = numbers(gamm.fit(y, x, people))
+    assert other == pytest.approx(numbers(fit), rel=1e-6, abs=1e-8)
+
+
+def test_bands_hold_the_truth():
+    """95 % of the curve's points, over fits to new answers (Nychka, 1988)."""
+    held, grid = [], np.arange(1, 10)
+    for seed in range(40):
+        y, x, people = answers(seed, n_people=60)
+        values, errors = gamm.fit(y, x, people, k=9).curve(grid)
+        truth = 2 / grid - (2 / x).mean()
+        held.append((np.abs(values - truth) <= 1.96 * errors).mean())
+    error = np.std(held) / np.sqrt(len(held))
+    assert abs(np.mean(held) - 0.95) < 2.5 * error and error < 0.03
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": [1, 2, 3] * 4}, "x has 3 distinct values: a curve needs 4 or more"),
+        ({"x": [1] * 12, "k": 2}, "x has 1 distinct values: a line needs 2 or more"),
+        ({"people": range(12)}, "12 answers come from 12 people"),
+        ({"people": [0] * 12}, "12 answers come from 1 people"),
+        ({"y": [np.nan] + [1.0] * 11}, "y holds 1 NaN or infinite values of 12"),
+        ({"x": [np.inf] + [1.0] * 11}, "x holds 1 NaN or infinite values of 12"),
+        ({"people": [None, *"aaabbbccccc"]}, "people is missing for 1 of 12"),
+        ({"y": [1.0, 2.0]}, "y has 2 values and x has 12"),
+        ({"people": [1, 2]}, "people has 2 values and x has 12"),
+        ({"people": [[1, 2]]}, r"who gave it, got the shape \(1, 2\)"),
+        ({"y": ["four"] * 12}, "y must hold numbers"),
+        ({"y": []}, r"got the shape \(0,\)"),
+        ({"k": 1}, r"expected a k from 2 \(a straight line\) to 4"),
+        ({"k": 5}, "k = 5 columns for 4 distinct values of x"),
+        ({"k": 2.5}, "k must be a whole number above zero"),
+        ({"x": range(12), "k": 12}, "12 answers are too few for k = 12 columns"),
+        ({"y": [4.0] * 12}, "All 12 answers in y are 4"),
+        ({"y": [1, 2, 3, 4] * 3}, "fits y without any error"),
+    ],
+)
+def test_bad_input_is_refused(changes, message):
+    rng = np.random.default_rng(0)
+    given = {"y": rng.normal(0, 1, 12), "x": [1, 2, 3, 4] * 3, "people": [0, 1, 2] * 4}
+    with pytest.raises(ValueError, match=message):
+        gamm.fit(**(given | {"k": 4} | changes))
+
+
+def test_one_answer_a_person_is_enough_for_a_curve_alone():
+    y, x, _ = answers(seed=12)
+    fit = gamm.fit(y, x, np.arange(len(y)), k=9, slopes=False, intercepts=False)
+    assert fit.test().p < 0.05
+    with pytest.raises(ValueError, match="Unknown term 'slopes': expected one of smooth"):
+        fit.test("slopes")
+    with pytest.raises(ValueError, match="grid holds 1 NaN"):
+        fit.curve([np.nan])
