@@ -73,12 +73,12 @@ notebooks: setup
 models:
 	@test -d runs/paper/models || { echo "There is no runs/paper/models: make reproduce first."; exit 1; }
 	mkdir -p models tables
-	cp runs/paper/models/loan_* runs/paper/models/hare* models/
-	cp $$(ls runs/paper/tables/*.csv | grep -v -e /07_ -e /09_gmsc_) tables/
+	cp runs/paper/models/loan_* runs/paper/models/hare* runs/paper/models/willingness* models/
+	cp $$(ls runs/paper/tables/*.csv | grep -v -e /07_ -e _gmsc_) tables/
 	@if PYTHONPATH=workflow $(BIN)/python -c "import compare, sys; from pathlib import Path; \
 	  sys.exit(not compare.is_of_real_people(Path('runs/paper/models')))"; then \
-	  cp runs/paper/models/gmsc_* models/; cp runs/paper/tables/07_*.csv runs/paper/tables/09_gmsc_*.csv tables/; \
-	else echo "gmsc_* were fitted to the stand-in, so the committed ones stay, and the tables 07_* and 09_gmsc_*."; fi
+	  cp runs/paper/models/gmsc_* models/; cp runs/paper/tables/07_*.csv runs/paper/tables/*_gmsc_*.csv tables/; \
+	else echo "gmsc_* were fitted to the stand-in, so the committed ones stay, and the tables 07_* and *_gmsc_*."; fi
 
 lock:
 	@( echo "# Exact pins for Python 3.11, made from requirements.in by 'make lock'."; \

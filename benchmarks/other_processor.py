@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from lib.base import files
@@ -39,7 +40,8 @@ from lib.problem.population import Population
 from lib.problem.recourse import Problem, Recommendation
 from lib.solvers import continuous, fitted, grid, training
 from lib.solvers.icarma import ICarma, Settings
-from lib.studies import ideals
+from lib.studies import gamm, ideals, refits
+from lib.studies.willingness import POOLS, Latent
 
 EMULATOR = "qemu-x86_64"
 HOW_TO_GET_IT = (
@@ -178,6 +180,14 @@ def parts_of(recommendation: Recommendation) -> dict[str, Tensor]:
     return {name: getattr(recommendation, name) for name in ("is_acted", "values", "x_cf")}
 
 
+def refitted_answers() -> dict[str, Tensor]:
+    """Return what the mixed model finds in simulated answers, with all tests."""
+    drawn = refits.samples(POOLS["middle"], 3, seed=0)
+    latent = Latent(2.6, 1.1, 0.1, 1.0, 1.2, "exp(-(x-1)/1)")
+    rows = refits.refits(latent, drawn, seed=0, tested=gamm.TERMS)
+    return {name: torch.from_numpy(rows[name].to_numpy()) for name in rows}
+
+
 FITS: dict[str, Callable[[], Mapping[str, Tensor]]] = {
     "people of Loan": lambda: loan_people().x,
     "people like those of Give Me Some Credit": lambda: gmsc_people().x,
@@ -192,6 +202,7 @@ FITS: dict[str, Callable[[], Mapping[str, Tensor]]] = {
     "grid search": found_on_grid,
     "search over all values": found_over_all_values,
     "base recourse on COMPAS, and what is fitted for it": recourse_on_compas,
+    "the mixed model, fitted to simulated answers": refitted_answers,
 }
 
 

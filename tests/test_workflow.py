@@ -327,7 +327,7 @@ def test_the_batch_runs_each_notebook():
     assert sorted(needs) == NOTEBOOKS
     assert {name for needed in needs.values() for name in needed} - set(needs) == set(
         stacks.STACKS
-    ) | {"gmsc_icarma", "gmsc_other_flows", "hare", "gmsc_hare"}
+    ) | {"gmsc_icarma", "gmsc_other_flows", "hare", "gmsc_hare", "willingness"}
 
 
 def test_lock_pins_each_direct_dependency():

@@ -66,7 +66,9 @@ def read_network_parameters(size: str, root: Path = ROOT) -> dict[str, Any]:
     model = _read(root, MODEL_SIZE, "networks")
     where = f"params/{size}/networks.yaml"
     _check_like_the_papers(own, model, where)
-    _check_like_the_papers(own["n_epochs"], model["n_epochs"], f"{where}, n_epochs")
+    for name, values in model.items():
+        if isinstance(values, dict):
+            _check_like_the_papers(own[name], values, f"{where}, {name}")
     _check_said_once(own, shared, where)
     return shared | own
 

@@ -27,8 +27,9 @@ import numpy as np
 import pandas as pd
 
 from lib.base import checks
+from lib.base.arithmetic import each
 from lib.studies import term_tests
-from lib.studies.reml import FLAT, N_FIXED, ROUNDING, Products, Search, State, each
+from lib.studies.reml import FLAT, N_FIXED, ROUNDING, Products, Search, State
 from lib.studies.term_tests import TermTest
 from lib.studies.thin_plate import ThinPlate
 
@@ -117,6 +118,27 @@ class Fit:
         errors = np.sqrt(((columns @ covariance) * columns).sum(1))
         return columns @ self.coefficients[1:], errors
 
+    def difference(self, first: float, last: float) -> tuple[float, float]:
+        """Return how much higher the curve is at one x than at another, with its error.
+
+        Arguments:
+            first, last: Values of x.
+        Returns: s(first) - s(last) and its standard error, in units
+            of y.
+        Raises: ValueError: one of them is not finite.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> people, x = np.repeat(np.arange(40), 5), rng.integers(1, 9, 200)
+            >>> fitted = fit(x + rng.normal(0, 0.1, 200), x, people, k=2)
+            >>> [round(value, 2) for value in fitted.difference(8, 3)]
+            [5.01, 0.02]
+        """
+        ends = self.design._spline(_numbers("x", [first, last]))
+        apart = ends[0] - ends[1]
+        error = math.sqrt(apart @ self.covariance[1:, 1:] @ apart)
+        return float(apart @ self.coefficients[1:]), error
+
     def test(self, term: str = "smooth") -> TermTest:
         """Return the test of a term against its absence, with mgcv's approximate p.
 
@@ -182,6 +204,30 @@ class Design:
         columns = np.column_stack([ones, self._spline(self.x)])
         own_columns = np.array([ones * intercepts, self.x * slopes])
         self._products = Products(columns, own_columns, person)
+
+    def known(self, log_lambda: np.ndarray) -> tuple[dict[str, float], float]:
+        """Return what ratios of variances tell before anybody has answered.
+
+        Arguments:
+            log_lambda: As `Fit.log_lambda`, with shape (3,).
+        Returns: The effective degrees of freedom of each term, as
+            `Fit.edf`, and the standard error of the intercept over
+            the standard deviation of the error.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> people, x = np.repeat(np.arange(40), 5), rng.integers(1, 9, 200)
+            >>> design = Design(x, people, k=6)
+            >>> fitted = design.fit(rng.normal(0, 1, 200))
+            >>> edf, error = design.known(fitted.log_lambda)
+            >>> edf == fitted.edf
+            True
+            >>> abs(error * fitted.sigma2**0.5 - fitted.intercept_se) < 1e-12
+            True
+        """
+        anything = Search(self._products, self.x)
+        state = anything.at(np.asarray(log_lambda, dtype=float))
+        return _edf(state, self._products), math.sqrt(state.inverse[0, 0])
 
     def fit(self, y: Sequence[float] | np.ndarray) -> Fit:
         """Return the model fitted by restricted maximum likelihood.
@@ -254,9 +300,6 @@ def _finish(design: Design, y: np.ndarray, search: Search, log_lambda: np.ndarra
     rss = float(((y - y.mean() - fitted) ** 2).sum())
     n_coefficients = N_FIXED + state.edf.sum()
     in_model = {name: i for i, name in enumerate(TERMS) if search.products.sizes[i]}
-    edf = {"smooth": 1.0} | {name: float(state.edf[i]) for name, i in in_model.items()}
-    if "smooth" in in_model:
-        edf["smooth"] += 1
     aic = n * (math.log(2 * math.pi * rss / n) + 1) + 2 * (n_coefficients + 1)
     constants = (n - N_FIXED) * (math.log(2 * math.pi / (n - N_FIXED)) + 1)
     coefficients = state.beta.copy()
@@ -266,7 +309,7 @@ def _finish(design: Design, y: np.ndarray, search: Search, log_lambda: np.ndarra
         design=design,
         intercept=float(coefficients[0]),
         intercept_se=float(np.sqrt(sigma2 * state.inverse[0, 0])),
-        edf=edf,
+        edf=_edf(state, search.products),
         variance={
             name: float(sigma2 / math.exp(log_lambda[i])) for name, i in in_model.items()
         },
@@ -280,6 +323,12 @@ def _finish(design: Design, y: np.ndarray, search: Search, log_lambda: np.ndarra
         covariance=sigma2 * state.inverse,
         log_lambda=log_lambda,
     )
+
+
+def _edf(state: State, products: Products) -> dict[str, float]:
+    """Return the effective degrees of freedom of each term in the model."""
+    edf = {term: float(state.edf[i]) for i, term in enumerate(TERMS) if products.sizes[i]}
+    return edf | {"smooth": 1 + edf.get("smooth", 0.0)}
 
 
 def _edf_of_variances(search: Search, log_lambda: np.ndarray, state: State) -> float:

@@ -21,30 +21,18 @@ person and one k x k matrix, a tenth of a millisecond.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+
+from lib.base.arithmetic import each
 
 N_FIXED = 2  # columns without a penalty: the constant and the straight line
 REACH = 25.0  # log ratios are looked for so far around the columns' own scale
 FLAT = 1e-7  # of a gradient, in effective degrees of freedom
 CLOSE = 1e-6  # a Newton step below it is the last one
 ROUNDING = 1e-12  # relative
-
-
-def each(function: Callable[[float], float], values: np.ndarray) -> np.ndarray:
-    """Return a function of module math of each of some values, with shape (C,).
-
-    numpy's own exp and log differ in their last bit from processor to
-    processor.
-
-    Example:
-        >>> each(math.exp, np.array([0.0, 1.0])).round(3)
-        array([1.   , 2.718])
-    """
-    return np.array([function(value) for value in values.tolist()])
 
 
 class Products:

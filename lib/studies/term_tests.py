@@ -11,9 +11,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy import optimize, stats
+from torch import Tensor
 
 from lib.base import checks
+from lib.base.arithmetic import each
 
 ROUNDING = 1e-12  # relative
 STEP, END = 0.02, 40.0  # of the integral: more steps change nothing
@@ -148,23 +151,27 @@ def tail(weights: np.ndarray, n_error: int, value: float) -> float:
     checks.positive(n_error=n_error, value=value, largest_weight=float(weights.max()))
     weights = weights[weights > ROUNDING * weights.max()]
 
-    def log_transform(s: np.ndarray) -> np.ndarray:
-        own = np.log(1 - 2 * weights[:, None] * s).sum(0)
-        return -own / 2 - n_error / 2 * np.log(1 + 2 * s * value / n_error) - np.log(s)
+    # torch's log and exp are pinned, and numpy's differ in bits from processor to processor
+    w = torch.from_numpy(weights)[:, None]
+
+    def log_transform(s: Tensor) -> Tensor:
+        own = torch.log(1 - 2 * w * s).sum(0)
+        of_error = torch.log(1 + 2 * s * value / n_error)
+        return -own / 2 - n_error / 2 * of_error - torch.log(s)
 
     end = 0.5 / weights.max()
     found = optimize.minimize_scalar(
-        lambda s: float(log_transform(np.array([s]))[0]),
+        lambda s: float(log_transform(torch.tensor([s], dtype=torch.float64))),
         bounds=(0, end),
         method="bounded",
         options={"xatol": 1e-6 * end},
     )
     middle = found.x
     # s = middle + i width sinh(v): equal steps in v see the peak and the long tails
-    v = np.arange(0, END, STEP).tolist()
+    v = np.arange(0, END, STEP)
     width = min(middle, end - middle)
-    # module math, as numpy's own functions differ in bits from processor to processor
-    s = middle + 1j * width * np.array([math.sinh(step) for step in v])
-    terms = np.exp(log_transform(s)) * width * np.array([math.cosh(step) for step in v])
+    along = torch.from_numpy(width * each(math.sinh, v))
+    s = torch.complex(torch.full_like(along, middle), along)
+    terms = torch.exp(log_transform(s)).real * torch.from_numpy(each(math.cosh, v))
     terms[0] /= 2
-    return float(terms.real.sum() * STEP / np.pi)
+    return float(terms.sum() * (width * STEP / math.pi))

@@ -1,0 +1,185 @@
+"""Refit SIMULATED answers for notebook 10; called by the Snakefile.
+
+`python workflow/willingness.py SIZE willingness`
+
+It leaves, in the folder of models, willingness_latent.csv (what
+answers are drawn from) and willingness.csv (what the model finds in
+them). params/SIZE/networks.yaml says how many data sets. What is
+finished is kept, setting by setting, in willingness.partial, so that
+a job that was stopped goes on where it was.
+"""
+
+import lib.pinned
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jobs import run
+from parameters import ROOT
+from rooms import imported_by
+
+from lib.base import progress
+from lib.base.files import inside
+from lib.studies import gamm, refits
+from lib.studies.refits import Sample
+from lib.studies.willingness import FLAT, MIDDLE, POOLS, SHAPES, Latent, Pool
+
+ACCEPTANCE, ACTION = refits.printed(1), refits.printed(3)  # by number of changes
+FALLS = (0.2, 0.3, 0.4, 0.6)  # points from 1 change to 9: can the test see them?
+NOT_CURVE = ("intercept", "edf_intercepts", "edf_slopes", "sigma2")
+TERMS: dict[str, dict[str, bool]] = {  # models whose test may be wrong about no effect
+    "full": {},
+    "no slopes": {"slopes": False},
+    "all people alike": {"slopes": False, "intercepts": False},
+}
+
+
+class Job:
+    """What the settings of the job share.
+
+    Arguments:
+        n_datasets: How many each study takes, by its name.
+        seed: Of all draws.
+    """
+
+    def __init__(self, n_datasets: Mapping[str, int], seed: int) -> None:
+        self.n_datasets, self.seed = n_datasets, seed
+
+    def drawn(self, study: str, pool: Pool, **terms: bool) -> list[Sample]:
+        """Return what people were shown in the data sets of a study."""
+        return refits.samples(pool, self.n_datasets[study], self.seed + 1, **terms)
+
+    def tried(self, study: str, pool: Pool) -> list[Sample]:
+        """Return other draws, for calibration."""
+        n = min(refits.N_COMMON, self.n_datasets[study])
+        return refits.samples(pool, n, self.seed)
+
+    def settings(self) -> Iterator[tuple[dict[str, str], Callable[[], dict[str, Any]]]]:
+        """Yield names of each setting, and what works it out."""
+        for pool in POOLS:
+            for shape in SHAPES:
+                names = {"study": "family", "pool": pool, "shape": shape}
+                yield names, partial(self.family, POOLS[pool], shape)
+        for model, shape in ((ACTION, MIDDLE), (ACCEPTANCE, FLAT)):
+            names = {"study": "refit", "pool": "middle", "shape": shape}
+            yield names, partial(self.refit, model, shape)
+        for shape in ("line", MIDDLE):
+            for fall in FALLS:
+                names = {"study": "power", "pool": "middle", "shape": shape}
+                names["setting"] = f"{fall:g}"
+                yield names, partial(self.power, shape, fall)
+        for terms in TERMS:
+            names = {"study": "size", "pool": "middle", "shape": FLAT, "setting": terms}
+            yield names, partial(self.size, TERMS[terms])
+
+    def family(self, pool: Pool, shape: str) -> dict[str, Any]:
+        """Return a curve with the printed F, and what else its refits have."""
+        tried = self.tried("family", pool)
+        start = replace(of_print(ACTION, tried), shape=shape, amplitude=1.0)
+        latent = refits.calibrated(ACTION, start, tried, self.seed, ["F_smooth"], False)
+        return self.exact(latent, self.drawn("family", pool))
+
+    def refit(self, model: refits.Printed, shape: str) -> dict[str, Any]:
+        """Return what whole points are drawn from to be refitted as printed."""
+        pool = POOLS["middle"]
+        tried = self.tried("refit", pool)
+        start, moved = of_print(model, tried), list(NOT_CURVE)
+        if shape != FLAT:
+            start = replace(start, shape=shape, amplitude=1.0)
+            moved.append("F_smooth")
+        latent = refits.calibrated(model, start, tried, self.seed, moved)
+        rows = refits.refits(
+            latent, self.drawn("refit", pool), self.seed + 2, tested=gamm.TERMS
+        )
+        return found(latent, rows)
+
+    def power(self, shape: str, fall: float) -> dict[str, Any]:
+        """Return what is seen of a curve that falls by so many points."""
+        pool = POOLS["middle"]
+        latent = of_print(ACCEPTANCE, self.tried("power", pool))
+        latent = replace(latent, shape=shape, amplitude=fall)
+        return self.exact(latent, self.drawn("power", pool))
+
+    def size(self, terms: Mapping[str, bool]) -> dict[str, Any]:
+        """Return what a model with these terms sees where there is nothing to see."""
+        pool = POOLS["middle"]
+        latent = of_print(ACCEPTANCE, self.tried("size", pool))
+        return self.exact(latent, self.drawn("size", pool, **terms))
+
+    def exact(self, latent: Latent, drawn: list[Sample]) -> dict[str, Any]:
+        """Return a latent, and what refits find in answers that are any number."""
+        return found(latent, refits.refits(latent, drawn, self.seed + 2, is_rounded=False))
+
+
+def of_print(model: refits.Printed, drawn: list[Sample]) -> Latent:
+    """Return what a model's print implies, in the mean over draws of what was shown."""
+    latents = [refits.read_backwards(model, sample)[0] for sample in drawn]
+    n = len(latents)
+    between = math.fsum(latent.between for latent in latents) / n
+    slope = math.fsum(latent.slope for latent in latents) / n
+    return replace(latents[0], between=between, slope=slope)
+
+
+def found(latent: Latent, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return a latent and a summary of its refits, as JSON can hold them."""
+    summary = refits.summary(rows).reset_index(names="quantity")
+    return {"latent": asdict(latent), "found": summary.to_dict("records")}
+
+
+def willingness(given: Mapping[str, Any], name: str) -> None:
+    """Save what the study's model finds in answers that were drawn to fit its print.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the results.
+    """
+    folder = inside(given["models"])
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = list(Job(given["n_datasets"], given["seed"]).settings())
+    kept = folder / f"{name}.partial"
+    done = _finished(kept, _fingerprint(given))
+    for i in progress.bar(name)(range(len(done), len(settings))):
+        names, work = settings[i]
+        done.append({"names": names, **work()})
+        with kept.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(done[-1]) + "\n")
+    latents = pd.DataFrame([one["names"] | one["latent"] for one in done])
+    latents.to_csv(folder / f"{name}_latent.csv", index=False, float_format="%.6g")
+    rows = pd.DataFrame([one["names"] | row for one in done for row in one["found"]])
+    rows.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
+    kept.unlink()
+
+
+def _fingerprint(given: Mapping[str, Any]) -> str:
+    """Return what all results depend on, in short: sizes, the seed, and the code."""
+    own = json.dumps([given["n_datasets"], given["seed"]]).encode()
+    code = [
+        ROOT / path
+        for path in ["workflow/willingness.py", *imported_by("workflow/willingness.py")]
+    ]
+    return hashlib.sha256(own + b"".join(path.read_bytes() for path in code)).hexdigest()
+
+
+def _finished(kept: Path, fingerprint: str) -> list[dict[str, Any]]:
+    """Return what an interrupted job with this fingerprint had finished, in order.
+
+    What another fingerprint left is dropped, and so is a last line
+    that was cut off.
+    """
+    lines = kept.read_text(encoding="utf-8").split("\n") if kept.exists() else []
+    done = lines[1:-1] if lines and lines[0] == fingerprint else []
+    kept.write_text("\n".join([fingerprint, *done, ""]), encoding="utf-8")
+    return [json.loads(line) for line in done]
+
+
+JOBS = {"willingness": willingness}
+
+if __name__ == "__main__":
+    run(JOBS)
