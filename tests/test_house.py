@@ -130,3 +130,13 @@ def test_a_notebook_loads_the_models_of_its_run(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     assert not any("loan.problem()" in own or "MODELS" in own for own in code)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem
+)
+def test_a_notebook_prints_no_warnings(path):
+    """A warning names a temporary file, and so differs from one execution to the next."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    outputs = [out for cell in cells for out in cell.get("outputs", [])]
+    assert not ["".join(out["text"]) for out in outputs if out.get("name") == "stderr"]
