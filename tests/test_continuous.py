@@ -12,7 +12,7 @@ from lib.causal.graph import Graph
 from lib.causal.world import World
 from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences, Profile
-from lib.problem.classifier import Classifier
+from lib.problem.classifier import Classifier, NetworkClassifier
 from lib.problem.recourse import Recommendation
 from lib.solvers import continuous, descent, grid, icarma, metrics, training
 
@@ -79,9 +79,7 @@ def test_without_bound_the_search_demands_what_the_grid_does_without_plausibilit
     truth, columns = problem.population.truth, problem.population.actionable_index
     found = continuous.search(problem, truth, x, slack=np.inf)
     cheapest = found.cheapest(preferences.is_actionable)[0]
-    on_grid = grid.search(
-        problem, truth, x, preferences, n_values=9, must_be_plausible=False
-    )
+    on_grid = grid.search(problem, truth, x, preferences, n_values=9, slack=np.inf)
     has = on_grid.has_recourse
     cost = problem.action_cost(
         *(part[:, columns] for part in (x, on_grid.is_acted, on_grid.values))
@@ -90,10 +88,39 @@ def test_without_bound_the_search_demands_what_the_grid_does_without_plausibilit
     assert found.gain[found.cost.isfinite()].eq(np.inf).all()
 
 
-@pytest.mark.parametrize("slack", [-0.1, np.nan])
-def test_slack_below_zero_is_named(problem, people, slack):
-    with pytest.raises(ValueError, match=r"slack is .*expected nats, zero or more"):
-        continuous.search(problem, problem.population.truth, people[0], slack=slack)
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"slack": np.nan}, "slack is nan, expected nats"),
+        ({"slack": -np.inf}, "slack is -inf, expected nats"),
+        ({"margin": -0.1}, "margin is -0.1, expected log-odds, zero or more"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_named(problem, people, asked, message):
+    with pytest.raises(ValueError, match=message):
+        continuous.search(problem, problem.population.truth, people[0], **asked)
+
+
+def test_a_margin_is_reached_and_costs(problem, people):
+    """The search within a margin is the search for a bank that asks for more."""
+    x, truth = people[0], problem.population.truth
+    h = problem.classifier
+    asks_more = NetworkClassifier(h.features, h.weights, [*h.biases[:-1], h.biases[-1] - 2])
+    found = continuous.search(problem, truth, x, margin=2.0, slack=-0.05)
+    other = replace(problem, classifier=asks_more)
+    for one, two in zip(
+        vars(found).values(),
+        vars(continuous.search(other, truth, x, slack=-0.05)).values(),
+        strict=True,
+    ):
+        assert torch.allclose(one.to(x), two.to(x), atol=1e-6)
+    anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
+    asked = continuous.recommend(problem, truth, x, anything, found)
+    some = asked.has_recourse
+    assert some.any()
+    assert (h.logit(asked.x_cf)[some] >= 2).all()
+    gain = problem.flow.log_prob(asked.x_cf) - problem.flow.log_prob(x)
+    assert (gain[some] >= 0.05).all()
 
 
 def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(

@@ -51,9 +51,10 @@ def brute_force(
     preferences,
     profile,
     n_values,
-    must_be_plausible,
+    slack,
     values_of=None,
     max_acted=None,
+    margin=0.0,
 ):
     """Return each person's lowest cost (inf if nothing will do) and how many actions do."""
     found = [
@@ -62,8 +63,9 @@ def brute_force(
             world,
             *(person, may, weight),
             (values_of or even_grids)(problem, person, n_values),
-            must_be_plausible,
+            slack,
             max_acted,
+            margin,
         )
         for person, may, weight in zip(
             x,
@@ -76,9 +78,7 @@ def brute_force(
     return np.array(costs), np.array([len(cost) for cost in found])
 
 
-def brute_force_on(
-    problem, world, person, may, weight, grids, must_be_plausible, max_acted
-):
+def brute_force_on(problem, world, person, may, weight, grids, slack, max_acted, margin):
     """Return the costs of all actions of a person that will do."""
     population = problem.population
     columns = population.actionable_index
@@ -93,9 +93,11 @@ def brute_force_on(
         values = torch.where(is_acted, population.settled(everyone, values), values)
     x_cf = world.counterfactual(everyone, is_acted, values)
     x_cf = population.settled(everyone, x_cf)
-    good = problem.accepts(x_cf) & ~(is_acted[:, columns] & ~may).any(-1)
-    if must_be_plausible:
-        good &= problem.flow.log_prob(x_cf) >= problem.flow.log_prob(person)
+    good = (problem.classifier.logit(population.possible(x_cf)) >= margin) & ~(
+        is_acted[:, columns] & ~may
+    ).any(-1)
+    gain = problem.flow.log_prob(x_cf) - problem.flow.log_prob(person)
+    good &= gain >= -slack
     if max_acted is not None:
         good &= is_acted.sum(-1) <= max_acted
     effort = (
@@ -115,9 +117,9 @@ def cost_of(problem, x, found, weights=None):
 
 
 @pytest.mark.parametrize("world_name", ["scm", "flow"])
-@pytest.mark.parametrize("must_be_plausible", [True, False])
+@pytest.mark.parametrize("slack", [0.0, np.inf])
 @pytest.mark.parametrize("profile", [Profile(), Profile(gamma=1, w_max=5)])
-def test_equals_brute_force(problem, people, world_name, must_be_plausible, profile):
+def test_equals_brute_force(problem, people, world_name, slack, profile):
     x, preferences = people
     world = problem.population.truth if world_name == "scm" else problem.flow
     found = grid.search(
@@ -127,19 +129,31 @@ def test_equals_brute_force(problem, people, world_name, must_be_plausible, prof
         preferences,
         profile,
         n_values=5,
-        must_be_plausible=must_be_plausible,
+        slack=slack,
     )
-    expected, n_good = brute_force(
-        problem, world, x, preferences, profile, 5, must_be_plausible
-    )
+    expected, n_good = brute_force(problem, world, x, preferences, profile, 5, slack)
     weights = profile.weight(preferences).to(x.dtype)
     cost = cost_of(problem, x, found, weights).numpy()
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert 0 < found.has_recourse.sum() < len(x) or not must_be_plausible
+    assert 0 < found.has_recourse.sum() < len(x) or slack == np.inf
     assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
     assert torch.allclose(
         found.x_cf, world.counterfactual(x, found.is_acted, found.values), atol=1e-12
     )
+
+
+@pytest.mark.parametrize(("margin", "slack"), [(2.0, 0.0), (0.0, -0.05), (1.0, -0.02)])
+def test_with_a_margin_equals_brute_force(problem, people, margin, slack):
+    x, preferences = people
+    asked = problem, problem.population.truth, x, preferences, Profile(), 5, slack
+    found = grid.search(*asked, margin=margin)
+    expected, n_good = brute_force(*asked, margin=margin)
+    cost = cost_of(problem, x, found).numpy()
+    assert found.has_recourse.tolist() == (n_good > 0).tolist()
+    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
+    assert found.has_recourse.any()
+    without = grid.search(*asked[:6])
+    assert not torch.equal(found.values, without.values)  # it binds for somebody
 
 
 def test_equals_brute_force_when_nothing_is_forbidden(problem, people):
@@ -148,17 +162,15 @@ def test_equals_brute_force_when_nothing_is_forbidden(problem, people):
     preferences = Preferences(torch.ones(4, 4, dtype=torch.long))
     world = problem.population.truth
     found = grid.search(problem, world, x, preferences, n_values=12)
-    expected, n_good = brute_force(problem, world, x, preferences, Profile(), 12, True)
+    expected, n_good = brute_force(problem, world, x, preferences, Profile(), 12, 0.0)
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
     cost = cost_of(problem, x, found).numpy()
     assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
 
 
 @pytest.mark.parametrize("centred", [0.1, 0.42])
-@pytest.mark.parametrize("must_be_plausible", [True, False])
-def test_a_grid_around_the_person_equals_brute_force(
-    problem, people, centred, must_be_plausible
-):
+@pytest.mark.parametrize("slack", [0.0, np.inf])
+def test_a_grid_around_the_person_equals_brute_force(problem, people, centred, slack):
     x, preferences = people
     world = problem.population.truth
     found = grid.search(
@@ -167,7 +179,7 @@ def test_a_grid_around_the_person_equals_brute_force(
         x,
         preferences,
         n_values=5,
-        must_be_plausible=must_be_plausible,
+        slack=slack,
         centred=centred,
     )
     expected, n_good = brute_force(
@@ -177,11 +189,11 @@ def test_a_grid_around_the_person_equals_brute_force(
         preferences,
         Profile(),
         5,
-        must_be_plausible,
+        slack,
         partial(centred_grids, centred=centred),
     )
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert 0 < found.has_recourse.sum() < len(x) or not must_be_plausible
+    assert 0 < found.has_recourse.sum() < len(x) or slack == np.inf
     cost = cost_of(problem, x, found).numpy()
     assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
     after = world.counterfactual(x, found.is_acted, found.values)
@@ -192,10 +204,8 @@ def test_a_grid_around_the_person_equals_brute_force(
 
 
 @pytest.mark.parametrize("whole", [None, torch.round])
-@pytest.mark.parametrize("must_be_plausible", [True, False])
-def test_few_features_acted_on_equals_brute_force(
-    problem, people, must_be_plausible, whole
-):
+@pytest.mark.parametrize("slack", [0.0, np.inf])
+def test_few_features_acted_on_equals_brute_force(problem, people, slack, whole):
     """Nobody acts on more; to act on fewer never costs less; four of four is no bound."""
     population = replace(problem.population, whole=whole)
     rounded = replace(problem, population=population)
@@ -203,7 +213,7 @@ def test_few_features_acted_on_equals_brute_force(
     everything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
     profile = Profile(gamma=1.0, w_max=5.0)
     for own in (everything, people[1][: len(x)]):
-        asked = rounded, world, x, own, profile, 6, must_be_plausible
+        asked = rounded, world, x, own, profile, 6, slack
         unbounded = grid.search(*asked)
         before = torch.full((len(x),), -torch.inf, dtype=x.dtype)
         n_bound = 0
@@ -275,8 +285,8 @@ def test_blocks_follow_the_graph(problem):
         assert torch.equal(part.values, block.values[allowed])
 
 
-@pytest.mark.parametrize("must_be_plausible", [True, False])
-def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plausible):
+@pytest.mark.parametrize("slack", [0.0, np.inf])
+def test_choice_among_three_blocks_by_enumeration(problem, people, slack):
     """Made-up tables: what the pruning leaves holds the cheapest, if there is any."""
     person, h = people[0][0], problem.classifier
     at_start = person @ h.weights[0] + h.biases[0]
@@ -307,20 +317,20 @@ def test_choice_among_three_blocks_by_enumeration(problem, people, must_be_plaus
         for rows in list(product(*(range(len(table.cost)) for table in tables)))[1:]:
             chosen = list(zip(tables, rows, strict=True))
             plausible = (
-                sum(table.gain[row] for table, row in chosen) >= 0 or not must_be_plausible
+                sum(table.gain[row] for table, row in chosen) >= 0 or slack == np.inf
             )
             hidden = at_start + sum(table.first_layer[row] for table, row in chosen)
             valid = h.logit_from_first_layer(hidden) >= 0
             if plausible and valid and all(table.allowed[row] for table, row in chosen):
                 best = min(best, sum(table.cost[row] for table, row in chosen).item())
-        found = grid._cheapest(problem, person, tables, must_be_plausible)
+        found = grid._cheapest(problem, person, tables, slack)
         n_answers += found is not None
         assert (found is None) == np.isinf(best)
         if found is not None:
             assert sum(
                 table.cost[row] for table, row in zip(tables, found, strict=True)
             ).item() == pytest.approx(best, abs=1e-12)
-    assert 0 < n_answers < 40 or not must_be_plausible
+    assert 0 < n_answers < 40 or slack == np.inf
 
 
 def tree(x):
@@ -330,24 +340,20 @@ def tree(x):
     return torch.where((savings > 0.8) | little, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("must_be_plausible", [True, False])
+@pytest.mark.parametrize("slack", [0.0, np.inf])
 @pytest.mark.parametrize("whole", [None, torch.round])
-def test_a_decision_tree_equals_brute_force(problem, people, must_be_plausible, whole):
+def test_a_decision_tree_equals_brute_force(problem, people, slack, whole):
     """A classifier of steps, without gradients; also one that sees whole numbers only."""
     population = replace(problem.population, whole=whole)
     h = Classifier(population.features, tree)
     stepwise = replace(problem, classifier=h, population=population)
     x, preferences = stepwise.refused("test")[:30], people[1]
     world = population.truth
-    found = grid.search(
-        stepwise, world, x, preferences, n_values=5, must_be_plausible=must_be_plausible
-    )
-    expected, n_good = brute_force(
-        stepwise, world, x, preferences, Profile(), 5, must_be_plausible
-    )
+    found = grid.search(stepwise, world, x, preferences, n_values=5, slack=slack)
+    expected, n_good = brute_force(stepwise, world, x, preferences, Profile(), 5, slack)
     assert not h.has_gradient
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert 0 < found.has_recourse.sum() < len(x) or not must_be_plausible
+    assert 0 < found.has_recourse.sum() < len(x) or slack == np.inf
     cost = cost_of(stepwise, x, found).numpy()
     assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
     after = world.counterfactual(x, found.is_acted, found.values)
@@ -420,7 +426,7 @@ def test_any_number_of_features_equals_brute_force(linear):
     for most in (None, 2):
         asked = linear, world, x, preferences, Profile(), n_values
         found = grid.search(*asked, max_acted=most)
-        expected, n_good = brute_force(*asked, True, max_acted=most)
+        expected, n_good = brute_force(*asked, 0.0, max_acted=most)
         assert found.has_recourse.tolist() == (n_good > 0).tolist()
         assert (n_good > 0).any()
         cost = cost_of(linear, x, found).numpy()

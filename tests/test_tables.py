@@ -221,9 +221,7 @@ def test_a_centred_grid_is_another_grid(problem):
     )
     assert even.setting.tolist() == centred.setting.tolist()
     named = {"uniform random, 2, No": designs.hard_preferences(problem, len(x), 1)["2"]}
-    expected = tables.search(
-        problem, x, named, n_values=5, must_be_plausible=False, centred=0.42
-    )
+    expected = tables.search(problem, x, named, n_values=5, slack=np.inf, centred=0.42)
     rows = centred[centred.setting == "uniform random, 2, No"].cost.to_numpy()
     assert (rows == expected.cost.to_numpy()).all()
     assert (rows != even[even.setting == "uniform random, 2, No"].cost.to_numpy()).any()

@@ -47,6 +47,7 @@ def search(
     n_threads: int = 1,
     progress: Callable[[range], Iterable[int]] = iter,
     slack: float = 0.0,
+    margin: float = 0.0,
 ) -> Table:
     """Search the cheapest action on every set of features for every person; return a table.
 
@@ -75,12 +76,14 @@ def search(
             result is the same.
         progress: Wraps the range of batches of people.
         slack: Nats of log-density that may be given up; an action is
-            called plausible here if it loses no more. Infinite: no
-            demand for plausibility.
+            called plausible here if it loses no more. Below zero: so
+            many must be gained. Infinite: no demand for plausibility.
+        margin: Log-odds of a positive decision that are asked for; an
+            action is called valid here if it reaches them.
     Raises: ValueError: x are not refused people, weights or starts
-        have another shape, slack is below zero, the world's graph is
-        not the flow's, the classifier has no gradient, or there are
-        more than `MOST_FEATURES` actionable features.
+        have another shape, margin or slack are none, the world's
+        graph is not the flow's, the classifier has no gradient, or
+        there are more than `MOST_FEATURES` actionable features.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -102,7 +105,7 @@ def search(
     _check_weights(weights, (len(x), len(columns)))
     weights = weights.to(x)
     starts = _checked_starts(starts, x)
-    judge_of = partial(Judge, problem, world, slack=slack)
+    judge_of = partial(Judge, problem, world, slack=slack, margin=margin)
     search_some = partial(_search_some, judge_of, sets, effort)
     firsts = range(0, len(x), PEOPLE_AT_ONCE)
     batches = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
@@ -163,7 +166,7 @@ def _search_some(
     copy_smaller_sets(judge, found, sets)
     # no action is plausible
     with torch.no_grad():
-        as_they_are = judge.problem.classifier.logit(rows)
+        as_they_are = judge.problem.classifier.logit(rows) - judge.margin
     found.log_odds = torch.maximum(found.log_odds, as_they_are)
     parts = (found.cost, found.values, found.log_odds, found.gain)
     return [part.unflatten(0, (len(x), len(sets))) for part in parts]

@@ -6,6 +6,7 @@ comes to. Gradients are needed: the classifier must be one that torch
 can differentiate.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,10 +38,12 @@ class Judge:
         acts: Which of the K actionable features they act on, with
             shape (R, K), bool.
         weights: Of their cost, with shape (R, K).
-        slack: Nats by which the log-density may fall; infinite: it is
-            not asked for.
-    Raises: ValueError: a shape is another, slack is below zero, or
-        the world's graph is not the flow's.
+        slack: Nats by which the log-density may fall; below zero: by
+            which it must rise; infinite: it is not asked for.
+        margin: Log-odds that a positive decision must have; they are
+            subtracted from what the judge says.
+    Raises: ValueError: a shape is another, slack is not a number,
+        margin is below zero, or the world's graph is not the flow's.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -61,18 +64,15 @@ class Judge:
         acts: Tensor,
         weights: Tensor,
         slack: float = 0.0,
+        margin: float = 0.0,
     ) -> None:
         self.columns = problem.population.actionable_index
         checks.people("x", x, problem.population.features)
         checks.shape("acts", acts, (len(x), len(self.columns)))
         checks.shape("weights", weights, acts.shape)
         problem.check_world(world)
-        if not slack >= 0:
-            raise ValueError(
-                f"slack is {slack!r}, expected nats, zero or more: by how much the "
-                "log-density may fall."
-            )
-        self.problem, self.world = problem, world
+        check_bounds(margin, slack)
+        self.problem, self.world, self.margin = problem, world, margin
         self.x, self.acts, self.weights = x, acts, weights
         self.moves = world.graph.moved_by(self.columns)
         self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
@@ -154,8 +154,9 @@ class Judge:
         Where a consequence lies on the edge between two whole
         numbers, the worse of the two counts.
 
-        Returns: Cost, log-odds of a positive decision, and change of
-            log-density in nats, with the slack added.
+        Returns: Cost, log-odds of a positive decision without the
+            margin, and change of log-density in nats, with the slack
+            added.
         """
         cost = self.problem.action_cost(self.factual, self.acts, values, self.weights)
         x_cf = self._followed(values)
@@ -172,7 +173,25 @@ class Judge:
         problem = self.problem
         after = problem.flow.log_prob_terms(x_cf, self.moves, self.known).sum(-1)
         log_odds = problem.classifier.logit(problem.population.possible(x_cf))
-        return log_odds, after - self.least
+        return log_odds - self.margin, after - self.least
+
+
+def check_bounds(margin: float, slack: float) -> None:
+    """Raise ValueError unless these say what an action must reach; see `Judge`.
+
+    Example:
+        >>> check_bounds(margin=-1.0, slack=0.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: margin is -1.0, expected log-odds, zero or more.
+    """
+    if not 0 <= margin < math.inf:
+        raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
+    if not slack > -math.inf:
+        raise ValueError(
+            f"slack is {slack!r}, expected nats: by how much the log-density may fall; "
+            "below zero, by how much it must rise; infinite, it is not asked for."
+        )
 
 
 @dataclass

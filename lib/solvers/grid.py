@@ -37,6 +37,7 @@ from lib.causal.world import World
 from lib.preferences.scores import CONSTANT, Preferences, Profile
 from lib.problem.classifier import NetworkClassifier
 from lib.problem.recourse import Problem, Recommendation, in_columns
+from lib.solvers.descent import check_bounds
 
 SHOWN_FIRST, SHOWN_NEXT = 2_048, 32_768  # candidates shown to the classifier at a time
 PEOPLE_TABULATED = 16  # people for whom a block's actions are worked out in one go
@@ -139,10 +140,11 @@ def search(
     preferences: Preferences,
     profile: Profile = CONSTANT,
     n_values: int = 25,
-    must_be_plausible: bool = True,
+    slack: float = 0.0,
     progress: Callable[[range], Iterable[int]] = iter,
     centred: float | None = None,
     max_acted: int | None = None,
+    margin: float = 0.0,
 ) -> Recommendation:
     """Return each person's cheapest action on the grid, or none where no action will do.
 
@@ -153,8 +155,9 @@ def search(
             unweighted cost.
         n_values: Values per feature, evenly spread; without
             `centred`, over its range in the recourse training split.
-        must_be_plausible: Whether log p(x_cf) >= log p(x) is demanded
-            too.
+        slack: Nats of log-density that may be given up; below zero:
+            so many must be gained; infinite: no demand for
+            plausibility.
         progress: Wraps the range of people, for instance `tqdm`.
         centred: A share of each feature's range. The values are then
             spread over so much on either side of the person's own
@@ -162,6 +165,7 @@ def search(
             largest become the smallest or largest.
         max_acted: How many features an action is on at most; None:
             any number.
+        margin: Log-odds that a positive decision must have.
     Returns: For a person without recourse nothing is acted on and
         x_cf is x. Where a population has whole numbers, the
         counterfactual is judged, and returned, as the person can have
@@ -170,8 +174,8 @@ def search(
     Raises: ValueError: as `Problem.check` and `Problem.check_world`;
         n_values is below 2; centred is not above zero, or the
         population has whole numbers; max_acted is not a whole number
-        above zero; or somebody has more actions than memory holds,
-        those on too many features counted.
+        above zero; margin or slack are none; or somebody has more
+        actions than memory holds, those on too many features counted.
     Source: section 5.2 of arXiv:2604.08030; without plausibility:
         table 6. Appendix C.2.3 centres the values on the person's
         own; how far they reach is lost. The bound on how many
@@ -194,6 +198,7 @@ def search(
             f"n_values is {n_values!r}, expected a whole number of 2 or more: a grid needs "
             "at least its two ends."
         )
+    check_bounds(margin, slack)
     _check_centred(problem, centred)
     if max_acted is not None:
         checks.counts(max_acted=max_acted)
@@ -216,7 +221,7 @@ def search(
             ]
         person = order[i]
         own = [table.of_person(i % n_people) for table in tables]
-        choice = _cheapest(problem, x[person], own, must_be_plausible, max_acted)
+        choice = _cheapest(problem, x[person], own, slack, max_acted, margin)
         for table, row in zip(own, choice, strict=True) if choice else ():
             acts, at = table.acts[row], table.columns
             best.is_acted[person, at] = acts[at]
@@ -379,38 +384,42 @@ def _outer_sum(parts: list[Tensor]) -> Tensor:
     return total
 
 
-def _plausible_beside_others(gains: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
+def _plausible_beside_others(
+    gains: list[Tensor], rows: list[Tensor], slack: float
+) -> list[Tensor]:
     """Return those rows of each block that are plausible beside the best row of all others.
 
-    "No action", row 0, always is. Sums over blocks are added in the
-    same order here and where candidates are chosen, and rounding is
-    monotone: no candidate is left out.
+    "No action", row 0, stays in any case. Sums over blocks are added
+    in the same order here and where candidates are chosen, and
+    rounding is monotone: no candidate is left out.
     """
     best = [gain[own].max()[None] for gain, own in zip(gains, rows, strict=True)]
-    return [
-        own[_outer_sum([*best[:i], gains[i][own], *best[i + 1 :]]) >= 0]
-        for i, own in enumerate(rows)
-    ]
+    kept = []
+    for i, own in enumerate(rows):
+        beside = _outer_sum([*best[:i], gains[i][own], *best[i + 1 :]])
+        kept.append(own[(beside >= -slack) | (own == 0)])
+    return kept
 
 
 def _cheapest(
     problem: Problem,
     x: Tensor,
     tables: list[_Table],
-    must_be_plausible: bool,
+    slack: float,
     max_acted: int | None = None,
+    margin: float = 0.0,
 ) -> list[int] | None:
     """Return the rows, one of each table, of the cheapest action that will do, or None."""
     kept = [table.allowed.nonzero().squeeze(-1) for table in tables]
-    if must_be_plausible:
-        kept = _plausible_beside_others([table.gain for table in tables], kept)
+    if slack < math.inf:
+        kept = _plausible_beside_others([table.gain for table in tables], kept, slack)
     sizes = [len(rows) for rows in kept]
     both = list(zip(tables, kept, strict=True))
     cost = _outer_sum([table.cost[rows] for table, rows in both])
     cost[0] = torch.inf  # no action at all
     will_do = torch.ones_like(cost, dtype=torch.bool)
-    if must_be_plausible:
-        will_do &= _outer_sum([table.gain[rows] for table, rows in both]) >= 0
+    if slack < math.inf:
+        will_do &= _outer_sum([table.gain[rows] for table, rows in both]) >= -slack
     if max_acted is not None:
         n_acted = _outer_sum([table.acts[rows].sum(-1) for table, rows in both])
         will_do &= n_acted <= max_acted
@@ -428,18 +437,23 @@ def _cheapest(
             rows = [
                 own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)
             ]
-            valid = (_logits(problem, x, tables, rows) >= 0).nonzero()
+            valid = (_logits(problem, x, tables, rows) >= margin).nonzero()
             if not len(valid):
                 continue
             if problem.population.whole is None:  # hardly two actions cost the same
                 return [int(row[valid[0, 0]]) for row in rows]
             tied = candidates[cost == cost[chunk][shown > 0][valid[0, 0]]]
-            return _fewest(problem, x, tables, kept, tied)
+            return _fewest(problem, x, tables, kept, tied, margin)
     return None
 
 
 def _fewest(
-    problem: Problem, x: Tensor, tables: list[_Table], kept: list[Tensor], tied: Tensor
+    problem: Problem,
+    x: Tensor,
+    tables: list[_Table],
+    kept: list[Tensor],
+    tied: Tensor,
+    margin: float,
 ) -> list[int]:
     """Return the rows of the valid action, of equally cheap ones, with the fewest features.
 
@@ -449,7 +463,7 @@ def _fewest(
     rows = [own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)]
     both = zip(tables, rows, strict=True)
     n_acted = torch.stack([table.acts[row].sum(-1) for table, row in both]).sum(0)
-    is_valid = _logits(problem, x, tables, rows) >= 0
+    is_valid = _logits(problem, x, tables, rows) >= margin
     best = n_acted.masked_fill(~is_valid, x.shape[-1] + 1).argmin()
     return [int(row[best]) for row in rows]
 

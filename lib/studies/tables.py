@@ -4,6 +4,7 @@ it recommends is judged, a row for each setting, member and person.
 `claims.beside_paper` sets them beside the published numbers.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -87,7 +88,7 @@ def search(
     preferences: Mapping[str, Preferences],
     profile: Profile = CONSTANT,
     n_values: int = 25,
-    must_be_plausible: bool = True,
+    slack: float = 0.0,
     progress: Callable[[range], Iterable[int]] = iter,
     centred: float | None = None,
 ) -> pd.DataFrame:
@@ -103,7 +104,8 @@ def search(
             (N, K).
         profile: Of the weights in the cost that is made least.
         n_values: Grid values a feature.
-        must_be_plausible: Look among plausible actions only.
+        slack: Nats of log-density that may be given up; infinite: no
+            demand for plausibility.
         progress: Wraps the range of people, for instance `tqdm`.
         centred: Reach of a grid around each person's own values, as
             for `grid.search`; None: the grid is even.
@@ -124,7 +126,7 @@ def search(
         0  oracle       0      True
     """
     _check_asked(problem, x, preferences)
-    how = (profile, n_values, must_be_plausible, progress, centred)
+    how = (profile, n_values, slack, progress, centred)
     answers = {
         setting: grid.search(problem, problem.world, x, own, *how)
         for setting, own in preferences.items()
@@ -332,9 +334,9 @@ def ablation(
     parts = []
     for name, distribution in DISTRIBUTIONS.items():
         preferences = hard_preferences(problem, len(x), seed + 1, distribution)
-        for demanded, must_be in (("No", False), ("Yes", True)):
+        for demanded, slack in (("No", math.inf), ("Yes", 0.0)):
             named = {f"{name}, {k}, {demanded}": preferences[k] for k in ("1", "2")}
-            how = (CONSTANT, n_values, must_be, progress, centred)
+            how = (CONSTANT, n_values, slack, progress, centred)
             parts.append(search(problem, x, named, *how))
     return pd.concat(parts, ignore_index=True)
 
