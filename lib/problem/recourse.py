@@ -90,6 +90,30 @@ class Problem:
         """
         return self.population.high - self.population.low
 
+    @cached_property
+    def _leeway(self) -> Tensor:
+        """Range of each feature, infinite where it is immutable: it may lie anywhere."""
+        kinds = self.population.kinds.values()
+        can_move = torch.tensor([kind != "immutable" for kind in kinds])
+        return torch.where(can_move, self.range, torch.inf)
+
+    def outside(self, x: Tensor) -> Tensor:
+        """Return by how many ranges features (*, D) lie outside theirs, in sum, (*,).
+
+        Immutable features do not count.
+
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> x = problem.population.high.clone()
+            >>> x[5] += 2 * problem.range[5]  # income
+            >>> problem.outside(x[None])
+            tensor([2.])
+        """
+        population = self.population
+        beyond = (x - population.high).relu() + (population.low - x).relu()
+        return (beyond / self._leeway).sum(-1)
+
     def refused(self, split: str) -> Tensor:
         """Return the people of a recourse split that h refuses, with shape (N, D).
 

@@ -130,10 +130,6 @@ class ICarma:
                 "different)."
             )
         self.columns = problem.population.actionable_index
-        self._low, self._high = problem.population.low, problem.population.high
-        can_move = [kind != "immutable" for kind in problem.population.kinds.values()]
-        # an immutable feature may lie anywhere
-        self._leeway = torch.where(torch.tensor(can_move), problem.range, torch.inf)
         self._tau, self._margin, self._cap = (
             torch.tensor([getattr(s, name) for s in self.settings])[:, None]
             for name in ("tau", "margin", "cap")
@@ -347,18 +343,17 @@ class ICarma:
         a = self.action_values(x, batch["context"], m)
         x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
         log_odds = self.problem.classifier.logit(self.problem.population.possible(x_cf))
-        outside = (x_cf - self._high).relu() + (self._low - x_cf).relu()
         return {
             "cost": self.problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
             "hinge": self._hinge(log_odds),
             # at a gain of exactly zero, that of people who do nothing, the gradient is zero
-            "plausibility": _capped((-gain).relu(), self._cap),
-            "feasibility": (outside / self._leeway).sum(-1),
+            "plausibility": capped((-gain).relu(), self._cap),
+            "feasibility": self.problem.outside(x_cf),
         }
 
     def _hinge(self, log_odds: Tensor) -> Tensor:
         """Return what each person lacks of the margin, with shape (M, N)."""
-        lacking = _capped((self._margin - log_odds).relu(), self._cap)
+        lacking = capped((self._margin - log_odds).relu(), self._cap)
         if not self._on_probability.any():
             return lacking
         printed = (self._margin - (2 * torch.sigmoid(log_odds) - 1)).relu()
@@ -463,10 +458,18 @@ class ICarma:
             ) from error
 
 
-def _capped(lacking: Tensor, cap: Tensor) -> Tensor:
+def capped(lacking: Tensor, cap: Tensor | float) -> Tensor:
     """Return what is lacking, bent so that it approaches the cap and never exceeds it.
 
     Of somebody whom no action helps, a term without a cap would
     weigh more than that of everybody who can be helped.
+
+    Arguments:
+        lacking: Zero or more, with any shape.
+        cap: Above zero, infinite for none; a number, or a shape that
+            expands to that of `lacking`.
+    Example:
+        >>> capped(torch.tensor([0.0, 4.0, 1e9]), 4.0)
+        tensor([0., 2., 4.])
     """
     return lacking / (1 + lacking / cap)
