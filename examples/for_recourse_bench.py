@@ -52,14 +52,13 @@ from lib.causal import flow
 from lib.causal.graph import Graph
 from lib.preferences.samplers import TableSampler
 from lib.preferences.scores import Preferences
-from lib.problem import frames
+from lib.problem import classifier, frames
 from lib.problem.classifier import Classifier
 from lib.problem.population import Population
 from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import icarma, training
+from lib.solvers import icarma, propose, teaching, training
 
 SOLVERS = ("icarma", "propose")
-NEARLY_ZERO = 1e-6  # probabilities of 0 and 1 have no log-odds
 Solver = Callable[[Tensor, Preferences], Recommendation]
 
 
@@ -71,14 +70,17 @@ class TableRecourse:
             order: a torch module in float32, with log-odds of the
             larger label (N,) or (N, 1) or an output for each label
             (N, 2); or an object whose `predict` takes a table and
-            returns labels, with `predict_proba` if it has one. A
-            module that has `predict`, too, decides by that.
+            returns labels. A module that has `predict`, too, decides
+            by that.
         immutable: Features that nobody can change, and that nothing
             changes.
         edges: The causal graph, as for `Population.from_frame`; left
             out: every feature is on its own, and plausible means
             likely feature by feature.
-        solver: "icarma" (it needs a torch module) or "propose".
+        solver: "icarma" or "propose". Of a model that is no torch
+            module a network learns the decisions on the table, and
+            the solver asks that; a row is returned only if the model
+            itself accepts it.
         desired: The label of a positive decision.
         n_epochs: Of the flow and of the solver.
         seed: Of everything.
@@ -125,24 +127,27 @@ class TableRecourse:
             to be immutable, or actions would change one that is; the
             solver needs a gradient that the model lacks.
         """
-        desires = self._is_desired(frame, label)
-        features = [name for name in frame.columns if name != label]
+        self._check_label(frame, label)
+        features = self.features = [name for name in frame.columns if name != label]
         numbers = frames.values(frame, features)
         whole = np.array(features)[(numbers % 1 == 0).all(0)].tolist()
         checks.known("immutable feature", self.immutable, features)
         kinds = {f: "immutable" if f in self.immutable else "actionable" for f in features}
         graph = frames.graph(features, self.edges)
         _check_nothing_moves(graph, self.immutable)
-        people = frame[features].assign(**{label: desires})
+        is_module = isinstance(self.model, torch.nn.Module)
+        decisions = self._accepts(numbers)  # a model of something else says so here
+        people = frame[features].assign(**{label: decisions})
         self.population = Population.from_frame(
             people, label, kinds, graph, whole=whole, seed=self.seed
         )
-        self._accepts(numbers[:1])  # a model of something else says so here
         h = Classifier(features, self._log_odds)
-        if self.solver == "icarma" and not h.has_gradient:
+        if not is_module:  # the solvers need a gradient: a network learns the decisions
+            h, _ = classifier.fit(self.population, self.n_epochs, seed=self.seed)
+        elif not h.has_gradient:
             raise ValueError(
-                "icarma needs the gradient of the model, and this one has none. Hand over "
-                "a torch module, or take the solver 'propose'."
+                "The solvers need the gradient of the module, and this one has none: does "
+                "it leave torch on the way?"
             )
         x = self.population.x
         density, _ = flow.fit(
@@ -198,17 +203,16 @@ class TableRecourse:
     def _fitted_solver(self) -> Solver:
         """Return the solver, trained for people who may act on everything."""
         if self.solver == "propose":
-            propose = importlib.import_module("lib.solvers.propose")
             settings = propose.Settings(n_epochs=self.n_epochs)
-            return propose.fit(self.problem, settings, self.seed)[0].recommend
+            return teaching.fit(self.problem, settings, self.seed)[0].recommend
         anything = torch.ones(1, len(self.population.actionable), dtype=torch.bool)
         sampler = TableSampler(Preferences.from_mask(anything))
         own = icarma.Settings(n_epochs=self.n_epochs)
         stack, _ = training.fit(self.problem, sampler, own, seeds=[self.seed])
         return lambda x, preferences: stack.recommend(x, preferences)[0]
 
-    def _is_desired(self, frame: pd.DataFrame, label: str) -> np.ndarray:
-        """Return whose label is the desired one, bool with shape (N,)."""
+    def _check_label(self, frame: pd.DataFrame, label: str) -> None:
+        """Keep the two labels; raise ValueError unless one of them is the desired one."""
         checks.known("column of the table:", [label], tuple(frame.columns))
         self.labels = frame[label].drop_duplicates().sort_values().tolist()
         if len(self.labels) != 2 or self.desired not in self.labels:
@@ -216,32 +220,20 @@ class TableRecourse:
                 f"The label {label!r} holds {self.labels[:5]}, and {self.desired!r} is "
                 "desired: expected two labels, without gaps, one of them desired."
             )
-        return (frame[label] == self.desired).to_numpy()
 
     def _accepts(self, numbers: np.ndarray) -> np.ndarray:
         """Return the model's own decisions for features in the table's units (N, D)."""
         if len(numbers) == 0:
             return np.zeros(0, dtype=bool)
         if hasattr(self.model, "predict"):
-            frame = pd.DataFrame(numbers, columns=list(self.population.features))
+            frame = pd.DataFrame(numbers, columns=self.features)
             return np.asarray(self.model.predict(frame)).reshape(-1) == self.desired
         with torch.no_grad():
             return (self._of_module(torch.from_numpy(numbers).float()) >= 0).numpy()
 
     def _log_odds(self, x: Tensor) -> Tensor:
-        """Return the log-odds of the desired label for standardised features (N, D)."""
-        if isinstance(self.model, torch.nn.Module):
-            return self._of_module(self.population.in_units(x))
-        numbers = self.population.as_recorded(x.detach()).numpy()
-        is_accepted, share = self._accepts(numbers), 0.5
-        if hasattr(self.model, "predict_proba"):
-            frame = pd.DataFrame(numbers, columns=list(self.population.features))
-            share = self.model.predict_proba(frame)[:, self.labels.index(self.desired)]
-        share = np.clip(share, NEARLY_ZERO, 1 - NEARLY_ZERO)
-        log_odds = np.log(share / (1 - share))
-        # a tie is decided as the model decides it
-        yes, no = np.maximum(log_odds, NEARLY_ZERO), np.minimum(log_odds, -NEARLY_ZERO)
-        return torch.from_numpy(np.where(is_accepted, yes, no))
+        """Return a module's log-odds of the desired label for standardised people."""
+        return self._of_module(self.population.in_units(x))
 
     def _of_module(self, x: Tensor) -> Tensor:
         """Return a module's log-odds of the desired label, with shape (N,)."""

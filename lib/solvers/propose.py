@@ -44,8 +44,8 @@ class Settings:
     """Hold how the network is trained.
 
     Arguments:
-        hinge, plausibility, feasibility: Weights of three terms of
-            the loss, as of `icarma.Settings`; that of the cost is 1.
+        cost, hinge, plausibility, feasibility: Weights of four terms
+            of the loss, as of `icarma.Settings`.
         imitation: Weight of the distance to the search's answers;
             without lessons there is no such term.
         cap: Level that the hinge and the plausibility of one action
@@ -64,6 +64,7 @@ class Settings:
         1.0
     """
 
+    cost: float = 1.0
     hinge: float = 0.2
     plausibility: float = 1.0
     feasibility: float = 0.1
@@ -92,7 +93,7 @@ class Settings:
             most_nats=self.most_nats,
             learning_rate=self.learning_rate,
         )
-        for name in (*TERMS[1:], "spare_log_odds", "spare_nats"):
+        for name in (*TERMS, "spare_log_odds", "spare_nats"):
             if not getattr(self, name) >= 0:
                 raise ValueError(
                     f"{name} must not be below zero, got {getattr(self, name)!r}."
@@ -504,29 +505,83 @@ class Proposer:
             >>> proposer.save(Path(tempfile.mkdtemp()), "mine", {"seed": 0}).name
             'mine.safetensors'
         """
-        tensors = self.weights | {"sets": self.sets}
-        settings = dataclasses.asdict(self.settings)
-        fingerprint = self.problem.population.fingerprint
-        return files.save(folder, name, tensors, settings, made_with, fingerprint)
+        return save_all({"": self}, folder, name, made_with)
 
     @classmethod
     def load(cls, folder: Path, name: str, problem: Problem) -> "Proposer":
         """Load from folder/name.safetensors.
 
-        Raises: ValueError: no such file, it holds no proposer, or it
-            was fitted to another population.
+        Raises: ValueError: no such file, it holds no proposer or
+            several, or it was fitted to another population.
         Example:
             >>> from lib.problem import loan
             >>> Proposer.load(files.MODELS, "loan_flow", loan.problem())
             Traceback (most recent call last):
             ...
-            ValueError: ...loan_flow.safetensors holds no proposer: ...
+            ValueError: ...loan_flow.safetensors holds no proposer...
         """
-        tensors, settings = files.load(folder, name, problem.population.fingerprint)
-        try:
-            sets = tensors.pop("sets")
-            return cls(problem, Settings(**settings), sets, tensors)
-        except (KeyError, TypeError) as error:
+        found = load_all(folder, name, problem)
+        if list(found) != [""]:
             raise ValueError(
-                f"{folder / name}.safetensors holds no proposer: {error}."
-            ) from error
+                f"{folder / name}.safetensors holds several proposers "
+                f"({', '.join(found)}): use load_all."
+            )
+        return found[""]
+
+
+def save_all(
+    proposers: Mapping[str, Proposer],
+    folder: Path,
+    name: str,
+    made_with: Mapping[str, Any],
+) -> Path:
+    """Save proposers for one problem as one file, and return its path.
+
+    Arguments:
+        proposers: By a name without a slash.
+        folder, name, made_with: As for `files.save`.
+    Example:
+        >>> import tempfile
+        >>> from lib.problem import loan
+        >>> problem, folder = loan.problem(), Path(tempfile.mkdtemp())
+        >>> one = Proposer.load(files.MODELS, "loan_propose", problem)
+        >>> _ = save_all({"one": one, "other": one}, folder, "two", {"seed": 0})
+        >>> list(load_all(folder, "two", problem))
+        ['one', 'other']
+    """
+    tensors: dict[str, Tensor] = {}
+    settings: dict[str, Any] = {}
+    fingerprints: set[str] = set()
+    for key, proposer in proposers.items():
+        own = proposer.weights | {"sets": proposer.sets}
+        tensors |= {f"{key}/{part}": tensor for part, tensor in own.items()}
+        settings[key] = dataclasses.asdict(proposer.settings)
+        fingerprints.add(proposer.problem.population.fingerprint)
+    if len(fingerprints) != 1:
+        raise ValueError("Expected proposers for one population, at least one of them.")
+    return files.save(folder, name, tensors, settings, made_with, *fingerprints)
+
+
+def load_all(folder: Path, name: str, problem: Problem) -> dict[str, Proposer]:
+    """Return the proposers that `save_all` saved, by name.
+
+    Raises: ValueError: as `Proposer.load`.
+    Example:
+        >>> from lib.problem import loan
+        >>> list(load_all(files.MODELS, "loan_propose", loan.problem()))
+        ['']
+    """
+    tensors, settings = files.load(folder, name, problem.population.fingerprint)
+    found = {}
+    try:
+        for key, own in settings.items():
+            start = f"{key}/"
+            part = {k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)}
+            sets = part.pop("sets")
+            found[key] = Proposer(problem, Settings(**own), sets, part)
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{folder / name}.safetensors holds no proposer ({error}). Was it saved by "
+            "lib.solvers.propose?"
+        ) from error
+    return found

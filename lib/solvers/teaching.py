@@ -243,7 +243,7 @@ def fit(
     batch_size = min(settings.batch_size, len(x))
     n_batches = len(x) // batch_size
     history = {name: np.zeros(settings.n_epochs) for name in TERMS}
-    scale = {"cost": 1.0} | {name: getattr(settings, name) for name in TERMS[1:]}
+    scale = {name: getattr(settings, name) for name in TERMS}
     for epoch in progress(range(settings.n_epochs)):
         people = _Epoch.drawn(x, n_features, settings, rng)
         for i in range(n_batches):
