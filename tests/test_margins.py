@@ -301,6 +301,27 @@ def test_a_larger_ball_never_accepts_more(problem, earners):
     assert torch.equal(masks[0], problem.accepts(rec.x_cf) & rec.has_recourse)
 
 
+def test_a_larger_ball_never_looks_better_where_the_decision_has_waves():
+    problem = of_linear(lambda x: (5 * x[..., 2]).sin() - 0.2)
+    x = problem.refused("validation")[:20]
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[:, 1] = True
+    rec = Recommendation(acts, torch.where(acts, x + 0.5, x), x)
+    radii = list(np.linspace(0, 3, 13))
+    worst = margins.worst_log_odds(problem, problem.population.truth, x, rec, radii)
+    assert (worst[1:] <= worst[:-1]).all()
+    assert (worst[-1] < -1.1).all()  # the bottom of a wave is at -1.2
+
+
+def test_who_got_nothing_passes_no_mask(problem):
+    accepted = problem.population.x["recourse/validation"]
+    accepted = accepted[problem.accepts(accepted)][:5]
+    nothing = Recommendation(accepted > 99, accepted, accepted)
+    sure = margins.sure_on_average(problem, [problem.flow] * 2, accepted, nothing, 0.0)
+    nearby = margins.valid_nearby(problem, problem.flow, accepted, nothing, [0.0])
+    assert not sure.any() and not nearby.any()
+
+
 def test_radii_must_ascend(problem, earners):
     x, _, rec = earners
     for radii in ([0.2, 0.1], [-0.1, 0.1], [0.1, np.inf], [np.nan]):
@@ -447,6 +468,13 @@ def test_noise_far_out_stays_finite():
     x = torch.tensor([[0.0, 0.0, 60.0], [0.0, 0.0, -60.0]], dtype=torch.float64)
     x_cf = Renewed(scm, 0.5, seed=0).counterfactual(x, do={"income": 1.0})
     assert x_cf.isfinite().all() and x_cf[0, 2] > 20 and x_cf[1, 2] < -20
+
+
+def test_minus_zero_is_zero():
+    world = Renewed(linear(), 0.5, seed=0)
+    x = torch.tensor([[0.0, 1.0, 2.0], [-0.0, 1.0, 2.0]])
+    one, other = world.counterfactual(x, do={"income": 3.0})
+    assert torch.equal(one[1:], other[1:])
 
 
 def test_renewal_asks_for_a_known_law(problem):
