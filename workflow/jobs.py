@@ -19,7 +19,8 @@ def run(jobs: Mapping[str, Job]) -> None:
 
     Arguments:
         jobs: By name: functions of the size's parameters, as
-            `read_network_parameters` returns them, and the name.
+            `read_network_parameters` returns them, with the "size"
+            itself, and of the name.
     """
     end_with_batch()
     program = sys.argv[0]
@@ -28,7 +29,7 @@ def run(jobs: Mapping[str, Job]) -> None:
     size, name = sys.argv[1:]
     start = time.monotonic()
     try:
-        jobs[name](read_network_parameters(size), name)
+        jobs[name](read_network_parameters(size) | {"size": size}, name)
     except Exception as error:  # printed at the end of the batch, like a failed notebook's
         note = ROOT / "runs" / size / "failed" / f"{name}.txt"
         note.parent.mkdir(parents=True, exist_ok=True)

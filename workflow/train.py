@@ -5,9 +5,10 @@
 JOB is a stack of networks of the study of soft preferences (notebook
 05), or gmsc_icarma (the scaler, the classifier, the flow and the
 networks of notebook 07), or gmsc_other_flows (flows under other
-graphs). params/SIZE/run.yaml and networks.yaml say how many people,
-seeds and epochs, and in which folder models lie. A job saves what it
-fits there, and the file of its own name last.
+graphs), or loan_other_flows (the flow of notebook 02, refitted to
+people drawn anew). params/SIZE/run.yaml and networks.yaml say how
+many people, seeds and epochs, and in which folder models lie. A job
+saves what it fits there, and the file of its own name last.
 """
 
 import lib.pinned
@@ -15,8 +16,10 @@ import lib.pinned
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from jobs import run
+from parameters import read_parameters
 
 from lib.base import checks, files, progress
 from lib.base.files import PARAMS, inside
@@ -39,9 +42,48 @@ def loan_networks(given: Mapping[str, Any], name: str) -> None:
         given: As `read_network_parameters` returns it.
         name: Of the stack, one of `stacks.STACKS`.
     """
-    drawn = {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
+    drawn = _drawn(given)
     problem = loan.problem(inside(given["models"]), **drawn)
     _save_networks(problem, stacks.STACKS[name], given, name, drawn)
+
+
+def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
+    """Save flows of the Loan population, each fitted to its own resample of the people.
+
+    A resample has as many people as the split flow/train, drawn from
+    it with replacement. All else is as notebook 02 fits its flow: the
+    graph, the settings (those that `flow.fit` has by itself), the
+    people of validation, and the epochs, which are read from that
+    notebook's file of parameters.
+
+    Arguments:
+        given: As `read_network_parameters` returns it, with the size.
+        name: Of the file.
+    """
+    drawn = _drawn(given)
+    population = loan.population(**drawn)
+    n_epochs = read_parameters(given["size"], "02_causal_flow")["n_epochs"]
+    x = population.x["flow/train"]
+    flows = {}
+    for i in range(1, given["n_refits"] + 1):
+        rows = np.random.default_rng([drawn["seed"], i]).integers(len(x), size=len(x))
+        key = f"resampled {i}"
+        flows[key], history = flow.fit(
+            population.graph,
+            x[torch.from_numpy(rows)],
+            population.x["flow/validation"],
+            n_epochs=n_epochs,
+            seed=drawn["seed"] + i,
+            progress=progress.bar(f"{name}, {key}"),
+        )
+        print(f"{key}: {history['validation'].max():.3f} nats", flush=True)
+    made_with = drawn | {"n_epochs": n_epochs}
+    flow.save_all(flows, inside(given["models"]), name, made_with, population.fingerprint)
+
+
+def _drawn(given: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many people the Loan population has, and its seed."""
+    return {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
 
 
 def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
@@ -148,6 +190,7 @@ def _save_networks(
 JOBS = dict.fromkeys(stacks.STACKS, loan_networks) | {
     "gmsc_icarma": gmsc_networks,
     "gmsc_other_flows": gmsc_other_flows,
+    "loan_other_flows": loan_other_flows,
 }
 
 
