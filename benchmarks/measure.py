@@ -39,7 +39,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import GAMMA, Preferences, Profile
 from lib.problem import classifier, gmsc, loan
 from lib.problem.recourse import Problem
-from lib.solvers import continuous, grid, icarma, training
+from lib.solvers import continuous, grid, icarma, propose, teaching, training
 from lib.solvers.spaces import Actions
 from lib.solvers.users import Simulated
 from lib.studies import designs, dialogues, stacks, tables
@@ -165,6 +165,23 @@ def answer(n_people: int | None = None) -> Task:
     return partial(one_network(problem).recommend, x, preferences)
 
 
+def fit_proposer() -> Task:
+    """Prepare the search of lessons and the fit of the proposer, as in notebook 11."""
+    problem = loan.problem()
+
+    def fit() -> None:
+        teaching.fit(problem, propose.Settings(), lessons=teaching.searched(problem))
+
+    return fit
+
+
+def proposals(walk: propose.Walk | None, n_people: int) -> Task:
+    """Prepare a proposer's answers; arguments as for `on_test_people`."""
+    problem, x, preferences = on_test_people(n_people=n_people)
+    proposer = propose.Proposer.load(inside("models"), "loan_propose", problem)
+    return partial(proposer.recommend, x, preferences, walk=walk)
+
+
 def ask() -> Task:
     """Prepare dialogues with 100 people who would like a little more of everything."""
     problem, x, preferences = on_test_people(4, 100)
@@ -280,6 +297,27 @@ WORK = {
         partial(answer, 1),
         0.001,
         n_calls=200,
+    ),
+    "proposer": Work("proposer: lessons and fit, 450 epochs", fit_proposer, 180),
+    "proposals": Work(
+        "proposals, verified, 10,000 people", partial(proposals, None, 10_000), 0.6
+    ),
+    "proposals_walked": Work(
+        "proposals, verified and walked, 10,000 people",
+        partial(proposals, propose.WALK, 10_000),
+        2.0,
+    ),
+    "proposals_one": Work(
+        "proposals, verified, one person, mean of 20",
+        partial(proposals, None, 1),
+        0.005,
+        n_calls=20,
+    ),
+    "proposals_walked_one": Work(
+        "proposals, verified and walked, one person, mean of 20",
+        partial(proposals, propose.WALK, 1),
+        0.005,
+        n_calls=20,
     ),
     "dialogue": Work("dialogue of ten remembered questions, 100 people at once", ask),
     "reproduce": Work(

@@ -495,7 +495,10 @@ def test_refits_are_fits_of_notebook_02_to_people_drawn_anew(tmp_path):
     drawn = {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
     population = loan.population(**drawn)
     refits = flow.load_all(tmp_path, "loan_other_flows", population.fingerprint)
-    assert list(refits) == ["resampled 1", "resampled 2"]
+    shapes = [f"{activation} {width}" for activation, width in train.SHAPES]
+    assert list(refits) == ["resampled 1", "resampled 2", *shapes]
+    other = refits["tanh 16"].settings
+    assert (other["activation"], list(other["hidden"])) == ("tanh", [16])
     x, x_validation = population.x["flow/train"], population.x["flow/validation"]
     rows = np.random.default_rng([0, 2]).integers(len(x), size=len(x))
     by_hand, _ = flow.fit(population.graph, x[rows], x_validation, n_epochs=4, seed=2)
@@ -504,9 +507,11 @@ def test_refits_are_fits_of_notebook_02_to_people_drawn_anew(tmp_path):
     assert not torch.equal(weights["age.raw"], refits["resampled 1"].weights["age.raw"])
 
 
-def test_the_committed_refits_are_of_the_committed_population():
-    refits = flow.load_all(MODELS, "loan_other_flows", loan.population().fingerprint)
-    assert len(refits) == read_network_parameters("paper")["n_refits"]
+def test_the_committed_flows_are_of_the_committed_population():
+    flows = flow.load_all(MODELS, "loan_other_flows", loan.population().fingerprint)
     ours = flow.CausalFlow.load(MODELS, "loan_flow")
-    assert all(refit.settings == ours.settings for refit in refits.values())
-    assert all(refit.graph == ours.graph for refit in refits.values())
+    assert all(other.graph == ours.graph for other in flows.values())
+    refits = [other for name, other in flows.items() if "resampled" in name]
+    assert len(refits) == read_network_parameters("paper")["n_refits"]
+    assert all(refit.settings == ours.settings for refit in refits)
+    assert len(flows) == len(refits) + len(train.SHAPES)

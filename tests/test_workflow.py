@@ -194,6 +194,7 @@ def test_networks_are_described(size):
     values = parameters.read_network_parameters(size)
     assert values["models"] == f"runs/{size}/models"
     fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_icarma", "gmsc_other_flows"}
+    fitted_with |= {"gmsc_propose", "loan_propose_others"}
     assert sorted(values["n_epochs"]) == sorted(set(stacks.STACKS) | fitted_with)
 
 
@@ -327,7 +328,11 @@ def test_the_batch_runs_each_notebook():
     assert sorted(needs) == NOTEBOOKS
     assert {name for needed in needs.values() for name in needed} - set(needs) == set(
         stacks.STACKS
-    ) | {"gmsc_icarma", "gmsc_other_flows", "hare", "gmsc_hare", "willingness"}
+    ) | {
+        *("gmsc_icarma", "gmsc_other_flows", "gmsc_propose"),
+        *("loan_other_flows", "loan_propose_others"),
+        *("hare", "gmsc_hare", "willingness"),
+    }
 
 
 def test_lock_pins_each_direct_dependency():

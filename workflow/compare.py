@@ -25,7 +25,7 @@ PATTERNS = {
     "figures": ("[0-9]*.png", "[0-9]*.pdf"),
 }
 # what is fitted to, and drawn of, Give Me Some Credit
-OF_THE_DATA = ("gmsc_", "07_", "09_gmsc_", "10_gmsc_")
+OF_THE_DATA = ("gmsc_", "07_", "09_gmsc_", "10_gmsc_", "11_gmsc_")
 NO_DATA = "not rebuilt (no data)"
 
 

@@ -6,7 +6,8 @@ JOB is a stack of networks of the study of soft preferences (notebook
 05), or gmsc_icarma (the scaler, the classifier, the flow and the
 networks of notebook 07), or gmsc_other_flows (flows under other
 graphs), or loan_other_flows (the flow of notebook 02, refitted to
-people drawn anew). params/SIZE/run.yaml and networks.yaml say how
+people drawn anew), or proposers of notebook 11 (loan_propose_others,
+gmsc_propose). params/SIZE/run.yaml and networks.yaml say how
 many people, seeds and epochs, and in which folder models lie. A job
 saves what it fits there, and the file of its own name last.
 """
@@ -28,8 +29,24 @@ from lib.causal.graph import Graph
 from lib.problem import classifier, gmsc, loan
 from lib.problem.population import Population
 from lib.problem.recourse import Problem
-from lib.solvers import training
+from lib.solvers import propose, teaching, training
 from lib.studies import stacks, yaml_files
+
+# flows of other shapes, whose corners are not where ours are
+SHAPES = tuple(
+    (activation, width) for activation in ("relu", "tanh") for width in (8, 16, 32)
+)
+# by name: the seed, how many people the search answered (None: all that it did), and
+# weights of the loss that differ
+PROPOSERS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
+    "both": (0, None, {}),
+    "both, seed 1": (1, None, {}),
+    "both, seed 2": (2, None, {}),
+    "both, 256 people": (0, 256, {}),
+    "both, 1,024 people": (0, 1024, {}),
+    "flow alone": (0, 0, {}),
+    "search alone": (0, None, dict.fromkeys(propose.TERMS[:4], 0.0)),
+}
 
 
 def loan_networks(given: Mapping[str, Any], name: str) -> None:
@@ -51,10 +68,11 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
     """Save flows of the Loan population, each fitted to its own resample of the people.
 
     A resample has as many people as the split flow/train, drawn from
-    it with replacement. All else is as notebook 02 fits its flow: the
-    graph, the settings (those that `flow.fit` has by itself), the
-    people of validation, and the epochs, which are read from that
-    notebook's file of parameters.
+    it with replacement. For some flows all else is as notebook 02
+    fits its flow: the graph, the settings (those that `flow.fit` has
+    by itself), the people of validation, and the epochs, which are
+    read from that notebook's file of parameters. The others have
+    `SHAPES` of their own.
 
     Arguments:
         given: As `read_network_parameters` returns it, with the size.
@@ -64,10 +82,15 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
     population = loan.population(**drawn)
     n_epochs = read_parameters(given["size"], "02_causal_flow")["n_epochs"]
     x = population.x["flow/train"]
+    settings: dict[str, dict[str, Any]] = {
+        f"resampled {i + 1}": {} for i in range(given["n_refits"])
+    } | {
+        f"{activation} {width}": {"hidden": (width,), "activation": activation}
+        for activation, width in SHAPES
+    }
     flows = {}
-    for i in range(1, given["n_refits"] + 1):
+    for i, (key, own) in enumerate(settings.items(), start=1):
         rows = np.random.default_rng([drawn["seed"], i]).integers(len(x), size=len(x))
-        key = f"resampled {i}"
         flows[key], history = flow.fit(
             population.graph,
             x[torch.from_numpy(rows)],
@@ -75,10 +98,51 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
             n_epochs=n_epochs,
             seed=drawn["seed"] + i,
             progress=progress.bar(f"{name}, {key}"),
+            **own,
         )
         print(f"{key}: {history['validation'].max():.3f} nats", flush=True)
     made_with = drawn | {"n_epochs": n_epochs}
     flow.save_all(flows, inside(given["models"]), name, made_with, population.fingerprint)
+
+
+def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
+    """Save the proposers that notebook 11 compares, each with a part left out.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the file.
+    """
+    drawn, n_epochs = _drawn(given), given["n_epochs"][name]
+    problem = loan.problem(inside(given["models"]), **drawn)
+    lessons = teaching.searched(problem, given["n_lessons"], seed=drawn["seed"])
+    fitted = {}
+    for key, (seed, n_people, weights) in PROPOSERS.items():
+        taught = None if n_people == 0 else lessons[:n_people]
+        fitted[key], _ = teaching.fit(
+            problem,
+            propose.Settings(n_epochs=n_epochs, **weights),
+            drawn["seed"] + seed,
+            taught,
+            progress=progress.bar(f"{name}, {key}"),
+        )
+    made_with = drawn | {"n_epochs": n_epochs, "n_lessons": len(lessons)}
+    propose.save_all(fitted, inside(given["models"]), name, made_with)
+
+
+def gmsc_propose(given: Mapping[str, Any], name: str) -> None:
+    """Save a proposer for Give Me Some Credit, trained through the flow alone.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the file.
+    """
+    found, made_with = _applicants(given)
+    problem = gmsc.problem(found, inside(given["models"]), given["seed"])
+    n_epochs = given["n_epochs"][name]
+    settings = propose.Settings(n_epochs=n_epochs, **stacks.GMSC_PROPOSE)
+    bar = progress.bar(name)
+    fitted, _ = teaching.fit(problem, settings, given["seed"], progress=bar)
+    fitted.save(inside(given["models"]), name, made_with | {"n_epochs": n_epochs})
 
 
 def _drawn(given: Mapping[str, Any]) -> dict[str, int]:
@@ -190,6 +254,8 @@ def _save_networks(
 JOBS = dict.fromkeys(stacks.STACKS, loan_networks) | {
     "gmsc_icarma": gmsc_networks,
     "gmsc_other_flows": gmsc_other_flows,
+    "loan_propose_others": loan_propose_others,
+    "gmsc_propose": gmsc_propose,
     "loan_other_flows": loan_other_flows,
 }
 

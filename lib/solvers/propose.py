@@ -21,7 +21,7 @@ from torch import Tensor
 from lib.base import checks, files
 from lib.base.arithmetic import network
 from lib.preferences.scores import CONSTANT, Preferences, Profile
-from lib.problem.recourse import Problem, Recommendation
+from lib.problem.recourse import Problem, Recommendation, in_columns
 from lib.solvers.descent import (
     LEAST_WEIGHT,
     SURE,
@@ -293,7 +293,12 @@ class Proposer:
             self._recommend(asked.of(slice(first, first + PEOPLE_AT_ONCE)), walk)
             for first in range(0, len(x), PEOPLE_AT_ONCE)
         ]
-        return Recommendation(*(torch.cat(part) for part in zip(*parts, strict=True)))
+        return Recommendation(
+            *(
+                torch.cat([getattr(part, name) for part in parts])
+                for name in ("is_acted", "values", "x_cf")
+            )
+        )
 
     def nearest_miss(
         self,
@@ -323,10 +328,9 @@ class Proposer:
         """
         asked = self._asked(x, preferences, profile, margin, slack)
         values = self.propose(x, asked.weights, margin, slack)
-        which = self._losses(asked, values)[0].argmin(-1)
-        own = values[torch.arange(len(x)), which]
-        judge = Judge(self.problem, self.problem.flow, x, self.sets[which], asked.weights)
-        return judge.recommendation(judge.allowed(own))
+        losses, _, values = self._losses(asked, values)
+        which = losses.argmin(-1)
+        return self._outcome(x, self.sets[which], values[torch.arange(len(x)), which])
 
     def table(
         self,
@@ -453,8 +457,8 @@ class Proposer:
         log_odds[who, which], gains[who, which] = found.log_odds, found.gain
         return costs, values, log_odds, gains
 
-    def _recommend(self, asked: _Asked, walk: Walk | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what is acted on, the values, and the features after, each (N, D)."""
+    def _recommend(self, asked: _Asked, walk: Walk | None) -> Recommendation:
+        """Return the recommendation for some of the people."""
         first = self.propose(asked.x, asked.weights, asked.margin, asked.slack)
         losses, costs, values = self._losses(asked, first)
         if walk is not None:
@@ -464,16 +468,23 @@ class Proposer:
             costs[none], values[none] = self._again(asked.of(none), walk)
         cost, which = costs.min(-1)
         best = values[torch.arange(len(cost)), which]
-        if walk is not None:
+        if walk is not None and self.problem.population.whole is not None:
             judge = self._judge(asked, torch.arange(len(cost)), which)
             found = Found.nothing(best)
             found.cost = cost
             descend_from_neighbours(judge, found, walk.n_steps)
             best = found.values
-        acts = self.sets[which] & cost.isfinite()[:, None]
-        flow = self.problem.flow
-        r = Judge(self.problem, flow, asked.x, acts, asked.weights).recommendation(best)
-        return r.is_acted, r.values, r.x_cf
+        return self._outcome(asked.x, self.sets[which] & cost.isfinite()[:, None], best)
+
+    def _outcome(self, x: Tensor, acts: Tensor, values: Tensor) -> Recommendation:
+        """Return what follows by the flow from actions (N, K) with values (N, K)."""
+        acted, spread = (
+            in_columns(part.to(x), self.columns, x.shape[-1]) for part in (acts, values)
+        )
+        is_acted = acted > 0
+        spread = torch.where(is_acted, spread, x)
+        x_cf = self.problem.flow.counterfactual(x, is_acted, spread)
+        return Recommendation(is_acted, spread, self.problem.population.settled(x, x_cf))
 
     def _cheaper(
         self, asked: _Asked, losses: Tensor, costs: Tensor, values: Tensor, walk: Walk
@@ -554,7 +565,7 @@ def save_all(
     fingerprints: set[str] = set()
     for key, proposer in proposers.items():
         own = proposer.weights | {"sets": proposer.sets}
-        tensors |= {f"{key}/{part}": tensor for part, tensor in own.items()}
+        tensors |= {f"{key}/{part}": tensor.clone() for part, tensor in own.items()}
         settings[key] = dataclasses.asdict(proposer.settings)
         fingerprints.add(proposer.problem.population.fingerprint)
     if len(fingerprints) != 1:

@@ -149,8 +149,8 @@ def searched(
     """Search for refused training people through the flow, and return what was found.
 
     Arguments:
-        n_people: How many people, drawn without replacement; None:
-            all.
+        n_people: How many people, drawn without replacement; None,
+            and more than there are: all.
         most: Log-odds and nats. A half of the people ask for nothing
             more than a positive decision, a quarter for 0.3 and 0.2
             of these, and a quarter for 0.6 and 0.4.
@@ -167,8 +167,7 @@ def searched(
                 [4.8000, 0.0200]])
     """
     x = problem.refused("train")
-    n_people = len(x) if n_people is None else n_people
-    checks.counts(n_people=n_people)
+    checks.counts(n_people=len(x) if n_people is None else n_people)
     rng = np.random.default_rng(seed)
     people = torch.from_numpy(rng.permutation(len(x))[:n_people])
     weights = drawn_weights(len(people), len(problem.population.actionable), rng).to(x)
@@ -194,7 +193,9 @@ def searched(
         )
         asked = torch.tensor([log_odds, nats]).expand(len(table.cost), -1)
         parts.append((people[own], weights[own], asked, table.cost, table.values))
-    return Lessons(table.sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
+    found = Lessons(table.sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
+    groups = [torch.arange(i, len(people), len(SHARES)) for i in range(len(SHARES))]
+    return found[torch.cat(groups).argsort()]  # some of them are of all four groups
 
 
 def fit(
@@ -248,7 +249,9 @@ def fit(
         people = _Epoch.drawn(x, n_features, settings, rng)
         for i in range(n_batches):
             own = slice(i * batch_size, (i + 1) * batch_size)
-            terms = _terms(proposer, factual, people, own)
+            terms: dict[str, Tensor] = {}
+            if any(scale[name] for name in TERMS[:4]):
+                terms |= _terms(proposer, factual, people, own)
             if lessons is not None:
                 rows = torch.arange(own.start, own.stop) % len(lessons)
                 terms["imitation"] = _imitation(proposer, factual, lessons, rows)

@@ -1,4 +1,4 @@
-"""Drawings: causal graphs, and how iCARMA recommends."""
+"""Drawings: causal graphs, and how networks recommend."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -185,6 +185,55 @@ def architecture(ax: Axes) -> Axes:
     arrow(ax, (0.955, 0.75), (0.90, 0.55))
     arrow(ax, (0.825, 0.41), (0.825, 0.24))
     ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.05))
+    ax.axis("off")
+    return ax
+
+
+def proposing(ax: Axes) -> Axes:
+    """Draw how proposals for every set are made, verified and walked; return the axes.
+
+    What neither iCARMA nor CARMA has is in the colour of
+    `COLOURS["added"]`.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> ax = proposing(Figure().subplots())
+        >>> ax.texts[0].get_text()
+        'person $x$, noise $z$'
+    """
+    added, pale = COLOURS["added"], "#F8DDCB"
+    blue, green = "#CFE3F3", "#CDEBDF"
+    for y, text in (
+        (0.86, "person $x$, noise $z$"),
+        (0.62, "weights $w$"),
+        (0.38, "margin asked for"),
+    ):
+        box(ax, 0.08, y, text, "white", 0.15)
+        arrow(ax, (0.165, y), (0.225, 0.62))
+    steps = (
+        (0.29, "network:\nvalues for\n15 sets", blue, 0.10, INK),
+        (0.45, "flow: what\nfollows of\nall fifteen", green, 0.11, INK),
+        (0.62, "which hold?\n$h$ and $p$,\nwith margin", pale, 0.11, added),
+        (0.79, "cheapest\nthat she\ncan do", pale, 0.10, added),
+        (0.94, "walk to\nthe bound", pale, 0.09, added),
+    )
+    for x, text, colour, width, edge in steps:
+        box(ax, x, 0.62, text, colour, width, 0.32, edge)
+    for (left, _, _, wide, _), (right, _, _, width, _) in pairwise(steps):
+        arrow(ax, (left + wide / 2 + 0.012, 0.62), (right - width / 2 - 0.012, 0.62))
+    box(ax, 0.79, 0.17, "can do: $A_u$", pale, 0.12, edge=added)
+    arrow(ax, (0.79, 0.26), (0.79, 0.44), colour=added)
+    box(
+        ax,
+        0.62,
+        0.17,
+        "nothing holds:\nnearest miss,\nwhat unlocks it",
+        "white",
+        0.13,
+        0.24,
+    )
+    arrow(ax, (0.62, 0.44), (0.62, 0.31))
+    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.02))
     ax.axis("off")
     return ax
 

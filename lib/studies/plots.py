@@ -1,6 +1,6 @@
 """All pictures under one name: each draws on the axes it is given and returns them."""
 
-from lib.studies.diagrams import architecture, arrow, box, causal_graph
+from lib.studies.diagrams import architecture, arrow, box, causal_graph, proposing
 from lib.studies.distributions import (
     band,
     errors_by_place,
@@ -47,6 +47,7 @@ __all__ = [
     "log_densities",
     "marginal",
     "pair",
+    "proposing",
     "readable",
     "save",
     "trials",

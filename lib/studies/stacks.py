@@ -50,6 +50,15 @@ EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 GMSC_CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
 GMSC_FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
 GMSC: dict[str, Any] = {"batch_size": 512, "learning_rate": 5e-3}
+# its proposer: log-odds are on another scale than Loan's, where refused people lack 92
+GMSC_PROPOSE: dict[str, Any] = {
+    "hinge": 4.0,
+    "plausibility": 1.5,
+    "cap": 2.0,
+    "spare_log_odds": 0.1,
+    "most_log_odds": 1.0,
+    "batch_size": 256,
+}
 
 Members = tuple[list[Sampler], list[Settings], list[int]]  # what `icarma.fit` is given
 # from features, seeds, and n_epochs (None: as the search found)
