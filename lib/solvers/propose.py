@@ -305,8 +305,9 @@ class Proposer:
         """Return what comes nearest to holding, for people for whom nothing may hold.
 
         That is the proposal, on the sets that a person may use, with
-        the lowest `penalised_cost`; it is not walked. Arguments as
-        for `recommend`.
+        the lowest `penalised_cost`; it is not walked. It is nothing
+        for people who may use none of the sets. Arguments as for
+        `recommend`.
 
         Example:
             The second applicant may change the loan's amount only:
@@ -322,9 +323,10 @@ class Proposer:
         """
         asked = self._asked(x, preferences, profile, margin, slack)
         values = self.propose(x, asked.weights, margin, slack)
-        which = self._losses(asked, values)[0].argmin(-1)
+        loss, which = self._losses(asked, values)[0].min(-1)
         own = values[torch.arange(len(x)), which]
-        judge = Judge(self.problem, self.problem.flow, x, self.sets[which], asked.weights)
+        acts = self.sets[which] & loss.isfinite()[:, None]
+        judge = Judge(self.problem, self.problem.flow, x, acts, asked.weights)
         return judge.recommendation(judge.allowed(own))
 
     def table(
