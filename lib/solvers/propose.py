@@ -28,6 +28,7 @@ from lib.solvers.descent import (
     Found,
     Judge,
     check_bounds,
+    check_weights,
     descend,
     descend_from_neighbours,
     penalised_cost,
@@ -160,7 +161,7 @@ class Proposer:
         weights: By name, "weight_0" with shape (in, out), "bias_0"
             with shape (out,), ...
     Raises: ValueError: the classifier has no gradient, or the sets
-        are not (S, K) of bool.
+        are not (S, K) of bool, at least one.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -178,6 +179,7 @@ class Proposer:
     ) -> None:
         problem.check_gradient("Proposing")
         self.columns = problem.population.actionable_index
+        checks.not_empty("sets", sets)
         checks.shape("sets", sets, (len(sets), len(self.columns)))
         if sets.dtype != torch.bool:
             raise ValueError(f"sets must be of bool, got {sets.dtype}.")
@@ -209,6 +211,8 @@ class Proposer:
             x: People, with shape (N, D).
             weights: Of their cost, with shape (N, K).
             margin, slack: As for `recommend`.
+        Raises: ValueError: people or weights have another shape,
+            weights are below zero, margin or slack are none.
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
@@ -217,6 +221,8 @@ class Proposer:
             >>> proposer.propose(x, torch.ones(2, 4)).shape
             torch.Size([2, 15, 4])
         """
+        check_bounds(margin, slack)
+        check_weights(weights, (len(x), len(self.columns)))
         asked = torch.tensor([margin, max(-slack, 0.0)]).expand(len(x), -1)
         return self.values(x, self.problem.flow.abduct(x), weights, asked)
 
@@ -347,7 +353,7 @@ class Proposer:
                 one.
             n_steps: Of each descent.
             x, margin, slack: As for `recommend`.
-        Raises: ValueError: x are not refused people.
+        Raises: ValueError: x are not refused people; as `propose`.
         Example:
             What one more feature would cost who may change the amount
             only:
@@ -364,6 +370,7 @@ class Proposer:
         check_bounds(margin, slack)
         if weights is None:
             weights = torch.ones(len(x), len(self.columns))
+        check_weights(weights, (len(x), len(self.columns)))
         is_open = torch.ones(len(x), len(self.sets), dtype=torch.bool)
         everything = _Asked(x, is_open, weights.to(x), margin, slack)
         parts = []
