@@ -274,6 +274,26 @@ def test_a_walk_loses_nobody_and_nothing_gets_dearer(problem, which, walk, asked
     assert (walked.has_recourse & ~has).any() or walk.n_steps == 1
 
 
+@pytest.mark.parametrize("which", ["trained", "untrained"])
+def test_a_walk_that_leads_nowhere_is_no_walk(problem, which, monkeypatch, request):
+    """All proposals are kept, and the more careful ones are where a walk begins."""
+    proposer = request.getfixturevalue(which)
+    x, preferences = somebody(problem, 40, seed=3)
+
+    def stay(judge, start, found, n_steps):
+        values = judge.allowed(start)
+        found.see(values, *judge(values))
+
+    monkeypatch.setattr(propose, "descend", stay)
+    monkeypatch.setattr(propose, "scout", lambda judge, *_: judge.factual[None])
+    for margin, slack, profile in ASKED.values():
+        still, walked = (
+            proposer.recommend(x, preferences, profile, margin, slack, walk)
+            for walk in (None, Walk(1, 1, 1, 1))
+        )
+        same(walked, still, tolerance=1e-12)
+
+
 def test_a_walk_on_all_sets_finds_what_the_table_has(problem, trained):
     """Both begin at the same proposals and take the same steps."""
     x, preferences = somebody(problem, 40, seed=6)

@@ -308,6 +308,24 @@ def test_fitting_leaves_its_lessons_and_people_as_they_are(problem, lessons):
     assert epochs == [0, 1, 2]
 
 
+def test_all_lessons_have_their_turn(problem, monkeypatch):
+    """More lessons than an epoch has room for: each epoch takes others, none twice."""
+    many = drawn_lessons(400, 4, seed=0)
+    many = replace(many, people=torch.arange(400) % len(problem.refused("train")))
+    seen, imitation = [], teaching._imitation
+
+    def watched(proposer, factual, lessons, rows):
+        seen.append(lessons.weights[rows, 0])
+        return imitation(proposer, factual, lessons, rows)
+
+    monkeypatch.setattr(teaching, "_imitation", watched)
+    teaching.fit(problem, replace(SMALL, n_epochs=12), lessons=many)
+    epochs = [torch.cat(seen[i : i + 6]) for i in range(0, len(seen), 6)]
+    assert len(epochs) == 12 and torch.equal(epochs[0], many.weights[:192, 0])
+    assert all(len(own.unique()) == 192 for own in epochs)
+    assert len(torch.cat(epochs).unique()) > 390
+
+
 def test_a_larger_margin_is_proposed_for(problem):
     """Who asks for more log-odds is proposed costlier values, which give more of them."""
     hard = replace(
