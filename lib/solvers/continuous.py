@@ -24,6 +24,7 @@ from lib.solvers.descent import (
     SURE,
     Found,
     Judge,
+    check_weights,
     copy_smaller_sets,
     descend,
     descend_from_neighbours,
@@ -102,7 +103,7 @@ def search(
     checks.positive(n_threads=n_threads)
     if weights is None:
         weights = torch.ones(len(x), len(columns))
-    _check_weights(weights, (len(x), len(columns)))
+    check_weights(weights, (len(x), len(columns)))
     weights = weights.to(x)
     starts = _checked_starts(starts, x)
     judge_of = partial(Judge, problem, world, slack=slack, margin=margin)
@@ -299,15 +300,6 @@ def _check(problem: Problem, world: World, x: Tensor) -> None:
     problem.check_gradient("The continuous search")
     problem.check_world(world)
     problem.check_people(x)
-
-
-def _check_weights(weights: Tensor, expected: tuple[int, int]) -> None:
-    """Raise ValueError unless weights are (N, K), finite and not negative."""
-    checks.shape("weights", weights, expected)
-    if not (weights.isfinite() & (weights >= 0)).all():
-        raise ValueError(
-            "weights must be finite and not below zero. Profile.weight gives such weights."
-        )
 
 
 def _checked_starts(starts: Sequence[Recommendation], x: Tensor) -> list[Recommendation]:

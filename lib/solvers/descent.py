@@ -194,6 +194,22 @@ def check_bounds(margin: float, slack: float) -> None:
         )
 
 
+def check_weights(weights: Tensor, expected: tuple[int, int]) -> None:
+    """Raise ValueError unless weights of the cost are (N, K), finite and not negative.
+
+    Example:
+        >>> check_weights(torch.ones(2, 3), expected=(2, 4))
+        Traceback (most recent call last):
+        ...
+        ValueError: weights has shape (2, 3), expected (2, 4).
+    """
+    checks.shape("weights", weights, expected)
+    if not (weights.isfinite() & (weights >= 0)).all():
+        raise ValueError(
+            "weights must be finite and not below zero. Profile.weight gives such weights."
+        )
+
+
 @dataclass
 class Found:
     """Hold the best actions so far, a row an action.

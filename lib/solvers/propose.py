@@ -28,6 +28,7 @@ from lib.solvers.descent import (
     Found,
     Judge,
     check_bounds,
+    check_weights,
     descend,
     descend_from_neighbours,
     penalised_cost,
@@ -161,7 +162,7 @@ class Proposer:
         weights: By name, "weight_0" with shape (in, out), "bias_0"
             with shape (out,), ...
     Raises: ValueError: the classifier has no gradient, or the sets
-        are not (S, K) of bool.
+        are not (S, K) of bool, at least one.
     Example:
         >>> from lib.problem import loan
         >>> problem = loan.problem()
@@ -179,6 +180,7 @@ class Proposer:
     ) -> None:
         problem.check_gradient("Proposing")
         self.columns = problem.population.actionable_index
+        checks.not_empty("sets", sets)
         checks.shape("sets", sets, (len(sets), len(self.columns)))
         if sets.dtype != torch.bool:
             raise ValueError(f"sets must be of bool, got {sets.dtype}.")
@@ -210,6 +212,8 @@ class Proposer:
             x: People, with shape (N, D).
             weights: Of their cost, with shape (N, K).
             margin, slack: As for `recommend`.
+        Raises: ValueError: people or weights have another shape,
+            weights are below zero, margin or slack are none.
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
@@ -218,6 +222,8 @@ class Proposer:
             >>> proposer.propose(x, torch.ones(2, 4)).shape
             torch.Size([2, 15, 4])
         """
+        check_bounds(margin, slack)
+        check_weights(weights, (len(x), len(self.columns)))
         asked = torch.tensor([margin, max(-slack, 0.0)]).expand(len(x), -1)
         return self.values(x, self.problem.flow.abduct(x), weights, asked)
 
@@ -311,8 +317,9 @@ class Proposer:
         """Return what comes nearest to holding, for people for whom nothing may hold.
 
         That is the proposal, on the sets that a person may use, with
-        the lowest `penalised_cost`; it is not walked. Arguments as
-        for `recommend`.
+        the lowest `penalised_cost`; it is not walked. It is nothing
+        for people who may use none of the sets. Arguments as for
+        `recommend`.
 
         Example:
             The second applicant may change the loan's amount only:
@@ -329,8 +336,9 @@ class Proposer:
         asked = self._asked(x, preferences, profile, margin, slack)
         values = self.propose(x, asked.weights, margin, slack)
         losses, _, values = self._losses(asked, values)
-        which = losses.argmin(-1)
-        return self._outcome(x, self.sets[which], values[torch.arange(len(x)), which])
+        lowest, which = losses.min(-1)
+        acts = self.sets[which] & lowest.isfinite()[:, None]
+        return self._outcome(x, acts, values[torch.arange(len(x)), which])
 
     def table(
         self,
@@ -350,7 +358,7 @@ class Proposer:
                 one.
             n_steps: Of each descent.
             x, margin, slack: As for `recommend`.
-        Raises: ValueError: x are not refused people.
+        Raises: ValueError: x are not refused people; as `propose`.
         Example:
             What one more feature would cost who may change the amount
             only:
@@ -367,6 +375,7 @@ class Proposer:
         check_bounds(margin, slack)
         if weights is None:
             weights = torch.ones(len(x), len(self.columns))
+        check_weights(weights, (len(x), len(self.columns)))
         is_open = torch.ones(len(x), len(self.sets), dtype=torch.bool)
         everything = _Asked(x, is_open, weights.to(x), margin, slack)
         parts = []
@@ -419,7 +428,8 @@ class Proposer:
         allowed = judge.allowed(values[who, which])
         cost, log_odds, gain = judge(allowed)
         holds = (log_odds >= SURE) & (gain >= SURE)
-        losses, costs = (torch.full(asked.is_open.shape, torch.inf) for _ in range(2))
+        losses = torch.full(asked.is_open.shape, torch.inf, dtype=values.dtype)
+        costs = losses.clone()
         losses[who, which] = penalised_cost(cost, log_odds, gain)
         costs[who, which] = torch.where(holds, cost, torch.inf)
         values = values.clone()

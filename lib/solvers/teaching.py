@@ -79,13 +79,15 @@ class Lessons:
     def on(self, sets: Tensor) -> "Lessons":
         """Return the lessons on these sets, a mask with shape (S', K).
 
-        Raises: ValueError: there are no lessons on one of them.
+        Raises: ValueError: there are no lessons on one of them, or
+            they are of another number of features.
         Example:
             >>> from lib.problem import loan
             >>> lessons = searched(loan.problem(), n_people=3, n_scouts=16, n_starts=1)
             >>> lessons.on(lessons.sets[:4]).values.shape
             torch.Size([3, 4, 4])
         """
+        checks.shape("sets", sets, (len(sets), self.sets.shape[-1]))
         same = (sets[:, None] == self.sets).all(-1)
         if not same.any(-1).all():
             missing = sets[~same.any(-1)][0].nonzero().squeeze(-1).tolist()
@@ -194,7 +196,7 @@ def searched(
         asked = torch.tensor([log_odds, nats]).expand(len(table.cost), -1)
         parts.append((people[own], weights[own], asked, table.cost, table.values))
     found = Lessons(table.sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
-    groups = [torch.arange(i, len(people), len(SHARES)) for i in range(len(SHARES))]
+    groups = [torch.arange(len(people))[i :: len(SHARES)] for i in range(len(SHARES))]
     return found[torch.cat(groups).argsort()]  # some of them are of all four groups
 
 
@@ -220,8 +222,9 @@ def fit(
         progress: Wraps the range of epochs, for instance `tqdm`.
     Returns: The proposer, and for each of `TERMS` an array
         (n_epochs,).
-    Raises: ValueError: the classifier has no gradient, lessons are
-        on other sets, or the training diverges.
+    Raises: ValueError: the classifier has no gradient, nobody is
+        refused, lessons are on other sets or none, or the training
+        diverges.
     Example:
         >>> from lib.problem import loan
         >>> brief = Settings(n_epochs=2, hidden=16)
@@ -235,9 +238,11 @@ def fit(
     sets = sets_of(n_features) if sets is None else sets
     rng = np.random.default_rng(seed)
     x = problem.refused("train")
+    checks.not_empty('problem.refused("train")', x)
     weights = _first_weights(problem, settings, len(sets), rng, x.dtype)
     proposer = Proposer(problem, settings, sets, weights)
     if lessons is not None:
+        checks.not_empty("lessons", lessons)
         lessons = lessons.on(sets)
     optimiser = Adam(weights.values(), settings.learning_rate, settings.n_epochs)
     factual = problem.flow.factual(x, proposer.columns)
