@@ -38,7 +38,7 @@ from lib.problem import classifier, gmsc, gmsc_data, loan, tabular
 from lib.problem.classifier import NetworkClassifier
 from lib.problem.population import Population
 from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import continuous, fitted, grid, training
+from lib.solvers import continuous, fitted, grid, propose, teaching, training
 from lib.solvers.icarma import ICarma, Settings
 from lib.studies import gamm, ideals, refits
 from lib.studies.willingness import POOLS, Latent
@@ -156,6 +156,23 @@ def found_over_all_values() -> dict[str, Tensor]:
     return {"cost": table.cost, "values": table.values}
 
 
+def fitted_proposer() -> dict[str, Tensor]:
+    """Return lessons, the proposer that is fitted to them, and what it recommends."""
+    problem = loan_problem()
+    lessons = teaching.searched(problem, 24, n_scouts=16, n_starts=1)
+    settings = propose.Settings(n_epochs=20, batch_size=64, hidden=64)
+    proposer, history = teaching.fit(problem, settings, seed=SEEDS[0], lessons=lessons)
+    found = {f"term {name}": torch.from_numpy(terms) for name, terms in history.items()}
+    found |= {"costs of lessons": lessons.cost, "values of lessons": lessons.values}
+    x = problem.refused("test")[:24]
+    sampler = RankingSampler(problem.population.actionable)
+    preferences = sampler.draw(range(len(x)), np.random.default_rng(1))
+    for margin, slack in ((0.0, 0.0), (2.0, -0.02)):
+        r = proposer.recommend(x, preferences, margin=margin, slack=slack)
+        found |= {f"{name} {margin}": part for name, part in parts_of(r).items()}
+    return dict(proposer.weights) | found
+
+
 def recourse_on_compas() -> dict[str, Tensor]:
     """Return what is fitted to COMPAS, with smaller networks, and what starts from it."""
     table = replace(tabular.compas(), name="small")
@@ -201,6 +218,7 @@ FITS: dict[str, Callable[[], Mapping[str, Tensor]]] = {
     "people drawn from a spline flow": drawn_from_splines,
     "grid search": found_on_grid,
     "search over all values": found_over_all_values,
+    "proposer, with lessons": fitted_proposer,
     "base recourse on COMPAS, and what is fitted for it": recourse_on_compas,
     "the mixed model, fitted to simulated answers": refitted_answers,
 }

@@ -23,12 +23,21 @@ from lib.problem.classifier import Classifier
 from lib.problem.recourse import Recommendation
 from lib.solvers import continuous, grid, icarma, metrics
 from lib.solvers.hare import Dialogue, remembered
+from lib.solvers.propose import Proposer
 from lib.solvers.spaces import Actions, Features
 from lib.solvers.users import Simulated, refine
 from lib.studies import designs, stacks
 
 TABLE = pd.read_csv(ROOT / "benchmarks" / "properties.csv", keep_default_na=False)
-SOLVERS = ("grid", "search over all values", "refinement", "CARMA", "iCARMA", "dialogue")
+SOLVERS = (
+    "grid",
+    "search over all values",
+    "refinement",
+    "CARMA",
+    "iCARMA",
+    "proposals",
+    "dialogue",
+)
 CELLS = {(row.property, row.solver): row for row in TABLE.itertuples()}
 UNBACKED = "not measured"
 
@@ -132,12 +141,20 @@ def everything(x) -> Preferences:
     return Preferences(torch.ones(len(x), 4, dtype=torch.long))
 
 
+@cache
+def committed() -> Proposer:
+    """Return the committed proposer for Loan."""
+    return Proposer.load(inside("models"), "loan_propose", loan.problem())
+
+
 def answers(problem, networks, x, preferences, through_flow=False):
     """Return each solver's recommendation; those that can do so look in the true world."""
     world = problem.flow if through_flow else problem.population.truth
     start = networks["iCARMA"].recommend(x, preferences)[0]
     table = continuous.search(problem, world, x, n_scouts=64, n_starts=2)
     told = stacks.everyone("uniform", len(x))  # CARMA knows nobody
+    own = committed()
+    proposer = Proposer(problem, own.settings, own.sets, own.weights)
     with torch.no_grad():
         space = Actions(problem, x, preferences)
         questions = remembered(space, start, 6, streams(len(x), 0), n_guesses=200, eps=1e-3)
@@ -150,6 +167,7 @@ def answers(problem, networks, x, preferences, through_flow=False):
         "refinement": continuous.refine(problem, world, x, preferences, start),
         "CARMA": networks["CARMA"].recommend(x, told)[0],
         "iCARMA": start,
+        "proposals": proposer.recommend(x, preferences),
         "dialogue": end,
     }
 
@@ -166,7 +184,8 @@ def test_what_follows_is_what_the_action_does(asked, through_flow):
     """Problem (2): a profile is not chosen, it follows."""
     problem, _, x, _ = asked
     for name, found in answers(*asked, through_flow).items():
-        is_flow = through_flow or name in ("CARMA", "iCARMA", "dialogue")
+        only_flow = name in ("CARMA", "iCARMA", "proposals", "dialogue")
+        is_flow = through_flow or only_flow
         world = problem.flow if is_flow else problem.population.truth
         x_cf = world.counterfactual(x, found.is_acted, found.values)
         torch.testing.assert_close(found.x_cf, x_cf, rtol=0, atol=1e-5, msg=name)
@@ -303,6 +322,28 @@ def test_networks_are_dearer_than_the_search(asked, free):
         both = search.joint & judged[name].joint
         assert both.sum() > 10, name
         assert judged[name].cost[both].mean() > 1.2 * search.cost[both].mean(), name
+
+
+def test_walked_proposals_beside_the_search():
+    """Through the same flow as many are helped, to two digits, for little more."""
+    problem = loan.problem()
+    x = problem.refused("test")[:500]
+    table = continuous.search(problem, problem.flow, x)
+    (coverage,) = (name for name in TABLE.property.unique() if "coverage" in name)
+    preferences_of = designs.hard_preferences(problem, len(x), 1)
+    for name in ("all (4)", "1"):
+        own = preferences_of[name]
+        search, walked = (
+            metrics.per_person(problem, x, own, found)
+            for found in (
+                continuous.recommend(problem, problem.flow, x, own, table),
+                committed().recommend(x, own),
+            )
+        )
+        for rows in (search, walked):
+            assert has_number(CELLS[coverage, "proposals"].says, rows.joint.mean()), name
+        both = search.joint & walked.joint
+        assert walked.cost[both].mean() <= 1.05 * search.cost[both].mean(), name
 
 
 def test_a_dialogue_needs_decisions_only(asked):
