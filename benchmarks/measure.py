@@ -140,10 +140,15 @@ def search_grid(n_actionable: int, n_people: int | None = None) -> Task:
     return partial(grid.search, problem, problem.world, x, preferences)
 
 
-def search_values(n_threads: int, n_people: int | None = None) -> Task:
-    """Prepare the search over all values; arguments as for `on_test_people`."""
+def search_values(n_threads: int, n_people: int | None = None, **effort: Any) -> Task:
+    """Prepare the search over all values; arguments as for `on_test_people`.
+
+    Arguments:
+        effort: As for `continuous.search`.
+    """
     problem, x, _ = on_test_people(n_people=n_people)
-    return partial(continuous.search, problem, problem.world, x, n_threads=n_threads)
+    effort["n_threads"] = n_threads
+    return partial(continuous.search, problem, problem.world, x, **effort)
 
 
 def one_network(problem: Problem) -> icarma.ICarma:
@@ -273,6 +278,14 @@ WORK = {
         "continuous search, all test people, all fifteen sets of features, two threads",
         partial(search_values, 2),
         60,
+    ),
+    "continuous_32": Work(
+        "continuous search, all test people, 32 scattered actions, one start, ten steps",
+        partial(search_values, 1, n_scouts=32, n_starts=1),
+    ),
+    "continuous_8": Work(
+        "continuous search, all test people, 8 scattered actions, one start, five steps",
+        partial(search_values, 1, n_scouts=8, n_starts=1, n_steps=5),
     ),
     **{
         f"refine_{k}": Work(f"refinement, all test people, {what}", partial(refine, k), 5)

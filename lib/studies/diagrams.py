@@ -212,27 +212,21 @@ def proposing(ax: Axes) -> Axes:
         arrow(ax, (0.165, y), (0.225, 0.62))
     steps = (
         (0.29, "network:\nvalues for\n15 sets", blue, 0.10, INK),
-        (0.45, "flow: what\nfollows of\nall fifteen", green, 0.11, INK),
+        (0.45, "flow: what\nfollows of\neach", green, 0.11, INK),
         (0.62, "which hold?\n$h$ and $p$,\nwith margin", pale, 0.11, added),
-        (0.79, "cheapest\nthat she\ncan do", pale, 0.10, added),
-        (0.94, "walk to\nthe bound", pale, 0.09, added),
+        (0.79, "walk the\nbest four to\nthe bound", pale, 0.10, added),
+        (0.94, "cheapest\nthat holds", pale, 0.09, added),
     )
     for x, text, colour, width, edge in steps:
         box(ax, x, 0.62, text, colour, width, 0.32, edge)
     for (left, _, _, wide, _), (right, _, _, width, _) in pairwise(steps):
         arrow(ax, (left + wide / 2 + 0.012, 0.62), (right - width / 2 - 0.012, 0.62))
-    box(ax, 0.79, 0.17, "can do: $A_u$", pale, 0.12, edge=added)
-    arrow(ax, (0.79, 0.26), (0.79, 0.44), colour=added)
-    box(
-        ax,
-        0.62,
-        0.17,
-        "nothing holds:\nnearest miss,\nwhat unlocks it",
-        "white",
-        0.13,
-        0.24,
-    )
-    arrow(ax, (0.62, 0.44), (0.62, 0.31))
+    box(ax, 0.45, 0.17, "can do: $A_u$", pale, 0.12, edge=added)
+    arrow(ax, (0.45, 0.26), (0.45, 0.44), colour=added)
+    box(ax, 0.70, 0.17, "none: a longer walk\non all of her sets", "white", 0.17, 0.2)
+    box(ax, 0.92, 0.17, "still none:\nnearest miss", "white", 0.12, 0.2)
+    arrow(ax, (0.79, 0.44), (0.74, 0.29))
+    arrow(ax, (0.80, 0.17), (0.845, 0.17))
     ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.02))
     ax.axis("off")
     return ax
