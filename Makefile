@@ -1,5 +1,5 @@
 # make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
-# make verify      the same in a fresh folder, compared with the committed files; fails if one differs; 25 minutes on two cores
+# make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make exercises   runs what the exercises of the notebooks ask for, in runs/exercises
