@@ -1,0 +1,581 @@
+/* The models behind the page, in plain JavaScript: who decides, what follows, what to do.
+
+   It computes what lib computes in Python; each part names the room it was written after,
+   and tests/test_page.py holds both to the same answers. Its numbers come from model.json,
+   which export.py writes. Features are standardised, as everywhere in lib: D of them, K of
+   which can be acted on. A person is an array of D numbers. An action is `acts`, K
+   booleans, and `values`, K numbers. */
+
+const LOG_2_PI = Math.log(2 * Math.PI);
+
+/* Return the numbers of a tensor that export.py has written, row after row. */
+export function decoded(tensor) {
+  const text = atob(tensor.f32 ?? tensor.i24);
+  const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  if (tensor.f32) {
+    const view = new DataView(bytes.buffer);
+    return Float64Array.from({ length: bytes.length / 4 }, (_, i) =>
+      view.getFloat32(4 * i, true),
+    );
+  }
+  return Float64Array.from({ length: bytes.length / 3 }, (_, i) => {
+    const [low, middle, high] = bytes.subarray(3 * i, 3 * i + 3);
+    return (((high << 24) | (middle << 16) | (low << 8)) >> 8) * tensor.step;
+  });
+}
+
+/* Return the rows of a matrix that export.py has written. */
+export function rowsOf(tensor) {
+  const [n, width] = tensor.shape;
+  const values = decoded(tensor);
+  return Array.from({ length: n }, (_, i) => [
+    ...values.subarray(i * width, (i + 1) * width),
+  ]);
+}
+
+const layersOf = (layers) =>
+  layers.map(({ weight, bias }) => ({
+    weight: decoded(weight),
+    bias: decoded(bias),
+    nIn: weight.shape[0],
+    nOut: weight.shape[1],
+  }));
+
+/* Return what one linear layer gives for an input. */
+function linear(layer, input) {
+  const out = Float64Array.from(layer.bias);
+  for (let i = 0; i < layer.nIn; i++) {
+    const value = input[i];
+    if (value === 0) continue;
+    const row = i * layer.nOut;
+    for (let k = 0; k < layer.nOut; k++) out[k] += value * layer.weight[row + k];
+  }
+  return out;
+}
+
+/* Return what layers with ReLU between them give (lib.base.arithmetic.network). */
+function network(layers, input) {
+  let out = input;
+  layers.forEach((layer, i) => {
+    out = linear(layer, out);
+    if (i < layers.length - 1) out = out.map((value) => Math.max(value, 0));
+  });
+  return out;
+}
+
+const sigmoid = (value) => 1 / (1 + Math.exp(-value));
+const logit = (share) => Math.log(share / (1 - share));
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const dot = (one, other) => one.reduce((total, value, i) => total + value * other[i], 0);
+
+/* Return everything that the page computes, from the contents of model.json. */
+export function createModel(data) {
+  const { features, kinds, parents, order, blocks, mean, std, low, high } = data.population;
+  const nFeatures = features.length;
+  const columns = features.map((_, j) => j).filter((j) => kinds[j] === "actionable");
+  const range = low.map((value, j) => high[j] - value);
+  const reaches = reachedFrom(parents, order);
+  const moves = order.filter((j) => columns.some((i) => i === j || reaches[i].has(j)));
+
+  // ------------------------------------------------- classifier (lib.problem.classifier)
+
+  const bank = layersOf(data.classifier);
+
+  /* Return the log-odds of a positive decision. */
+  const logOdds = (x) => network(bank, x)[0];
+
+  /* Return the probability of a positive decision; the bank accepts from one half. */
+  const probability = (x) => sigmoid(logOdds(x));
+
+  /* Return the log-odds, and how they change with each feature. */
+  function logOddsAndSlope(x) {
+    const inputs = [x];
+    for (const layer of bank) {
+      const out = linear(layer, inputs.at(-1));
+      const isLast = inputs.length === bank.length;
+      inputs.push(isLast ? out : out.map((value) => Math.max(value, 0)));
+    }
+    let slope = Float64Array.of(1);
+    for (let l = bank.length - 1; l >= 0; l--) {
+      const { weight, nIn, nOut } = bank[l];
+      const before = new Float64Array(nIn);
+      for (let i = 0; i < nIn; i++) {
+        if (l > 0 && inputs[l][i] <= 0) continue;
+        for (let k = 0; k < nOut; k++) before[i] += weight[i * nOut + k] * slope[k];
+      }
+      slope = before;
+    }
+    return [inputs.at(-1)[0], slope];
+  }
+
+  // ------------------------------- flow (lib.causal.flow, lib.causal.networks, maps.Affine)
+
+  const maps = data.flow.features.map((own) =>
+    own.raw ? { raw: own.raw } : { layers: layersOf(own.layers) },
+  );
+
+  /* Return a feature's map z = exp(s) x + t, given all features: t, s, and how both change
+     with each of its parents. */
+  function mapOf(j, x) {
+    const causes = parents[j];
+    let raw = maps[j].raw;
+    const slopes = [new Float64Array(causes.length), new Float64Array(causes.length)];
+    if (!raw) {
+      const [first, last] = maps[j].layers;
+      const sums = linear(first, causes.map((i) => x[i]));
+      const hidden = sums.map((value) => (value > 0 ? value : Math.expm1(value)));
+      raw = linear(last, hidden);
+      for (let h = 0; h < first.nOut; h++) {
+        const bend = sums[h] > 0 ? 1 : hidden[h] + 1;
+        for (let p = 0; p < causes.length; p++) {
+          const change = bend * first.weight[p * first.nOut + h];
+          slopes[0][p] += change * last.weight[2 * h];
+          slopes[1][p] += change * last.weight[2 * h + 1];
+        }
+      }
+    }
+    const bounded = 1 + Math.abs(raw[1] / data.flow.log_least);
+    return {
+      shift: raw[0],
+      logScale: raw[1] / bounded,
+      shiftSlope: slopes[0],
+      logScaleSlope: slopes[1].map((slope) => slope / bounded ** 2),
+    };
+  }
+
+  const flow = {
+    /* Return the noise z behind a person's features. */
+    abduct: (x) =>
+      x.map((value, j) => {
+        const { shift, logScale } = mapOf(j, x);
+        return value * Math.exp(logScale) + shift;
+      }),
+    /* Return a feature from its parents, in x, and its noise, and how it changes with
+       each of the parents. */
+    feature(j, x, noise) {
+      const { shift, logScale, shiftSlope, logScaleSlope } = mapOf(j, x);
+      const scale = Math.exp(logScale);
+      const value = (noise - shift) / scale;
+      const slope = shiftSlope.map((own, p) => -own / scale - value * logScaleSlope[p]);
+      return [value, slope];
+    },
+  };
+
+  /* Return the log-density of a person, in nats, or some of its terms. */
+  const logDensity = (x, some = order) =>
+    sum(
+      some.map((j) => {
+        const { shift, logScale } = mapOf(j, x);
+        return logScale - 0.5 * (x[j] * Math.exp(logScale) + shift) ** 2 - 0.5 * LOG_2_PI;
+      }),
+    );
+
+  /* Return these terms of the log-density, and how they change with each feature. */
+  function logDensityAndSlope(x, some) {
+    const slope = new Float64Array(nFeatures);
+    let total = 0;
+    for (const j of some) {
+      const { shift, logScale, shiftSlope, logScaleSlope } = mapOf(j, x);
+      const scale = Math.exp(logScale);
+      const z = x[j] * scale + shift;
+      total += logScale - 0.5 * z ** 2 - 0.5 * LOG_2_PI;
+      slope[j] -= z * scale;
+      parents[j].forEach((i, p) => {
+        slope[i] += logScaleSlope[p] - z * (x[j] * scale * logScaleSlope[p] + shiftSlope[p]);
+      });
+    }
+    return [total, slope];
+  }
+
+  // ------------------------------------------------ true equations (lib.problem.loan.scm)
+
+  const inUnits = (x) => x.map((value, j) => value * std[j] + mean[j]);
+  const standardised = (units) => units.map((value, j) => (value - mean[j]) / std[j]);
+
+  /* Mechanisms in model units, from all features by their letter: what is added to the
+     noise, and its slope by the parents that an action can move. Education is bent. */
+  const score = ([G, A]) => -1 + 0.5 * G + sigmoid(0.1 * A);
+  const plain = [
+    () => 0,
+    () => -35,
+    null,
+    ([G, A]) => 1 - 0.01 * (A - 5) ** 2 + (1 - G),
+    ([G, A, , L]) => -1 + 0.1 * A + 2 * (1 - G) + L,
+    ([G, A, E]) => -4 + 0.1 * (A + 35) + 2 * G + G * E,
+    ([, , , , , I]) => -4 + 1.5 * Math.max(I, 0),
+  ];
+  const slopeInUnits = {
+    4: () => ({ 3: 1 }),
+    6: ([, , , , , I]) => ({ 5: I >= 0 ? 1.5 : 0 }),
+  };
+
+  const truth = {
+    abduct(x) {
+      const units = inUnits(x);
+      return units.map((value, j) =>
+        j === 2 ? logit(value + 0.5) - score(units) : value - plain[j](units),
+      );
+    },
+    feature(j, x, noise) {
+      const units = inUnits(x);
+      const value =
+        j === 2 ? -0.5 + sigmoid(score(units) + noise) : plain[j](units) + noise;
+      const slopes = slopeInUnits[j]?.(units) ?? {};
+      const slope = parents[j].map((i) => ((slopes[i] ?? 0) * std[i]) / std[j]);
+      return [(value - mean[j]) / std[j], slope];
+    },
+  };
+
+  // ------------------------------------------- acting (lib.causal.world.counterfactual)
+
+  /* Return all features after an action; what it does not reach keeps its value. */
+  function counterfactual(world, x, acts, values, noise = world.abduct(x)) {
+    return followed(world, x, acts, values, noise)[0];
+  }
+
+  /* Return the same, and how each feature changes with each of the K values. */
+  function followed(world, x, acts, values, noise) {
+    const after = [...x];
+    const change = x.map(() => null);
+    columns.forEach((j, k) => {
+      if (!acts[k]) return;
+      after[j] = values[k];
+      change[j] = columns.map((_, i) => (i === k ? 1 : 0));
+    });
+    for (const j of moves) {
+      const k = columns.indexOf(j);
+      const moved = parents[j].some((i) => change[i]);
+      if (!moved || (k >= 0 && acts[k])) continue;
+      const [value, slope] = world.feature(j, after, noise[j]);
+      after[j] = value;
+      change[j] = columns.map((_, i) =>
+        sum(parents[j].map((cause, p) => slope[p] * (change[cause]?.[i] ?? 0))),
+      );
+    }
+    return [after, change];
+  }
+
+  /* Return the effort of an action (lib.problem.recourse.Problem.action_cost). */
+  const costOf = (x, acts, values, weights = columns.map(() => 1)) =>
+    sum(
+      columns.map((j, k) =>
+        acts[k] ? (weights[k] * (x[j] - values[k]) ** 2) / range[j] : 0,
+      ),
+    ) / columns.length;
+
+  /* Return what an action comes to: what follows, the decision, the plausibility. */
+  function outcome(world, x, acts, values, weights) {
+    const after = counterfactual(world, x, acts, values);
+    const odds = logOdds(after);
+    const gain = acts.some(Boolean) ? logDensity(after, moves) - logDensity(x, moves) : 0;
+    return {
+      acts,
+      values: columns.map((j, k) => (acts[k] ? values[k] : x[j])),
+      after,
+      logOdds: odds,
+      probability: sigmoid(odds),
+      isValid: odds >= 0,
+      gain,
+      isPlausible: gain >= 0,
+      cost: costOf(x, acts, values),
+      weightedCost: costOf(x, acts, values, weights),
+    };
+  }
+
+  // ---------------------------------------------- preferences (lib.preferences.scores)
+
+  const { gamma, w_max: most } = data.icarma.profile;
+
+  /* Return which features a person may act on; scores go from 1 to K, K + 1 is "can't". */
+  const mayActOn = (scores) => scores.map((score) => score <= columns.length);
+
+  /* Return how hard each feature is, from 0 to 1; 0 where a person can't. */
+  const hardness = (scores) =>
+    scores.map((score) =>
+      score > columns.length ? 0 : ((score - 1) / (columns.length - 1)) ** gamma,
+    );
+
+  /* Return what each feature weighs in the cost. */
+  const weightsOf = (scores) => hardness(scores).map((hard) => 1 + (most - 1) * hard);
+
+  // ------------------------------------------------------- iCARMA (lib.solvers.icarma)
+
+  const maskLayers = layersOf(data.icarma.mask);
+  const actionLayers = layersOf(data.icarma.action);
+
+  /* Return what the two networks recommend, at once; it may be wrong, see `outcome`. */
+  function recommended(x, scores) {
+    const may = mayActOn(scores);
+    const context = [...flow.abduct(x), ...may.map(Number), ...hardness(scores)];
+    const logits = [...network(maskLayers, context)];
+    const acts = logits.map((value, k) => value > 0 && may[k]);
+    const shifts = network(actionLayers, [...context, ...acts.map(Number)]);
+    const values = columns.map((j, k) => (acts[k] ? x[j] + shifts[k] : x[j]));
+    return { acts, values, probabilities: logits.map(sigmoid) };
+  }
+
+  // ----------------------------------- search over all values (lib.solvers.descent, .sets)
+
+  const { sets, sure, missing, tiny, least_weight: leastWeight, scouts } = data.walk;
+  const isIn = sets.map((set) => set.map(Boolean));
+
+  /* Return a judge of actions on one set of features (lib.solvers.descent.Judge). */
+  function judgeOf(world, x, acts, weights, slack) {
+    const factual = columns.map((j) => x[j]);
+    const noise = world.abduct(x);
+    const least = logDensity(x, moves) - slack;
+    const allowed = (values) =>
+      values.map((value, k) => {
+        if (!acts[k]) return factual[k];
+        return Math.min(Math.max(value, low[columns[k]]), high[columns[k]]);
+      });
+    const seen = (values) => {
+      const after = counterfactual(world, x, acts, values, noise);
+      const cost = costOf(x, acts, values, weights);
+      return { cost, odds: logOdds(after), gain: logDensity(after, moves) - least };
+    };
+    const seenAndSlopes = (values) => {
+      const [after, change] = followed(world, x, acts, values, noise);
+      const [odds, oddsSlope] = logOddsAndSlope(after);
+      const [density, densitySlope] = logDensityAndSlope(after, moves);
+      const byValues = (slope) =>
+        columns.map((_, k) => sum(after.map((_, j) => slope[j] * (change[j]?.[k] ?? 0))));
+      const cost = costOf(x, acts, values, weights);
+      return [
+        { cost, odds, gain: density - least },
+        [byValues(oddsSlope), byValues(densitySlope)],
+      ];
+    };
+    return { factual, acts, weights, allowed, seen, seenAndSlopes };
+  }
+
+  /* Return a memory for the best of what is seen (lib.solvers.descent.Found). */
+  const nothingFound = (values) => ({
+    cost: Infinity,
+    values,
+    odds: -Infinity,
+    gain: -Infinity,
+  });
+
+  function see(found, values, { cost, odds, gain }) {
+    if (odds >= sure && gain >= sure && cost < found.cost) {
+      found.cost = cost;
+      found.values = values;
+    }
+    if (gain >= sure) found.odds = Math.max(found.odds, odds);
+    if (odds >= sure) found.gain = Math.max(found.gain, gain);
+  }
+
+  const penalised = ({ cost, odds, gain }) =>
+    cost + missing * (Math.max(2 * sure - odds, 0) + Math.max(2 * sure - gain, 0));
+
+  /* Return the best of the scattered actions, as a start (lib.solvers.descent.scout). */
+  function scouted(judge, found) {
+    let best = Infinity;
+    let start = judge.factual;
+    for (const point of scouts) {
+      const share = point.at(-1);
+      const values = judge.allowed(
+        judge.factual.map((own, k) => {
+          const j = columns[k];
+          return own + share * (low[j] + range[j] * point[k] - own);
+        }),
+      );
+      const seen = judge.seen(values);
+      see(found, values, seen);
+      const loss = penalised(seen);
+      if (loss < best) [best, start] = [loss, values];
+    }
+    return start;
+  }
+
+  /* Return the cheapest change within two tangents (descent.cheapest_within). */
+  function cheapestWithin([one, other], bounds, price) {
+    const over = (a, b) => sum(a.map((value, k) => (value * b[k]) / price[k]));
+    const length = [Math.max(over(one, one), tiny), Math.max(over(other, other), tiny)];
+    const shared = over(one, other);
+    const alone = bounds.map((bound, i) => Math.max(bound / length[i], 0));
+    let much;
+    if (alone[0] * shared >= bounds[1] - tiny) much = [alone[0], 0];
+    else if (alone[1] * shared >= bounds[0] - tiny) much = [0, alone[1]];
+    else {
+      const product = length[0] * length[1];
+      const determinant = Math.max(product - shared ** 2, 1e-6 * product);
+      much = [0, 1].map((i) =>
+        Math.max((length[1 - i] * bounds[i] - shared * bounds[1 - i]) / determinant, 0),
+      );
+    }
+    return one.map((value, k) => (much[0] * value + much[1] * other[k]) / price[k]);
+  }
+
+  const lacking = ({ odds, gain }) => [2 * sure - odds, 2 * sure - gain];
+
+  /* Descend from a start by sequential quadratic programming (descent.descend). */
+  function descend(judge, start, found, nSteps) {
+    const price = judge.weights.map((w, k) => Math.max(w, leastWeight) / range[columns[k]]);
+    let values = judge.allowed(start);
+    let share = 1;
+    for (let step = 0; step < nSteps; step++) {
+      const [seen, all] = judge.seenAndSlopes(values);
+      see(found, values, seen);
+      const slopes = all.map((slope) => slope.map((own, k) => (judge.acts[k] ? own : 0)));
+      const away = values.map((value, k) => value - judge.factual[k]);
+      const bounds = lacking(seen).map((bound, i) => bound + dot(slopes[i], away));
+      const towards = cheapestWithin(slopes, bounds, price);
+      const first = judge.allowed(
+        values.map((value, k) => value + share * (towards[k] - away[k])),
+      );
+      const ofFirst = judge.seen(first);
+      const back = cheapestWithin(slopes, lacking(ofFirst), price);
+      const second = judge.allowed(first.map((value, k) => value + back[k]));
+      const ofSecond = judge.seen(second);
+      see(found, first, ofFirst);
+      see(found, second, ofSecond);
+      const losses = [seen, ofFirst, ofSecond].map(penalised);
+      const best = losses.indexOf(Math.min(...losses));
+      values = [values, first, second][best];
+      share = best > 0 ? Math.min(1.5 * share, 1) : 0.4 * share;
+    }
+  }
+
+  /* Return the cheapest verified action on each set of features, as a search finds it.
+
+     Descents begin at the person as they are and at the best of a few scattered actions.
+     (A start from a network would save steps; for one person they cost little.) */
+  function searched(world, x, weights, slack = 0, nSteps = data.walk.n_steps) {
+    return isIn.map((acts) => {
+      const judge = judgeOf(world, x, acts, weights, slack);
+      const found = nothingFound(judge.factual);
+      const start = scouted(judge, found);
+      descend(judge, judge.factual, found, nSteps);
+      descend(judge, start, found, nSteps);
+      return { acts, ...found };
+    });
+  }
+
+  const isOpen = (acts, may) => acts.every((acted, k) => !acted || may[k]);
+
+  /* Return the cheapest action of a table that a person may do, or null if there is none
+     (lib.solvers.sets.Table.cheapest). */
+  function cheapest(table, may) {
+    let best = null;
+    for (const row of table) {
+      if (isOpen(row.acts, may) && row.cost < (best?.cost ?? Infinity)) best = row;
+    }
+    return best;
+  }
+
+  /* Return the lowest cost if one more feature were open, for each of the K features;
+     infinite where that is not enough (lib.solvers.sets.Table.unlocked_by). */
+  const unlockedBy = (table, may) =>
+    columns.map(
+      (_, k) => cheapest(table, may.map((own, i) => own || i === k))?.cost ?? Infinity,
+    );
+
+  // ------------------------------------------------------- exact on a grid (lib.solvers.grid)
+
+  const [firstLayer, ...laterLayers] = bank;
+
+  /* Return what each action of one block comes to, row after row (grid._tabulate). */
+  function tabulated(world, x, noise, at, may) {
+    const own = at.map((j) => columns.indexOf(j));
+    let actions = [columns.map(() => null)];
+    for (const k of own.filter((k) => k >= 0 && may[k])) {
+      actions = actions.flatMap((action) =>
+        [null, ...data.grid[k]].map((value) => action.map((v, i) => (i === k ? value : v))),
+      );
+    }
+    const before = logDensity(x, at);
+    return actions.map((action) => {
+      const acts = action.map((value) => value !== null);
+      const after = counterfactual(world, x, acts, action, noise);
+      const gain = acts.some(Boolean) ? logDensity(after, at) - before : 0;
+      const hidden = new Float64Array(firstLayer.nOut);
+      for (const j of at) {
+        const row = j * firstLayer.nOut;
+        for (let h = 0; h < hidden.length; h++) {
+          hidden[h] += (after[j] - x[j]) * firstLayer.weight[row + h];
+        }
+      }
+      return { acts, values: action, gain, hidden };
+    });
+  }
+
+  /* Return the cheapest valid and plausible action on the grid, or null.
+
+     As in lib.solvers.grid: features that no path connects form blocks, over which cost,
+     log-density and the classifier's first layer are sums. Pairs of rows, one of each of
+     two blocks, are visited from cheap to dear; one that costs no less than the best so
+     far ends its line. So the answer is the optimum of the grid. */
+  function exact(world, x, scores, slack = 0) {
+    const may = mayActOn(scores);
+    const weights = weightsOf(scores);
+    const noise = world.abduct(x);
+    const [one, other] = blocks.map((at) => {
+      const rows = tabulated(world, x, noise, at, may).map((row) => ({
+        ...row,
+        cost: costOf(x, row.acts, row.values, weights),
+      }));
+      return rows.sort((a, b) => a.cost - b.cost);
+    });
+    const bestGain = (rows) => rows.reduce((most, row) => Math.max(most, row.gain), -Infinity);
+    const [lines, partners] = [
+      one.filter((row) => row.gain + bestGain(other) >= -slack),
+      other.filter((row) => row.gain + bestGain(one) >= -slack),
+    ];
+    const base = linear(firstLayer, x);
+    let best = null;
+    let cost = Infinity;
+    for (const line of lines) {
+      for (const partner of partners) {
+        const total = line.cost + partner.cost;
+        if (total >= cost) break;
+        if (line.gain + partner.gain < -slack) continue;
+        if (!isAccepted(base, line.hidden, partner.hidden)) continue;
+        if (!line.acts.some(Boolean) && !partner.acts.some(Boolean)) continue;
+        [best, cost] = [[line, partner], total];
+        break;
+      }
+    }
+    if (!best) return null;
+    const acts = columns.map((_, k) => best.some((row) => row.acts[k]));
+    const values = columns.map(
+      (j, k) => best.find((row) => row.acts[k])?.values[k] ?? x[j],
+    );
+    return { acts, values, cost };
+  }
+
+  const hidden = new Float64Array(firstLayer.nOut);
+
+  /* Return whether the bank accepts, from the sums of the first layer. */
+  function isAccepted(base, one, other) {
+    for (let h = 0; h < hidden.length; h++) {
+      hidden[h] = Math.max(base[h] + one[h] + other[h], 0);
+    }
+    return network(laterLayers, hidden)[0] >= 0;
+  }
+
+  return {
+    features, kinds, parents, order, columns, low, high, range, reaches, moves,
+    words: data.words,
+    applicants: rowsOf(data.applicants),
+    network: data.icarma,
+    inUnits, standardised, logOdds, probability, logOddsAndSlope,
+    flow, truth, logDensity, logDensityAndSlope, counterfactual, followed,
+    costOf, outcome, mayActOn, hardness, weightsOf,
+    recommended, searched, cheapest, unlockedBy, exact,
+  };
+}
+
+/* Return for each feature the set of those that directed paths lead to. */
+function reachedFrom(parents, order) {
+  const reaches = parents.map(() => new Set());
+  for (const j of [...order].reverse()) {
+    parents.forEach((causes, child) => {
+      if (!causes.includes(j)) return;
+      reaches[j].add(child);
+      reaches[child].forEach((further) => reaches[j].add(further));
+    });
+  }
+  return reaches;
+}

@@ -1,0 +1,228 @@
+"""The page's own models, in JavaScript, give what those of lib give."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import export
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lib.base.files import ROOT
+from lib.causal.flow import CausalFlow
+from lib.preferences.samplers import ScoreSampler
+from lib.preferences.scores import Preferences, Profile
+from lib.problem import loan
+from lib.problem.classifier import NetworkClassifier
+from lib.problem.recourse import Problem, in_columns
+from lib.solvers import descent, grid
+from lib.solvers.icarma import ICarma
+from lib.solvers.sets import sets_of
+
+N_PEOPLE, N_SEARCHED = 300, 20
+WORLDS = ("flow", "truth")
+needs_node = pytest.mark.skipif(
+    shutil.which("node") is None, reason="Node.js, which runs the page's models, is missing"
+)
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return loan.problem()
+
+
+@pytest.fixture(scope="module")
+def double(problem: Problem) -> Problem:
+    """The same problem, which computes with float64, as the page does."""
+    flow, h = problem.flow, problem.classifier
+    weights = {name: weight.double() for name, weight in flow.weights.items()}
+    x = {split: people.double() for split, people in problem.population.x.items()}
+    layers = ([part.double() for part in parts] for parts in (h.weights, h.biases))
+    return Problem(
+        replace(problem.population, x=x),
+        NetworkClassifier(h.features, *layers),
+        CausalFlow(flow.graph, weights=weights, **flow.settings),
+    )
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, Any]:
+    return json.loads(export.PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def asked(problem: Problem) -> dict[str, Any]:
+    """Refused people with scores drawn as in training, and an action of each at random."""
+    rng = np.random.default_rng(11)
+    columns = problem.population.actionable_index
+    sampler = ScoreSampler.uniform(len(columns), with_impossible=True)
+    shares = torch.from_numpy(rng.random((N_PEOPLE, len(columns)))).float()
+    return {
+        "x": problem.refused("test")[-N_PEOPLE:],
+        "scores": sampler.draw(range(N_PEOPLE), rng).scores,
+        "acts": torch.from_numpy(rng.random((N_PEOPLE, len(columns))) < 0.5),
+        "values": problem.population.low[columns] + shares * problem.range[columns],
+    }
+
+
+@pytest.fixture(scope="module")
+def answers(asked: dict[str, Tensor]) -> list[dict[str, Any]]:
+    """What the page says to each of these people."""
+    script = str(ROOT / "tests" / "page_answers.mjs")
+    given = {name: part.tolist() for name, part in asked.items()}
+    run = subprocess.run(
+        ["node", script],
+        input=json.dumps(given | {"n_searched": N_SEARCHED}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)["people"]
+
+
+def of_all(answers: list[dict[str, Any]], *path: str) -> np.ndarray:
+    """Return what stands at a place of each answer, as one array; null becomes infinite."""
+    found: list[Any] = answers
+    for name in path:
+        found = [own[name] for own in found]
+    return np.array([np.inf if own is None else own for own in found])
+
+
+def profile_of(written: dict[str, Any]) -> Profile:
+    """Return the profile of the page's network."""
+    return Profile(**written["icarma"]["profile"])
+
+
+def world_of(problem: Problem, name: str) -> Any:
+    """Return a world by its name on the page."""
+    return problem.flow if name == "flow" else problem.population.truth
+
+
+def test_the_file_is_of_these_models(written):
+    """After new models: .venv/bin/python page/export.py."""
+    now = json.loads(export.text())
+    assert written["fingerprints"] == now["fingerprints"]
+    assert written == now
+
+
+def test_other_models_would_be_noticed(tmp_path, monkeypatch, written):
+    for name in export.READ:
+        shutil.copy(export.MODELS / f"{name}.safetensors", tmp_path)
+    monkeypatch.setattr(export, "MODELS", tmp_path)
+    assert export.fingerprints() == written["fingerprints"]
+    file = tmp_path / "loan_flow.safetensors"
+    contents = bytearray(file.read_bytes())
+    contents[-1] ^= 1  # one bit of one weight
+    file.write_bytes(contents)
+    assert export.fingerprints() != written["fingerprints"]
+
+
+@needs_node
+def test_decision_and_density(double, asked, answers):
+    """In float64: in float32, log-odds of lib are rounded by up to 2e-5."""
+    x = asked["x"].double()
+    expected = double.classifier.probability(x)
+    assert np.allclose(of_all(answers, "probability"), expected, rtol=0, atol=1e-6)
+    expected = double.flow.log_prob(x)
+    assert np.allclose(of_all(answers, "logDensity"), expected, rtol=0, atol=1e-6)
+
+
+@needs_node
+@pytest.mark.parametrize("name", WORLDS)
+def test_what_follows_from_an_action(problem, asked, answers, name):
+    world, columns = world_of(problem, name), problem.population.actionable_index
+    x, acts, values = asked["x"], asked["acts"], asked["values"]
+    noise = of_all(answers, "noise", name)
+    assert np.allclose(noise, world.abduct(x), rtol=0, atol=2e-5)
+    is_acted = in_columns(acts.float(), columns, x.shape[-1]) > 0
+    spread = in_columns(values, columns, x.shape[-1])
+    expected = world.counterfactual(x, is_acted, spread)
+    assert np.allclose(of_all(answers, "after", name), expected, rtol=0, atol=1e-5)
+
+
+@needs_node
+def test_recommendations(problem, asked, answers, written):
+    stack = ICarma.load(export.MODELS, "loan_icarma_score", problem)
+    network = stack.select([stack.position(written["icarma"]["member"])])
+    x, columns = asked["x"], problem.population.actionable_index
+    preferences = Preferences(asked["scores"])
+    weights = profile_of(written).weight(preferences)
+    assert np.allclose(of_all(answers, "weights"), weights, rtol=0, atol=1e-6)
+    expected = network.recommend(x, preferences)[0]
+    acts = of_all(answers, "recommended", "acts")
+    assert (acts == expected.is_acted[:, columns].numpy()).all()
+    values = of_all(answers, "recommended", "values")
+    assert np.allclose(values, expected.values[:, columns], rtol=0, atol=1e-5)
+    for name in WORLDS:
+        world = world_of(problem, name)
+        after = of_all(answers, "said", name, "after")
+        x_cf = world.counterfactual(x, expected.is_acted, expected.values)
+        assert np.allclose(after, x_cf, rtol=0, atol=1e-5)
+
+
+@needs_node
+@pytest.mark.parametrize("name", WORLDS)
+def test_outcomes(double, asked, answers, written, name):
+    """What is said of a recommendation is what lib says of it."""
+    x, columns = asked["x"].double(), double.population.actionable_index
+    after = torch.from_numpy(of_all(answers, "said", name, "after"))
+    expected = double.classifier.probability(after)
+    found = of_all(answers, "said", name, "probability")
+    assert np.allclose(found, expected, rtol=0, atol=1e-6)
+    expected = double.flow.log_prob(after) - double.flow.log_prob(x)
+    assert np.allclose(of_all(answers, "said", name, "gain"), expected, rtol=0, atol=1e-6)
+    acts, values = (
+        torch.from_numpy(of_all(answers, "said", name, part)) for part in ("acts", "values")
+    )
+    weights = profile_of(written).weight(Preferences(asked["scores"]))
+    for cost, by in (("cost", None), ("weightedCost", weights)):
+        expected = double.action_cost(x[:, columns], acts, values, by)
+        assert np.allclose(of_all(answers, "said", name, cost), expected, rtol=0, atol=1e-6)
+
+
+@needs_node
+def test_exact_search_finds_the_grids_optimum(problem, asked, answers, written):
+    x, preferences = asked["x"], Preferences(asked["scores"])
+    profile, truth = profile_of(written), problem.population.truth
+    expected = grid.search(problem, truth, x, preferences, profile, export.N_VALUES)
+    weights, none = profile.weight(preferences), torch.tensor(torch.inf)
+    cost = problem.cost_of(x, expected, weights).where(expected.has_recourse, none)
+    found = [own["exact"] for own in answers]
+    found = np.array([np.inf if own is None else own["cost"] for own in found])
+    assert (np.isfinite(found) == expected.has_recourse.numpy()).all()
+    assert np.allclose(found, cost, rtol=0, atol=1e-6)
+    assert 0.3 < np.isfinite(found).mean() < 0.9  # both kinds of people were asked
+
+
+@needs_node
+@pytest.mark.parametrize("name", WORLDS)
+def test_search_over_all_values(double, asked, answers, name):
+    """Each set's cheapest action, beside the same descents by lib."""
+    columns = double.population.actionable_index
+    sets = sets_of(len(columns))
+    x = asked["x"][:N_SEARCHED].double().repeat_interleave(len(sets), 0)
+    weights = torch.from_numpy(of_all(answers[:N_SEARCHED], "weights"))
+    judge = descent.Judge(
+        double,
+        world_of(double, name),
+        x,
+        sets.repeat(N_SEARCHED, 1),
+        weights.repeat_interleave(len(sets), 0),
+    )
+    found = descent.Found.nothing(judge.factual)
+    rng = np.random.default_rng(export.SEED)
+    (scouted,) = descent.scout(judge, found, export.N_SCOUTS, 1, rng)
+    for start in (judge.factual, scouted):
+        descent.descend(judge, start, found, export.N_STEPS)
+    rows = [row for own in answers[:N_SEARCHED] for row in own["searched"][name]]
+    assert np.array([row["acts"] for row in rows]).tolist() == judge.acts.tolist()
+    for ours, theirs in (("cost", "cost"), ("odds", "log_odds"), ("gain", "gain")):
+        own = np.array([np.inf if r[ours] is None else r[ours] for r in rows])
+        expected = getattr(found, theirs).numpy()
+        expected = np.where(np.isfinite(expected), expected, np.inf)
+        assert np.allclose(own, expected, rtol=1e-6, atol=1e-6), ours
