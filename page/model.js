@@ -320,10 +320,10 @@ export function createModel(data) {
   const isIn = sets.map((set) => set.map(Boolean));
 
   /* Return a judge of actions on one set of features (lib.solvers.descent.Judge). */
-  function judgeOf(world, x, acts, weights, slack) {
+  function judgeOf(world, x, acts, weights) {
     const factual = columns.map((j) => x[j]);
     const noise = world.abduct(x);
-    const least = logDensity(x, moves) - slack;
+    const least = logDensity(x, moves);
     const allowed = (values) =>
       values.map((value, k) => {
         if (!acts[k]) return factual[k];
@@ -411,11 +411,11 @@ export function createModel(data) {
   const lacking = ({ odds, gain }) => [2 * sure - odds, 2 * sure - gain];
 
   /* Descend from a start by sequential quadratic programming (descent.descend). */
-  function descend(judge, start, found, nSteps) {
+  function descend(judge, start, found) {
     const price = judge.weights.map((w, k) => Math.max(w, leastWeight) / range[columns[k]]);
     let values = judge.allowed(start);
     let share = 1;
-    for (let step = 0; step < nSteps; step++) {
+    for (let step = 0; step < data.walk.n_steps; step++) {
       const [seen, all] = judge.seenAndSlopes(values);
       see(found, values, seen);
       const slopes = all.map((slope) => slope.map((own, k) => (judge.acts[k] ? own : 0)));
@@ -442,13 +442,13 @@ export function createModel(data) {
 
      Descents begin at the person as they are and at the best of a few scattered actions.
      (A start from a network would save steps; for one person they cost little.) */
-  function searched(world, x, weights, slack = 0, nSteps = data.walk.n_steps) {
+  function searched(world, x, weights) {
     return isIn.map((acts) => {
-      const judge = judgeOf(world, x, acts, weights, slack);
+      const judge = judgeOf(world, x, acts, weights);
       const found = nothingFound(judge.factual);
       const start = scouted(judge, found);
-      descend(judge, judge.factual, found, nSteps);
-      descend(judge, start, found, nSteps);
+      descend(judge, judge.factual, found);
+      descend(judge, start, found);
       return { acts, ...found };
     });
   }
@@ -507,7 +507,7 @@ export function createModel(data) {
      log-density and the classifier's first layer are sums. Pairs of rows, one of each of
      two blocks, are visited from cheap to dear; one that costs no less than the best so
      far ends its line. So the answer is the optimum of the grid. */
-  function exact(world, x, scores, slack = 0) {
+  function exact(world, x, scores) {
     const may = mayActOn(scores);
     const weights = weightsOf(scores);
     const noise = world.abduct(x);
@@ -520,18 +520,19 @@ export function createModel(data) {
     });
     const bestGain = (rows) => rows.reduce((most, row) => Math.max(most, row.gain), -Infinity);
     const [lines, partners] = [
-      one.filter((row) => row.gain + bestGain(other) >= -slack),
-      other.filter((row) => row.gain + bestGain(one) >= -slack),
+      one.filter((row) => row.gain + bestGain(other) >= 0),
+      other.filter((row) => row.gain + bestGain(one) >= 0),
     ];
     const base = linear(firstLayer, x);
     let best = null;
     let cost = Infinity;
     for (const line of lines) {
+      const sums = base.map((value, h) => value + line.hidden[h]);
       for (const partner of partners) {
         const total = line.cost + partner.cost;
         if (total >= cost) break;
-        if (line.gain + partner.gain < -slack) continue;
-        if (!isAccepted(base, line.hidden, partner.hidden)) continue;
+        if (line.gain + partner.gain < 0) continue;
+        if (!isAccepted(sums, partner.hidden)) continue;
         if (!line.acts.some(Boolean) && !partner.acts.some(Boolean)) continue;
         [best, cost] = [[line, partner], total];
         break;
@@ -545,25 +546,32 @@ export function createModel(data) {
     return { acts, values, cost };
   }
 
-  const hidden = new Float64Array(firstLayer.nOut);
+  // the search's inner loop: no array is made in it
+  const sumsOfLayers = bank.map((layer) => new Float64Array(layer.nOut));
 
-  /* Return whether the bank accepts, from the sums of the first layer. */
-  function isAccepted(base, one, other) {
-    for (let h = 0; h < hidden.length; h++) {
-      hidden[h] = Math.max(base[h] + one[h] + other[h], 0);
-    }
-    return network(laterLayers, hidden)[0] >= 0;
+  /* Return whether the bank accepts, from the sums of the first layer, in two parts. */
+  function isAccepted(one, other) {
+    let input = sumsOfLayers[0];
+    for (let h = 0; h < input.length; h++) input[h] = one[h] + other[h];
+    laterLayers.forEach(({ weight, bias, nIn, nOut }, l) => {
+      const out = sumsOfLayers[l + 1];
+      out.set(bias);
+      for (let i = 0; i < nIn; i++) {
+        const value = input[i];
+        if (value <= 0) continue;
+        for (let k = 0, at = i * nOut; k < nOut; k++, at++) out[k] += value * weight[at];
+      }
+      input = out;
+    });
+    return input[0] >= 0;
   }
 
   return {
-    features, kinds, parents, order, columns, low, high, range, reaches, moves,
-    words: data.words,
-    applicants: rowsOf(data.applicants),
-    network: data.icarma,
-    inUnits, standardised, logOdds, probability, logOddsAndSlope,
-    flow, truth, logDensity, logDensityAndSlope, counterfactual, followed,
-    costOf, outcome, mayActOn, hardness, weightsOf,
-    recommended, searched, cheapest, unlockedBy, exact,
+    features, parents, columns, low, high, words: data.words, network: data.icarma,
+    nValues: data.grid[0].length,
+    applicants: rowsOf(data.applicants), inUnits, standardised,
+    logOdds, probability, logDensity, flow, truth, counterfactual, outcome,
+    mayActOn, weightsOf, recommended, searched, cheapest, unlockedBy, exact,
   };
 }
 
