@@ -6,6 +6,7 @@
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
+# make page       the page "you are the applicant" again, page/applicant.html, from models/
 # For maintainers: make notebooks (execute in place), make models (keep a paper-size run's, and its tables), make lock, make clean
 
 SHELL := bash
@@ -17,7 +18,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke test exercises check lab tune notebooks models lock clean
+.PHONY: help setup reproduce verify quick smoke test exercises check lab page tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -33,7 +34,7 @@ quick smoke: setup
 
 # A notebook's cells share a kernel, so one worker takes a whole file.
 test: setup
-	$(BIN)/python -m pytest tests lib workflow examples notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests lib workflow examples page notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
 
 exercises: setup
 	@$(BIN)/python workflow/run_exercises.py
@@ -42,6 +43,11 @@ check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# Its numbers, then all in one file.
+page: setup
+	@$(BIN)/python page/export.py
+	@$(BIN)/python page/build.py
 
 lab: setup
 	$(BIN)/jupyter lab notebooks

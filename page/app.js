@@ -3,43 +3,67 @@
 
 import { createModel } from "./model.js";
 
-const model = createModel(JSON.parse(document.getElementById("data").textContent));
-const { features, columns, words, low, high } = model;
-const CANT = columns.length + 1;
-const FIXED = features.map((_, j) => j).filter((j) => !columns.includes(j));
 const THUMB = 18; // pixels, as in style.css
-const PLACES = [[70, 95], [70, 235], [225, 290], [270, 50], [490, 60], [380, 235], [560, 235]];
+const PLACES = [
+  [70, 95],
+  [70, 235],
+  [225, 290],
+  [270, 50],
+  [490, 60],
+  [380, 235],
+  [560, 235],
+];
 const HINTS = {
   be: "Move a dot to be somebody else. Nothing follows from being: it is not an action.",
   do: "Move a dot to act. What follows moves with it, and the bank decides anew.",
 };
 
-const byId = (id) => document.getElementById(id);
-const nameOf = (j) => features[j].replace("_", " ");
-const toUnits = (j, value) => {
-  const x = features.map(() => 0);
-  x[j] = value;
-  return model.inUnits(x)[j];
-};
-const fromUnits = (j, value) => {
-  const units = features.map(() => 0);
-  units[j] = value;
-  return model.standardised(units)[j];
-};
+/* Return the markup of the page; a prefix of its ids lets two of them stand together. */
+const markup = (prefix) => `<div class="inner">
+  <header>
+    <h1>You are the applicant</h1>
+    <p>A bank's classifier has refused you. What can <em>you</em> do? Say what is hard for
+      you, and see what is recommended, and what follows from it.</p>
+  </header>
+
+  <section class="you" aria-label="You">
+    <div class="bar">
+      <button type="button" id="${prefix}previous"
+        aria-label="Previous applicant">◀</button>
+      <span id="${prefix}who"></span>
+      <button type="button" id="${prefix}next" aria-label="Next applicant">▶</button>
+      <button type="button" id="${prefix}back">Start again</button>
+    </div>
+    <fieldset class="modes">
+      <legend>The dots are</legend>
+      <label><input type="radio" name="${prefix}mode" value="be" checked>
+        <span>who you are</span></label>
+      <label><input type="radio" name="${prefix}mode" value="do">
+        <span>what you do yourself</span></label>
+    </fieldset>
+    <p id="${prefix}hint" class="hint"></p>
+    <div id="${prefix}tracks"></div>
+    <p class="legend"><span class="key icarma"></span> iCARMA
+      <span class="key exact"></span> exact search
+      <span class="key third"></span> <span class="by-search">search over all values</span>
+      <span class="by-you">yourself</span>; a hollow mark follows from the rest</p>
+  </section>
+
+  <section class="answers" aria-label="What to do">
+    <div class="decision" id="${prefix}decision" role="status" aria-live="polite"></div>
+    <svg class="graph" id="${prefix}graph" viewBox="0 0 620 330" role="img"></svg>
+    <div class="cards" id="${prefix}cards"></div>
+    <div class="unlock" id="${prefix}unlock"></div>
+  </section>
+
+  <footer id="${prefix}about"></footer>
+</div>`;
+
 const shown = (value, digits = 1) =>
-  value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−");
-const inWords = (j, value) => shown(toUnits(j, value), features[j] === "gender" ? 0 : 1);
-
-const state = {
-  person: 0,
-  x: model.applicants[0],
-  scores: [1, 2, 3, 4],
-  mode: "be",
-  own: columns.map(() => null), // what the reader sets, or null
-};
-let slow = { exact: undefined, any: undefined }; // undefined: still searching
-
-// --------------------------------------------------------------------- building the page
+  value
+    .toFixed(digits)
+    .replace(/^-(0\.?0*)$/, "$1")
+    .replace("-", "−");
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -55,386 +79,477 @@ function svg(tag, attributes, text) {
   return made;
 }
 
-function slider(j) {
-  const [least, most] = [toUnits(j, low[j]), toUnits(j, high[j])];
-  const isGender = features[j] === "gender";
-  const input = element("input", {
-    type: "range", id: `track-${j}`, min: least, max: most,
-    step: isGender ? most - least : (most - least) / 400,
-  });
-  input.addEventListener("input", () => moved(j, fromUnits(j, Number(input.value))));
-  return input;
-}
+let nMounted = 0;
 
-function track(j) {
-  const value = element("span", { class: "value" });
-  const label = element("label", { class: "name", for: `track-${j}` });
-  label.append(element("b", {}, nameOf(j)), " ", value);
-  const box = element("div", { class: "track" });
-  const k = columns.indexOf(j);
-  const head = element("div", { class: "head" }, label);
-  if (k >= 0) head.append(choices(j, k));
-  box.append(head);
-  if (k >= 0) box.append(element("div", { class: "lane icarma", "aria-hidden": true }));
-  box.append(slider(j));
-  if (k >= 0) {
-    box.append(element("div", { class: "lane exact", "aria-hidden": true }));
-    box.append(element("div", { class: "lane third", "aria-hidden": true }));
-  }
-  return box;
-}
+/* Put the page into an element of a document, with the contents of model.json. */
+export function mount(root, data) {
+  const model = createModel(data);
+  const prefix = nMounted > 0 ? `page${nMounted}-` : "";
+  nMounted += 1;
+  root.classList.add("applicant");
+  root.innerHTML = markup(prefix);
+  const byId = (id) => root.querySelector(`[id="${prefix}${id}"]`);
+  const { features, columns, words, low, high } = model;
+  const CANT = columns.length + 1;
+  const FIXED = features.map((_, j) => j).filter((j) => !columns.includes(j));
 
-function choices(j, k) {
-  const set = element("fieldset", { class: "words" });
-  set.setAttribute("aria-label", `How hard is it to change the ${nameOf(j)}?`);
-  words.forEach((word, i) => {
-    const input = element("input", { type: "radio", name: `score-${k}`, value: i + 1 });
-    input.addEventListener("change", () => scored(k, i + 1));
-    set.append(element("label", {}, input, element("span", {}, word)));
-  });
-  return set;
-}
+  const nameOf = (j) => features[j].replace("_", " ");
+  const toUnits = (j, value) => {
+    const x = features.map(() => 0);
+    x[j] = value;
+    return model.inUnits(x)[j];
+  };
+  const fromUnits = (j, value) => {
+    const units = features.map(() => 0);
+    units[j] = value;
+    return model.standardised(units)[j];
+  };
+  const inWords = (j, value) => shown(toUnits(j, value), features[j] === "gender" ? 0 : 1);
 
-function build() {
-  const fixed = element("div", { class: "fixed" }, ...FIXED.map(track));
-  byId("tracks").append(fixed, ...columns.map(track));
-  const graph = byId("graph");
-  model.parents.forEach((causes, j) =>
-    causes.forEach((i) => {
-      const [[x1, y1], [x2, y2]] = [PLACES[i], PLACES[j]];
-      const length = Math.hypot(x2 - x1, y2 - y1);
-      const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
-      const ends = {
-        x1: x1 + 38 * dx, y1: y1 + 38 * dy, x2: x2 - 44 * dx, y2: y2 - 44 * dy,
-      };
-      graph.append(svg("line", { id: `edge-${i}-${j}`, ...ends, "marker-end": "url(#tip)" }));
-    }),
-  );
-  const marker = svg("marker", {
-    id: "tip", viewBox: "0 0 8 8", refX: 5, refY: 4, orient: "auto",
-    markerWidth: 10, markerHeight: 10, markerUnits: "userSpaceOnUse",
-  });
-  marker.append(svg("path", { d: "M0 0 8 4 0 8z", fill: "context-stroke" }));
-  graph.prepend(marker);
-  features.forEach((_, j) => {
-    const [cx, cy] = PLACES[j];
-    const node = svg("g", { id: `node-${j}` });
-    node.append(svg("circle", { cx, cy, r: 36 }));
-    const parts = nameOf(j).split(" ");
-    parts.forEach((part, i) => {
-      const y = cy + 5 + 15 * (i - (parts.length - 1) / 2);
-      node.append(svg("text", { class: "label", x: cx, y }, part));
+  const state = {
+    person: 0,
+    x: model.applicants[0],
+    scores: [1, 2, 3, 4],
+    mode: "be",
+    own: columns.map(() => null), // what the reader sets, or null
+  };
+  let slow = { exact: undefined, any: undefined }; // undefined: still searching
+
+  // ------------------------------------------------------------------- building the page
+
+  function slider(j) {
+    const [least, most] = [toUnits(j, low[j]), toUnits(j, high[j])];
+    const isGender = features[j] === "gender";
+    const input = element("input", {
+      type: "range",
+      id: `${prefix}track-${j}`,
+      min: least,
+      max: most,
+      step: isGender ? most - least : (most - least) / 400,
     });
-    node.append(svg("text", { class: "moved", x: cx, y: cy + 54 }, ""));
-    graph.append(node);
-  });
-  const { member, seed } = model.network;
-  byId("about").textContent =
-    "Features are centred and in model units: neither euros nor years; gender 1 is the " +
-    "group with the higher income. People are simulated, so that the true equations are " +
-    "known: what follows here follows by them. iCARMA is member " +
-    `${member} (seed ${seed}) of the networks for scores with a linear profile: of ten, ` +
-    "the one that helps most validation people. Costs are weighted by what you find hard. " +
-    "Plausible means at least as likely under the flow as you are now; a nat less is 2.7 " +
-    "times less likely. The exact search is optimal on " +
-    `its grid, ${model.nValues} values a feature; the search over all values promises ` +
-    "nothing, and mostly finds what is cheaper.";
-}
+    input.addEventListener("input", () => moved(j, fromUnits(j, Number(input.value))));
+    return input;
+  }
 
-// ----------------------------------------------------------------------- what a reader does
-
-function moved(j, value) {
-  const k = columns.indexOf(j);
-  if (state.mode === "do" && k >= 0) state.own[k] = value;
-  else state.x = state.x.map((own, i) => (i === j ? value : own));
-  changed();
-}
-
-function scored(k, score) {
-  state.scores[k] = score;
-  if (score === CANT) state.own[k] = null;
-  changed();
-}
-
-function become(person) {
-  state.person = (person + model.applicants.length) % model.applicants.length;
-  state.x = model.applicants[state.person];
-  state.own = columns.map(() => null);
-  changed();
-}
-
-byId("next").addEventListener("click", () => become(state.person + 1));
-byId("previous").addEventListener("click", () => become(state.person - 1));
-byId("back").addEventListener("click", () => become(state.person));
-document.querySelectorAll("[name=mode]").forEach((input) =>
-  input.addEventListener("change", () => {
-    state.mode = input.value;
-    state.own = columns.map(() => null);
-    changed();
-  }),
-);
-
-// -------------------------------------------------------------------- computing and drawing
-
-let waiting = 0;
-
-/* Draw at once what is known at once; the searches follow when the reader pauses. */
-function changed() {
-  slow = { exact: undefined, any: undefined };
-  draw();
-  clearTimeout(waiting);
-  waiting = setTimeout(() => {
-    const start = performance.now();
-    if (model.logOdds(state.x) < 0) {
-      const weights = model.weightsOf(state.scores);
-      const may = model.mayActOn(state.scores);
-      const exact = model.exact(model.truth, state.x, state.scores);
-      const table = model.searched(model.truth, state.x, weights);
-      slow = { exact: judged(exact), any: judged(model.cheapest(table, may)), table, may };
-      draw();
+  function track(j) {
+    const value = element("span", { class: "value" });
+    const label = element("label", { class: "name", for: `${prefix}track-${j}` });
+    label.append(element("b", {}, nameOf(j)), " ", value);
+    const box = element("div", { class: "track" });
+    const k = columns.indexOf(j);
+    const head = element("div", { class: "head" }, label);
+    if (k >= 0) head.append(choices(j, k));
+    box.append(head);
+    if (k >= 0) box.append(element("div", { class: "lane icarma", "aria-hidden": true }));
+    box.append(slider(j));
+    if (k >= 0) {
+      box.append(element("div", { class: "lane exact", "aria-hidden": true }));
+      box.append(element("div", { class: "lane third", "aria-hidden": true }));
     }
-    document.body.dataset.searched = performance.now() - start; // milliseconds
-    document.body.dataset.settled = "yes";
-  }, 60);
-  document.body.dataset.settled = "no";
-}
-
-const judged = (action) =>
-  action &&
-  model.outcome(
-    model.truth, state.x, action.acts, action.values, model.weightsOf(state.scores),
-  );
-
-function draw() {
-  const isRefused = model.logOdds(state.x) < 0;
-  const own = judged({ acts: state.own.map((value) => value !== null), values: state.own });
-  const icarma = isRefused ? judged(model.recommended(state.x, state.scores)) : null;
-  const first = state.mode === "do" ? own : icarma;
-  document.body.dataset.mode = state.mode;
-  drawControls(own);
-  columns.forEach((j, k) => {
-    drawLane(j, k, "icarma", icarma);
-    drawLane(j, k, "exact", slow.exact);
-    drawLane(j, k, "third", state.mode === "do" ? own : slow.any);
-  });
-  drawDecision(isRefused, first);
-  drawGraph(first);
-  drawCards(isRefused, icarma, own);
-  drawUnlock(isRefused);
-}
-
-function drawControls(own) {
-  byId("who").textContent = `applicant ${state.person + 1} of ${model.applicants.length}`;
-  byId("hint").textContent = HINTS[state.mode];
-  features.forEach((_, j) => {
-    const k = columns.indexOf(j);
-    const input = byId(`track-${j}`);
-    const isDone = state.mode === "do";
-    input.value = toUnits(j, isDone ? own.after[j] : state.x[j]);
-    input.disabled = isDone && (k < 0 || state.scores[k] === CANT);
-    const value = input.closest(".track").querySelector(".value");
-    const now = inWords(j, state.x[j]);
-    const after = inWords(j, own.after[j]);
-    value.textContent = isDone && after !== now ? `${now} → ${after}` : now;
-    input.setAttribute("aria-valuetext", value.textContent);
-  });
-  state.scores.forEach((score, k) => {
-    document.querySelector(`[name=score-${k}][value="${score}"]`).checked = true;
-  });
-  document.querySelector(`[name=mode][value=${state.mode}]`).checked = true;
-}
-
-/* Draw on a lane of a track where an answer moves this feature. */
-function drawLane(j, k, which, answer) {
-  const lane = byId(`track-${j}`).closest(".track").querySelector(`.lane.${which}`);
-  lane.replaceChildren();
-  if (!answer || Math.abs(answer.after[j] - state.x[j]) < 1e-9) return;
-  const share = (value) => Math.min(Math.max((value - low[j]) / (high[j] - low[j]), 0), 1);
-  const [from, to] = [share(state.x[j]), share(answer.after[j])];
-  const at = (p) => `calc(${THUMB / 2}px + ${p} * (100% - ${THUMB}px))`;
-  const isLeft = to < from;
-  const follows = !answer.acts[k];
-  if (!follows) {
-    const stem = element("span", { class: "stem" });
-    stem.style.left = at(Math.min(from, to));
-    stem.style.width = `calc(${Math.abs(to - from)} * (100% - ${THUMB}px))`;
-    lane.append(stem);
-  }
-  const tip = element("span", {
-    class: `tip${isLeft ? " left" : ""}${follows ? " follows" : ""}`,
-  });
-  tip.style.left = at(to);
-  const before = to > 0.5;
-  const text = element(
-    "span", { class: `text${before ? " before" : ""}` },
-    `${inWords(j, answer.after[j])}${follows ? " follows" : ""}`,
-  );
-  text.style.left = at(before ? Math.min(from, to) : Math.max(from, to));
-  lane.append(tip, text);
-}
-
-function pill(isYes, isPlausible = true) {
-  const kind = !isYes ? "no" : isPlausible ? "yes" : "but";
-  const said = { no: "refused", yes: "accepted", but: "accepted, implausible" }[kind];
-  return element("span", { class: `pill ${kind}` }, said);
-}
-
-function drawDecision(isRefused, answer) {
-  const said = (text) => element("span", {}, text);
-  const now = `h = ${shown(model.probability(state.x), 2)}`;
-  const parts = [pill(!isRefused), said(now)];
-  if (answer?.acts.some(Boolean)) {
-    const by = state.mode === "do" ? "by what you do" : "by iCARMA";
-    parts.push(said("→"), pill(answer.isValid, answer.isPlausible));
-    parts.push(said(`h = ${shown(answer.probability, 2)}, ${by}`));
-  }
-  byId("decision").replaceChildren(...parts);
-}
-
-function drawGraph(answer) {
-  const isActed = (j) => Boolean(answer?.acts[columns.indexOf(j)]);
-  const isMoved = (j) => answer && Math.abs(answer.after[j] - state.x[j]) > 1e-9;
-  const told = [];
-  features.forEach((_, j) => {
-    const k = columns.indexOf(j);
-    const node = byId(`node-${j}`);
-    const isClosed = k >= 0 && state.scores[k] === CANT;
-    const follows = isMoved(j) && !isActed(j);
-    const kind = isActed(j) ? "acted" : follows ? "follows" : "";
-    node.setAttribute("class", `${kind}${isClosed ? " closed" : ""}`);
-    const change = `${inWords(j, state.x[j])} → ${isMoved(j) ? inWords(j, answer.after[j]) : ""}`;
-    node.querySelector(".moved").textContent = isMoved(j) ? change : "";
-    if (isMoved(j)) told.push(`${nameOf(j)} ${follows ? "follows" : "is set"}, ${change}`);
-    model.parents[j].forEach((i) => {
-      const isLit = follows && isMoved(i);
-      byId(`edge-${i}-${j}`).setAttribute("class", isLit ? "lit" : isActed(j) ? "cut" : "");
-    });
-  });
-  byId("graph").setAttribute(
-    "aria-label",
-    `Causal graph of the features. ${told.join("; ") || "Nothing moves"}.`,
-  );
-}
-
-/* Return what an answer asks for, in words: its actions, then what follows. */
-function told(answer) {
-  const change = (j) =>
-    `${nameOf(j)} ${inWords(j, state.x[j])} → ${inWords(j, answer.after[j])}`;
-  const acts = columns.filter((_, k) => answer.acts[k]).map(change);
-  const follows = columns
-    .filter((j, k) => !answer.acts[k] && Math.abs(answer.after[j] - state.x[j]) > 1e-9)
-    .map(change);
-  return { acts, follows };
-}
-
-function plausibility(gain) {
-  if (gain >= 0.05) return `more plausible by ${shown(gain)} nats`;
-  if (gain >= 0) return "as plausible as you are now";
-  return `less plausible by ${shown(-gain, gain > -0.05 ? 3 : 1)} nats`;
-}
-
-function card(kind, title, answer, nothing) {
-  const box = element("div", { class: `card ${kind}` }, element("h2", {}, title));
-  if (!answer?.acts.some(Boolean)) {
-    box.append(element("p", {}, nothing));
     return box;
   }
-  const { acts, follows } = told(answer);
-  box.append(element("p", {}, "Do: ", element("b", {}, acts.join(", "))));
-  if (follows.length) {
-    box.append(element("p", { class: "follow" }, `Then follows: ${follows.join(", ")}`));
-  }
-  const decision = answer.isValid ? "the bank says yes" : "the bank still says no";
-  const cost = `cost ${shown(answer.weightedCost, 3)}`;
-  const line = `${decision}; ${plausibility(answer.gain)}; ${cost}`;
-  box.append(element("p", { class: "small" }, line));
-  return box;
-}
 
-function drawCards(isRefused, icarma, own) {
-  const cards = [];
-  if (state.mode === "do") {
-    const nothing = "Nothing yet: move a dot.";
-    cards.push(card("own", "What you do yourself", own, nothing));
+  function choices(j, k) {
+    const set = element("fieldset", { class: "words" });
+    set.setAttribute("aria-label", `How hard is it to change the ${nameOf(j)}?`);
+    words.forEach((word, i) => {
+      const input = element("input", {
+        type: "radio",
+        name: `${prefix}score-${k}`,
+        value: i + 1,
+      });
+      input.addEventListener("change", () => scored(k, i + 1));
+      set.append(element("label", {}, input, element("span", {}, word)));
+    });
+    return set;
   }
-  if (!isRefused) {
-    const said = "The bank accepts you as you are: there is nothing to do.";
-    byId("cards").replaceChildren(...cards, element("p", {}, said));
-    return;
+
+  function build() {
+    const fixed = element("div", { class: "fixed" }, ...FIXED.map(track));
+    byId("tracks").append(fixed, ...columns.map(track));
+    const graph = byId("graph");
+    model.parents.forEach((causes, j) =>
+      causes.forEach((i) => {
+        const [[x1, y1], [x2, y2]] = [PLACES[i], PLACES[j]];
+        const length = Math.hypot(x2 - x1, y2 - y1);
+        const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
+        const ends = {
+          x1: x1 + 38 * dx,
+          y1: y1 + 38 * dy,
+          x2: x2 - 44 * dx,
+          y2: y2 - 44 * dy,
+        };
+        graph.append(
+          svg("line", {
+            id: `${prefix}edge-${i}-${j}`,
+            ...ends,
+            "marker-end": `url(#${prefix}tip)`,
+          }),
+        );
+      }),
+    );
+    const marker = svg("marker", {
+      id: `${prefix}tip`,
+      viewBox: "0 0 8 8",
+      refX: 5,
+      refY: 4,
+      orient: "auto",
+      markerWidth: 10,
+      markerHeight: 10,
+      markerUnits: "userSpaceOnUse",
+    });
+    marker.append(svg("path", { d: "M0 0 8 4 0 8z", fill: "context-stroke" }));
+    graph.prepend(marker);
+    features.forEach((_, j) => {
+      const [cx, cy] = PLACES[j];
+      const node = svg("g", { id: `${prefix}node-${j}` });
+      node.append(svg("circle", { cx, cy, r: 36 }));
+      const parts = nameOf(j).split(" ");
+      parts.forEach((part, i) => {
+        const y = cy + 5 + 15 * (i - (parts.length - 1) / 2);
+        node.append(svg("text", { class: "label", x: cx, y }, part));
+      });
+      node.append(svg("text", { class: "moved", x: cx, y: cy + 54 }, ""));
+      graph.append(node);
+    });
+    const { member, seed } = model.network;
+    byId("about").textContent =
+      "Features are centred and in model units: neither euros nor years; gender 1 is the " +
+      "group with the higher income. People are simulated, so that the true equations " +
+      "are known: what follows here follows by them. iCARMA is member " +
+      `${member} (seed ${seed}) of the networks for scores with a linear profile: of ` +
+      "ten, the one that helps most validation people. Costs are weighted by what you " +
+      "find hard. Plausible means at least as likely under the flow as you are now; a " +
+      "nat less is 2.7 times less likely. The exact search is optimal on its grid, " +
+      `${model.nValues} values a feature; the search over all values promises nothing, ` +
+      "and mostly finds what is cheaper.";
   }
-  const isSearching = slow.exact === undefined;
-  const nOpen = model.mayActOn(state.scores).filter(Boolean).length;
-  const nActions = ((model.nValues + 1) ** nOpen - 1).toLocaleString("en");
-  const ofExact = `None of ${nActions} actions is both enough and plausible.`;
-  const ofAny = "It finds nothing that is both enough and plausible.";
-  const none = (text) => (isSearching ? "Searching …" : text);
-  const exactly = `Exact search, ${model.nValues} values a feature`;
-  cards.push(
-    card("icarma", "iCARMA, at once", icarma, "It recommends nothing."),
-    card("exact", exactly, slow.exact, none(ofExact)),
-    card("any", "Search over all values", slow.any, none(ofAny)),
+
+  // ------------------------------------------------------------------ what a reader does
+
+  function moved(j, value) {
+    const k = columns.indexOf(j);
+    if (state.mode === "do" && k >= 0) state.own[k] = value;
+    else state.x = state.x.map((own, i) => (i === j ? value : own));
+    changed();
+  }
+
+  function scored(k, score) {
+    state.scores[k] = score;
+    if (score === CANT) state.own[k] = null;
+    changed();
+  }
+
+  function become(person) {
+    state.person = (person + model.applicants.length) % model.applicants.length;
+    state.x = model.applicants[state.person];
+    state.own = columns.map(() => null);
+    changed();
+  }
+
+  byId("next").addEventListener("click", () => become(state.person + 1));
+  byId("previous").addEventListener("click", () => become(state.person - 1));
+  byId("back").addEventListener("click", () => become(state.person));
+  root.querySelectorAll(`[name="${prefix}mode"]`).forEach((input) =>
+    input.addEventListener("change", () => {
+      state.mode = input.value;
+      state.own = columns.map(() => null);
+      changed();
+    }),
   );
-  if (!isSearching) {
-    const why = element("div", { class: "card why" }, element("h2", {}, "Why?"));
-    why.append(element("p", {}, reason(slow.any ?? slow.exact)));
-    cards.push(why);
+
+  // --------------------------------------------------------------- computing and drawing
+
+  let waiting = 0;
+
+  /* Draw at once what is known at once; the searches follow when the reader pauses. */
+  function changed() {
+    slow = { exact: undefined, any: undefined };
+    draw();
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const start = performance.now();
+      if (model.logOdds(state.x) < 0) {
+        const weights = model.weightsOf(state.scores);
+        const may = model.mayActOn(state.scores);
+        const exact = model.exact(model.truth, state.x, state.scores);
+        const table = model.searched(model.truth, state.x, weights);
+        slow = {
+          exact: judged(exact),
+          any: judged(model.cheapest(table, may)),
+          table,
+          may,
+        };
+        draw();
+      }
+      root.dataset.searched = performance.now() - start; // milliseconds
+      root.dataset.settled = "yes";
+    }, 60);
+    root.dataset.settled = "no";
   }
-  byId("cards").replaceChildren(...cards);
-}
 
-/* Return what each part of an answer is for; without an answer, what blocks it. */
-function reason(answer) {
-  if (!answer) return blocked();
-  const parts = columns.flatMap((j, k) => {
-    if (!answer.acts[k]) return [];
-    const fewer = answer.acts.map((acted, i) => acted && i !== k);
-    const without = judged({ acts: fewer, values: answer.values });
-    const gives = nameOf(j);
-    if (!without.isValid && !without.isPlausible) {
-      return [`${gives} is needed for both, the bank's yes and a plausible profile`];
-    }
-    if (!without.isValid) return [`${gives} is needed for the bank's yes`];
-    if (!without.isPlausible) {
-      const lost = shown(-without.gain, without.gain > -0.05 ? 3 : 1);
-      return [`${gives} pays for plausibility (without it ${lost} nats are lost)`];
-    }
-    return [`${gives} makes the rest cheaper`];
-  });
-  const text = parts.join("; ");
-  return `${text[0].toUpperCase()}${text.slice(1)}.`;
-}
+  const judged = (action) =>
+    action &&
+    model.outcome(
+      model.truth,
+      state.x,
+      action.acts,
+      action.values,
+      model.weightsOf(state.scores),
+    );
 
-function blocked() {
-  const open = slow.table.filter((row) => row.acts.every((a, k) => !a || slow.may[k]));
-  if (!open.length) return "You say that you can change nothing at all.";
-  const gain = Math.max(...open.map((row) => row.gain));
-  if (gain > -Infinity) {
-    return (
-      "What blocks is plausibility: the bank would say yes to a profile that is " +
-      `${shown(-gain, -gain < 0.1 ? 3 : 1)} nats less plausible than yours, and to none ` +
-      "nearer that was seen."
+  function draw() {
+    const isRefused = model.logOdds(state.x) < 0;
+    const own = judged({
+      acts: state.own.map((value) => value !== null),
+      values: state.own,
+    });
+    const icarma = isRefused ? judged(model.recommended(state.x, state.scores)) : null;
+    const first = state.mode === "do" ? own : icarma;
+    root.dataset.mode = state.mode;
+    drawControls(own);
+    columns.forEach((j, k) => {
+      drawLane(j, k, "icarma", icarma);
+      drawLane(j, k, "exact", slow.exact);
+      drawLane(j, k, "third", state.mode === "do" ? own : slow.any);
+    });
+    drawDecision(isRefused, first);
+    drawGraph(first);
+    drawCards(isRefused, icarma, own);
+    drawUnlock(isRefused);
+  }
+
+  function drawControls(own) {
+    byId("who").textContent = `applicant ${state.person + 1} of ${model.applicants.length}`;
+    byId("hint").textContent = HINTS[state.mode];
+    features.forEach((_, j) => {
+      const k = columns.indexOf(j);
+      const input = byId(`track-${j}`);
+      const isDone = state.mode === "do";
+      input.value = toUnits(j, isDone ? own.after[j] : state.x[j]);
+      input.disabled = isDone && (k < 0 || state.scores[k] === CANT);
+      const value = input.closest(".track").querySelector(".value");
+      const now = inWords(j, state.x[j]);
+      const after = inWords(j, own.after[j]);
+      value.textContent = isDone && after !== now ? `${now} → ${after}` : now;
+      input.setAttribute("aria-valuetext", value.textContent);
+    });
+    state.scores.forEach((score, k) => {
+      root.querySelector(`[name="${prefix}score-${k}"][value="${score}"]`).checked = true;
+    });
+    root.querySelector(`[name="${prefix}mode"][value=${state.mode}]`).checked = true;
+  }
+
+  /* Draw on a lane of a track where an answer moves this feature. */
+  function drawLane(j, k, which, answer) {
+    const lane = byId(`track-${j}`).closest(".track").querySelector(`.lane.${which}`);
+    lane.replaceChildren();
+    if (!answer || Math.abs(answer.after[j] - state.x[j]) < 1e-9) return;
+    const share = (value) =>
+      Math.min(Math.max((value - low[j]) / (high[j] - low[j]), 0), 1);
+    const [from, to] = [share(state.x[j]), share(answer.after[j])];
+    const at = (p) => `calc(${THUMB / 2}px + ${p} * (100% - ${THUMB}px))`;
+    const isLeft = to < from;
+    const follows = !answer.acts[k];
+    if (!follows) {
+      const stem = element("span", { class: "stem" });
+      stem.style.left = at(Math.min(from, to));
+      stem.style.width = `calc(${Math.abs(to - from)} * (100% - ${THUMB}px))`;
+      lane.append(stem);
+    }
+    const tip = element("span", {
+      class: `tip${isLeft ? " left" : ""}${follows ? " follows" : ""}`,
+    });
+    tip.style.left = at(to);
+    const before = isLeft ? to > 0.15 : to > 0.85; // beside the tip, where there is room
+    const text = element(
+      "span",
+      { class: `text${before ? " before" : ""}` },
+      `${inWords(j, answer.after[j])}${follows ? " follows" : ""}`,
+    );
+    const ends = follows ? [to, to] : [Math.min(from, to), Math.max(from, to)];
+    text.style.left = at(ends[before ? 0 : 1]);
+    lane.append(tip, text);
+  }
+
+  function pill(isYes, isPlausible = true) {
+    const kind = !isYes ? "no" : isPlausible ? "yes" : "but";
+    const said = { no: "refused", yes: "accepted", but: "accepted, implausible" }[kind];
+    return element("span", { class: `pill ${kind}` }, said);
+  }
+
+  function drawDecision(isRefused, answer) {
+    const said = (text) => element("span", {}, text);
+    const now = `h = ${shown(model.probability(state.x), 2)}`;
+    const parts = [pill(!isRefused), said(now)];
+    if (answer?.acts.some(Boolean)) {
+      const by = state.mode === "do" ? "by what you do" : "by iCARMA";
+      parts.push(said("→"), pill(answer.isValid, answer.isPlausible));
+      parts.push(said(`h = ${shown(answer.probability, 2)}, ${by}`));
+    }
+    byId("decision").replaceChildren(...parts);
+  }
+
+  function drawGraph(answer) {
+    const isActed = (j) => Boolean(answer?.acts[columns.indexOf(j)]);
+    const isMoved = (j) => answer && Math.abs(answer.after[j] - state.x[j]) > 1e-9;
+    const told = [];
+    features.forEach((_, j) => {
+      const k = columns.indexOf(j);
+      const node = byId(`node-${j}`);
+      const isClosed = k >= 0 && state.scores[k] === CANT;
+      const follows = isMoved(j) && !isActed(j);
+      const kind = isActed(j) ? "acted" : follows ? "follows" : "";
+      node.setAttribute("class", `${kind}${isClosed ? " closed" : ""}`);
+      const after = isMoved(j) ? inWords(j, answer.after[j]) : "";
+      const change = `${inWords(j, state.x[j])} → ${after}`;
+      node.querySelector(".moved").textContent = isMoved(j) ? change : "";
+      if (isMoved(j))
+        told.push(`${nameOf(j)} ${follows ? "follows" : "is set"}, ${change}`);
+      model.parents[j].forEach((i) => {
+        const isLit = follows && isMoved(i);
+        byId(`edge-${i}-${j}`).setAttribute(
+          "class",
+          isLit ? "lit" : isActed(j) ? "cut" : "",
+        );
+      });
+    });
+    byId("graph").setAttribute(
+      "aria-label",
+      `Causal graph of the features. ${told.join("; ") || "Nothing moves"}.`,
     );
   }
-  return "What blocks is the bank: of all that you can do and that was tried, it accepts nothing.";
-}
 
-function drawUnlock(isRefused) {
-  const box = byId("unlock");
-  box.replaceChildren();
-  if (!isRefused || slow.exact === undefined || slow.any) return;
-  const prices = model.unlockedBy(slow.table, slow.may);
-  const keys = columns.map((_, k) => k).filter((k) => !slow.may[k] && prices[k] < Infinity);
-  const none = "No single feature would unlock it.";
-  box.append(element("b", {}, keys.length ? "What would unlock it:" : none));
-  for (const k of keys) {
-    const button = element(
-      "button", { type: "button" },
-      `${nameOf(columns[k])} (cost ${shown(prices[k], 3)})`,
-    );
-    button.addEventListener("click", () => scored(k, 1));
-    box.append(button);
+  /* Return what an answer asks for, in words: its actions, then what follows. */
+  function told(answer) {
+    const change = (j) =>
+      `${nameOf(j)} ${inWords(j, state.x[j])} → ${inWords(j, answer.after[j])}`;
+    const acts = columns.filter((_, k) => answer.acts[k]).map(change);
+    const follows = columns
+      .filter((j, k) => !answer.acts[k] && Math.abs(answer.after[j] - state.x[j]) > 1e-9)
+      .map(change);
+    return { acts, follows };
   }
-}
 
-build();
-changed();
+  function plausibility(gain) {
+    if (gain >= 0.05) return `more plausible by ${shown(gain)} nats`;
+    if (gain >= 0) return "as plausible as you are now";
+    return `less plausible by ${shown(-gain, gain > -0.05 ? 3 : 1)} nats`;
+  }
+
+  function card(kind, title, answer, nothing) {
+    const box = element("div", { class: `card ${kind}` }, element("h2", {}, title));
+    if (!answer?.acts.some(Boolean)) {
+      box.append(element("p", {}, nothing));
+      return box;
+    }
+    const { acts, follows } = told(answer);
+    box.append(element("p", {}, "Do: ", element("b", {}, acts.join(", "))));
+    if (follows.length) {
+      box.append(element("p", { class: "follow" }, `Then follows: ${follows.join(", ")}`));
+    }
+    const decision = answer.isValid ? "the bank says yes" : "the bank still says no";
+    const cost = `cost ${shown(answer.weightedCost, 3)}`;
+    const line = `${decision}; ${plausibility(answer.gain)}; ${cost}`;
+    box.append(element("p", { class: "small" }, line));
+    return box;
+  }
+
+  function drawCards(isRefused, icarma, own) {
+    const cards = [];
+    if (state.mode === "do") {
+      const nothing = "Nothing yet: move a dot.";
+      cards.push(card("own", "What you do yourself", own, nothing));
+    }
+    if (!isRefused) {
+      const said = "The bank accepts you as you are: there is nothing to do.";
+      byId("cards").replaceChildren(...cards, element("p", {}, said));
+      return;
+    }
+    const isSearching = slow.exact === undefined;
+    if (!model.mayActOn(state.scores).some(Boolean)) {
+      const said = "You say that you can change nothing, so nothing can be recommended.";
+      byId("cards").replaceChildren(...cards, element("p", {}, said));
+      return;
+    }
+    const nOpen = model.mayActOn(state.scores).filter(Boolean).length;
+    const nActions = ((model.nValues + 1) ** nOpen - 1).toLocaleString("en");
+    const ofExact = `None of ${nActions} actions is both enough and plausible.`;
+    const ofAny = "It finds nothing that is both enough and plausible.";
+    const none = (text) => (isSearching ? "Searching …" : text);
+    const exactly = `Exact search, ${model.nValues} values a feature`;
+    cards.push(
+      card("icarma", "iCARMA, at once", icarma, "It recommends nothing."),
+      card("exact", exactly, slow.exact, none(ofExact)),
+      card("any", "Search over all values", slow.any, none(ofAny)),
+    );
+    if (!isSearching) {
+      const why = element("div", { class: "card why" }, element("h2", {}, "Why?"));
+      why.append(element("p", {}, reason(slow.any ?? slow.exact)));
+      cards.push(why);
+    }
+    byId("cards").replaceChildren(...cards);
+  }
+
+  /* Return what each part of an answer is for; without an answer, what blocks it. */
+  function reason(answer) {
+    if (!answer) return blocked();
+    const parts = columns.flatMap((j, k) => {
+      if (!answer.acts[k]) return [];
+      const fewer = answer.acts.map((acted, i) => acted && i !== k);
+      const without = judged({ acts: fewer, values: answer.values });
+      const gives = nameOf(j);
+      if (!without.isValid && !without.isPlausible) {
+        return [`${gives} is needed for both, the bank's yes and a plausible profile`];
+      }
+      if (!without.isValid) return [`${gives} is needed for the bank's yes`];
+      if (!without.isPlausible) {
+        const lost = shown(-without.gain, without.gain > -0.05 ? 3 : 1);
+        return [`${gives} pays for plausibility (without it ${lost} nats are lost)`];
+      }
+      return [`${gives} makes the rest cheaper`];
+    });
+    const text = parts.join("; ");
+    return `${text[0].toUpperCase()}${text.slice(1)}.`;
+  }
+
+  function blocked() {
+    const open = slow.table.filter((row) => row.acts.every((a, k) => !a || slow.may[k]));
+    const gain = Math.max(...open.map((row) => row.gain));
+    if (gain > -Infinity) {
+      const lost = shown(-gain, gain > -0.1 ? 3 : 1);
+      return (
+        "What blocks is plausibility: of all that you can do and that was tried, " +
+        `whatever the bank accepts is ${lost} nats or more less plausible than you are.`
+      );
+    }
+    return "What blocks is the bank: of what you can do, it accepts nothing that was tried.";
+  }
+
+  function drawUnlock(isRefused) {
+    const box = byId("unlock");
+    box.replaceChildren();
+    if (!isRefused || slow.exact === undefined || slow.any) return;
+    const prices = model.unlockedBy(slow.table, slow.may);
+    const ways = columns
+      .map((_, k) => ({ opened: [k], cost: prices[k] }))
+      .filter(({ opened, cost }) => !slow.may[opened[0]] && cost < Infinity);
+    const key = model.keyOf(slow.table, slow.may);
+    if (!ways.length && key) {
+      const opened = columns.map((_, k) => k).filter((k) => key.more[k]);
+      ways.push({ opened, cost: key.cost });
+    }
+    const none = "No feature that is closed would unlock it.";
+    box.append(element("b", {}, ways.length ? "What would unlock it:" : none));
+    for (const { opened, cost } of ways) {
+      const names = opened.map((k) => nameOf(columns[k])).join(" and ");
+      const text = `${names} (cost ${shown(cost, 3)})`;
+      const button = element("button", { type: "button" }, text);
+      button.addEventListener("click", () => opened.forEach((k) => scored(k, 1)));
+      box.append(button);
+    }
+  }
+
+  build();
+  changed();
+}

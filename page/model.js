@@ -108,7 +108,7 @@ export function createModel(data) {
     return [inputs.at(-1)[0], slope];
   }
 
-  // ------------------------------- flow (lib.causal.flow, lib.causal.networks, maps.Affine)
+  // ---------------------------- flow (lib.causal.flow, lib.causal.networks, maps.Affine)
 
   const maps = data.flow.features.map((own) =>
     own.raw ? { raw: own.raw } : { layers: layersOf(own.layers) },
@@ -122,7 +122,10 @@ export function createModel(data) {
     const slopes = [new Float64Array(causes.length), new Float64Array(causes.length)];
     if (!raw) {
       const [first, last] = maps[j].layers;
-      const sums = linear(first, causes.map((i) => x[i]));
+      const sums = linear(
+        first,
+        causes.map((i) => x[i]),
+      );
       const hidden = sums.map((value) => (value > 0 ? value : Math.expm1(value)));
       raw = linear(last, hidden);
       for (let h = 0; h < first.nOut; h++) {
@@ -181,13 +184,14 @@ export function createModel(data) {
       total += logScale - 0.5 * z ** 2 - 0.5 * LOG_2_PI;
       slope[j] -= z * scale;
       parents[j].forEach((i, p) => {
-        slope[i] += logScaleSlope[p] - z * (x[j] * scale * logScaleSlope[p] + shiftSlope[p]);
+        slope[i] +=
+          logScaleSlope[p] - z * (x[j] * scale * logScaleSlope[p] + shiftSlope[p]);
       });
     }
     return [total, slope];
   }
 
-  // ------------------------------------------------ true equations (lib.problem.loan.scm)
+  // ----------------------------------------------- true equations (lib.problem.loan.scm)
 
   const inUnits = (x) => x.map((value, j) => value * std[j] + mean[j]);
   const standardised = (units) => units.map((value, j) => (value - mean[j]) / std[j]);
@@ -226,7 +230,7 @@ export function createModel(data) {
     },
   };
 
-  // ------------------------------------------- acting (lib.causal.world.counterfactual)
+  // -------------------------------------------- acting (lib.causal.world.counterfactual)
 
   /* Return all features after an action; what it does not reach keeps its value. */
   function counterfactual(world, x, acts, values, noise = world.abduct(x)) {
@@ -282,7 +286,7 @@ export function createModel(data) {
     };
   }
 
-  // ---------------------------------------------- preferences (lib.preferences.scores)
+  // ------------------------------------------------ preferences (lib.preferences.scores)
 
   const { gamma, w_max: most } = data.icarma.profile;
 
@@ -298,7 +302,7 @@ export function createModel(data) {
   /* Return what each feature weighs in the cost. */
   const weightsOf = (scores) => hardness(scores).map((hard) => 1 + (most - 1) * hard);
 
-  // ------------------------------------------------------- iCARMA (lib.solvers.icarma)
+  // --------------------------------------------------------- iCARMA (lib.solvers.icarma)
 
   const maskLayers = layersOf(data.icarma.mask);
   const actionLayers = layersOf(data.icarma.action);
@@ -314,7 +318,7 @@ export function createModel(data) {
     return { acts, values, probabilities: logits.map(sigmoid) };
   }
 
-  // ----------------------------------- search over all values (lib.solvers.descent, .sets)
+  // --------------------------------- search over all values (lib.solvers.descent, .sets)
 
   const { sets, sure, missing, tiny, least_weight: leastWeight, scouts } = data.walk;
   const isIn = sets.map((set) => set.map(Boolean));
@@ -469,10 +473,30 @@ export function createModel(data) {
      infinite where that is not enough (lib.solvers.sets.Table.unlocked_by). */
   const unlockedBy = (table, may) =>
     columns.map(
-      (_, k) => cheapest(table, may.map((own, i) => own || i === k))?.cost ?? Infinity,
+      (_, k) =>
+        cheapest(
+          table,
+          may.map((own, i) => own || i === k),
+        )?.cost ?? Infinity,
     );
 
-  // ------------------------------------------------------- exact on a grid (lib.solvers.grid)
+  /* Return the fewest closed features that unlock recourse, as K booleans; of several such
+     sets the cheapest, and null where none does (lib.solvers.sets.Table.key). */
+  function keyOf(table, may) {
+    let best = null;
+    for (const more of isIn) {
+      if (more.some((own, k) => own && may[k])) continue;
+      const size = more.filter(Boolean).length;
+      const open = may.map((own, k) => own || more[k]);
+      const cost = cheapest(table, open)?.cost ?? Infinity;
+      const isBetter =
+        !best || size < best.size || (size === best.size && cost < best.cost);
+      if (cost < Infinity && isBetter) best = { more, size, cost };
+    }
+    return best;
+  }
+
+  // -------------------------------------------------- exact on a grid (lib.solvers.grid)
 
   const [firstLayer, ...laterLayers] = bank;
 
@@ -518,7 +542,8 @@ export function createModel(data) {
       }));
       return rows.sort((a, b) => a.cost - b.cost);
     });
-    const bestGain = (rows) => rows.reduce((most, row) => Math.max(most, row.gain), -Infinity);
+    const bestGain = (rows) =>
+      rows.reduce((most, row) => Math.max(most, row.gain), -Infinity);
     const [lines, partners] = [
       one.filter((row) => row.gain + bestGain(other) >= 0),
       other.filter((row) => row.gain + bestGain(one) >= 0),
@@ -567,11 +592,32 @@ export function createModel(data) {
   }
 
   return {
-    features, parents, columns, low, high, words: data.words, network: data.icarma,
+    features,
+    parents,
+    columns,
+    low,
+    high,
+    words: data.words,
+    network: data.icarma,
     nValues: data.grid[0].length,
-    applicants: rowsOf(data.applicants), inUnits, standardised,
-    logOdds, probability, logDensity, flow, truth, counterfactual, outcome,
-    mayActOn, weightsOf, recommended, searched, cheapest, unlockedBy, exact,
+    applicants: rowsOf(data.applicants),
+    inUnits,
+    standardised,
+    logOdds,
+    probability,
+    logDensity,
+    flow,
+    truth,
+    counterfactual,
+    outcome,
+    mayActOn,
+    weightsOf,
+    recommended,
+    searched,
+    cheapest,
+    unlockedBy,
+    keyOf,
+    exact,
   };
 }
 

@@ -16,6 +16,19 @@ function timed(name, answer) {
   return found;
 }
 
+function looked(world, x, scores, weights) {
+  const table = timed("searched", () => model.searched(world, x, weights));
+  const may = model.mayActOn(scores);
+  const has = model.cheapest(table, may);
+  const key = has ? null : model.keyOf(table, may);
+  return {
+    table,
+    cost: has?.cost ?? null,
+    unlocked: model.unlockedBy(table, may),
+    key: key?.more ?? may.map(() => false),
+  };
+}
+
 const people = asked.x.map((x, i) => {
   const scores = asked.scores[i];
   const weights = model.weightsOf(scores);
@@ -42,9 +55,7 @@ const people = asked.x.map((x, i) => {
     searched: Object.fromEntries(
       Object.entries(worlds).map(([name, world]) => [
         name,
-        i < asked.n_searched
-          ? timed("searched", () => model.searched(world, x, weights))
-          : null,
+        i < asked.n_searched ? looked(world, x, scores, weights) : null,
       ]),
     ),
   };

@@ -21,7 +21,7 @@ from lib.problem.classifier import NetworkClassifier
 from lib.problem.recourse import Problem, in_columns
 from lib.solvers import descent, grid
 from lib.solvers.icarma import ICarma
-from lib.solvers.sets import sets_of
+from lib.solvers.sets import Table, sets_of
 
 N_PEOPLE, N_SEARCHED = 300, 20
 WORLDS = ("flow", "truth")
@@ -219,10 +219,30 @@ def test_search_over_all_values(double, asked, answers, name):
     (scouted,) = descent.scout(judge, found, export.N_SCOUTS, 1, rng)
     for start in (judge.factual, scouted):
         descent.descend(judge, start, found, export.N_STEPS)
-    rows = [row for own in answers[:N_SEARCHED] for row in own["searched"][name]]
+    rows = [row for own in answers[:N_SEARCHED] for row in own["searched"][name]["table"]]
     assert np.array([row["acts"] for row in rows]).tolist() == judge.acts.tolist()
     for ours, theirs in (("cost", "cost"), ("odds", "log_odds"), ("gain", "gain")):
         own = np.array([np.inf if r[ours] is None else r[ours] for r in rows])
         expected = getattr(found, theirs).numpy()
         expected = np.where(np.isfinite(expected), expected, np.inf)
         assert np.allclose(own, expected, rtol=1e-6, atol=1e-6), ours
+
+
+@needs_node
+@pytest.mark.parametrize("name", WORLDS)
+def test_what_would_unlock_it(asked, answers, name):
+    """Looked up in the page's own table of costs, as lib looks it up."""
+    some = [own["searched"][name] for own in answers[:N_SEARCHED]]
+    cost = torch.tensor(
+        [[np.inf if r["cost"] is None else r["cost"] for r in own["table"]] for own in some]
+    )
+    n_features = asked["scores"].shape[-1]
+    nothing = torch.zeros_like(cost)
+    values = torch.zeros(*cost.shape, n_features)
+    table = Table(sets_of(n_features), cost, values, nothing, nothing)
+    may = Preferences(asked["scores"][:N_SEARCHED]).is_actionable
+    unlocked = [[np.inf if c is None else c for c in own["unlocked"]] for own in some]
+    assert np.allclose(unlocked, table.unlocked_by(may), rtol=1e-6)
+    assert of_all(some, "key").tolist() == table.key(may).tolist()
+    assert np.allclose(of_all(some, "cost"), table.cheapest(may)[0], rtol=1e-6)
+    assert of_all(some, "key").any()  # somebody needs one
