@@ -2,12 +2,11 @@
 # make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
-# make exercises   runs what the exercises of the notebooks ask for, in runs/exercises
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
-# make page       the page "you are the applicant" again, page/applicant.html, from models/
-# For maintainers: make notebooks (execute in place), make models (keep a paper-size run's, and its tables), make lock, make clean
+# make page        the page "you are the applicant" again, page/applicant.html, from models/
+# For maintainers: make notebooks (execute in place), make exercises (students' files from the solutions), make models (keep a paper-size run's, and its tables), make lock, make clean
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -34,10 +33,10 @@ quick smoke: setup
 
 # A notebook's cells share a kernel, so one worker takes a whole file.
 test: setup
-	$(BIN)/python -m pytest tests lib workflow examples page notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests lib workflow examples page exercises notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
 
 exercises: setup
-	@$(BIN)/python workflow/run_exercises.py
+	@$(BIN)/python exercises/make.py
 
 check: setup
 	$(BIN)/ruff check
@@ -71,9 +70,9 @@ setup: .venv/ready
 
 # With the default parameters, in order, each in its folder, and without what differs from one execution to the next.
 notebooks: setup
-	$(BIN)/jupyter execute --inplace --kernel_name=python3 notebooks/*.ipynb
+	$(BIN)/jupyter execute --inplace --kernel_name=python3 notebooks/*.ipynb exercises/solutions/*.ipynb
 	$(BIN)/nbstripout --keep-output --keep-count --keep-id \
-	  --extra-keys "metadata.papermill cell.metadata.papermill cell.metadata.execution metadata.language_info" notebooks/*.ipynb
+	  --extra-keys "metadata.papermill cell.metadata.papermill cell.metadata.execution metadata.language_info" notebooks/*.ipynb exercises/solutions/*.ipynb
 
 # The models that the notebooks read by default, and the tables: those of the last paper-size run.
 models:

@@ -26,6 +26,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import nbval.kernel
@@ -42,6 +43,9 @@ GREY_LEVELS = 0.2
 IMAGES = ("image/png", "image/jpeg")
 # A widget's identity is drawn at random.
 WIDGET = "application/vnd.jupyter.widget-view+json"
+
+# What a student fills in is run by tests/test_exercises.py, and holds no outputs.
+collect_ignore_glob = [str(Path(__file__).parent / "exercises" / "[0-9]*.ipynb")]
 
 # On a stand-in for its data such a notebook says something else than what was committed.
 NEEDS_DATA = {"07_gmsc_transfer.ipynb"}

@@ -1,0 +1,135 @@
+"""Data and the SCM."""
+
+import torch
+from torch import Tensor
+
+from exercises.checking import Key, choice, key
+from exercises.keys import problem
+
+
+def promised_and_brought(name: str, step: float) -> tuple[Tensor, Tensor]:
+    """Return who is accepted if a number alone changes, and who if they act; each (N,).
+
+    Arguments:
+        name: Of the feature.
+        step: In model units, for every refused person of the test
+            split.
+    """
+    population, h = problem().population, problem().classifier
+    x, j = problem().refused("test"), population.features.index(name)
+    is_acted = torch.zeros_like(x, dtype=torch.bool)
+    is_acted[:, j] = True
+    values = x + step / population.std[j].item()
+    alone = h.accepts(torch.where(is_acted, values, x))
+    assert population.truth is not None
+    acted = h.accepts(population.truth.counterfactual(x, is_acted, values))
+    return alone, acted
+
+
+@key("01.1")
+def a_smaller_loan() -> Key:
+    """Of those who lower the amount by 2."""
+    found = promised_and_brought("loan_amount", -2)
+    alone, acted = (accepted.float().mean().item() for accepted in found)
+    shares = f"The changed number promises {alone:.3f}, acting brings {acted:.3f}"
+    return choice(
+        "B" if acted > alone else "A",
+        f"{shares}: the duration falls with the amount, and both count against a person.",
+        {
+            "A": "The duration follows. Does it go the way that the bank likes, or not?",
+            "B": "The duration follows. Does it go the way that the bank likes, or not?",
+            "C": "The two would be equal if nothing followed. Look at the arrows again.",
+        },
+    )
+
+
+@key("01.2")
+def follows_from_education() -> Key:
+    """Which features follow from education."""
+    return Key(
+        frozenset({"income", "savings"}),
+        "Income follows from education, and savings from income.",
+        (
+            ({"income"}, "Those are the children. What follows from what follows?"),
+            (
+                {"education", "income", "savings"},
+                "Education itself is set: it does not follow, it is acted on.",
+            ),
+            (
+                {"gender", "age", "income", "savings"},
+                "Causes of education stay as they are: an action cuts them off.",
+            ),
+            ({"gender", "age"}, "These are its causes. Follow the arrows forward."),
+        ),
+    )
+
+
+@key("01.3")
+def savings_by_hand() -> Key:
+    """Savings of five people once their income is 3."""
+    population = problem().population
+    units = population.in_units(problem().refused("test")[:5])
+    income, savings = units[:, 5], units[:, 6]
+    noise = savings - (-4 + 1.5 * income.clamp(min=0))
+    after = -4 + 1.5 * 3.0
+    return Key(
+        after + noise,
+        "Abduction (their own noise), action (income is 3), prediction.",
+        (
+            (
+                torch.full((5,), after),
+                "That is somebody without noise. Keep their own.",
+            ),
+            (savings, "Those are their savings now: nothing has followed yet."),
+            (
+                savings + 1.5 * (3.0 - income),
+                "Below zero, income moves no savings: the equation has max(income, 0).",
+            ),
+            (noise, "That is their noise. Now put it back into the equation."),
+        ),
+        within=0.01,
+    )
+
+
+@key("01.4")
+def wrong_both_ways() -> Key:
+    """The share for whom a changed income of 3 misleads."""
+    alone, acted = promised_and_brought("income", 3)
+    return Key(
+        (alone != acted).float().mean().item(),
+        "In total the two look alike; person by person they do not.",
+        (
+            (
+                (alone & ~acted).float().mean().item(),
+                "That is one of the two errors: promised, and not brought.",
+            ),
+            (
+                (~alone & acted).float().mean().item(),
+                "That is one of the two errors: brought, and not promised.",
+            ),
+            (
+                (alone.float().mean() - acted.float().mean()).abs().item(),
+                "That is the difference of the totals: the two errors cancel in it.",
+            ),
+            (
+                (alone != acted).float().sum().item(),
+                "That is how many people. Divide by how many were refused.",
+            ),
+        ),
+        within=0.001,
+    )
+
+
+@key("01.5")
+def as_the_step_grows() -> Key:
+    """How those who are promised too much change with the step."""
+    found = [promised_and_brought("income", step) for step in range(1, 7)]
+    n = [int((alone & ~acted).sum()) for alone, acted in found]
+    peak = n.index(max(n))
+    shape = "A" if peak == len(n) - 1 else "C" if peak == 0 else "B"
+    hints = {
+        "A": "Far enough out, what follows decides less. Print the number for each step.",
+        "B": "Print the number for each step: does it ever turn?",
+        "C": "At a step of zero, nobody is promised anything. Print the numbers.",
+    }
+    return choice(shape, f"{', '.join(map(str, n))} people at steps of 1 to 6.", hints)

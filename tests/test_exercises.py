@@ -1,0 +1,134 @@
+"""Students' files are in step, solutions right, blanks empty; every hint is reached."""
+
+import ast
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+
+from exercises import make
+from exercises.checking import Verdict, check, key, key_of, numbers_of
+from lib.base.files import ROOT
+
+SOLUTIONS = sorted(make.SOLUTIONS.glob("*.ipynb"))
+CALL = re.compile(r'^check\("([^"]+)", ', re.MULTILINE)
+NUMBERS = [n for path in SOLUTIONS for n in numbers_of(path.name.split("_")[0])]
+ODD = [float("nan"), float("inf"), 10**400, -1, True, 1j, "", "z", b"A", [], {}, {1}]
+ODD += [[["A"], 2], object(), lambda x: x, itertools.count(), type]
+
+of_files = pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+of_keys = pytest.mark.parametrize("number", NUMBERS)
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def last_values(notebook: nbformat.NotebookNode) -> list[Any]:
+    """Return the last value of each code cell, run in order in one namespace."""
+    values, names = [], {"display": lambda *_: None}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            tree = ast.parse(cell.source)
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            exec(compile(tree, cell.id, "exec"), names)
+            asked = last and compile(ast.Expression(last.value), cell.id, "eval")
+            values.append(eval(asked, names) if asked else None)
+            plt.close("all")
+    return values
+
+
+def test_every_notebook_has_exercises():
+    names = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert names == {path.name for path in SOLUTIONS}
+    assert {path.name for path in (ROOT / "exercises").glob("*.ipynb")} == names
+
+
+def test_what_is_made_from_the_solutions_is_in_step():
+    stale = [p.name for p, text in make.made().items() if p.read_text() != text]
+    assert not stale, f"{stale} differ from exercises/solutions: make exercises."
+
+
+@of_files
+def test_at_least_four_and_two_that_ask_for_a_prediction(path):
+    own = make.titles(read(path))
+    prefix = path.name.split("_")[0]
+    assert list(own) == [f"{prefix}.{i}" for i in range(1, len(own) + 1)]
+    assert len(own) >= 4
+    assert sum(title.startswith("Predict") for title in own.values()) >= 2
+
+
+@of_files
+def test_each_exercise_is_checked_or_has_a_written_solution(path):
+    cells: dict[str, list[nbformat.NotebookNode]] = {"": []}
+    for cell in read(path).cells:
+        heading = make.HEADING.match(cell.source)
+        if heading:
+            cells[heading[1]] = []
+        cells[list(cells)[-1]].append(cell)
+    assert not CALL.search("\n".join(cell.source for cell in cells.pop("")))
+    for number, own in cells.items():
+        calls = CALL.findall("\n".join(cell.source for cell in own))
+        is_written = any("solution" in cell.metadata.get("tags", ()) for cell in own)
+        assert calls == [] if is_written else [number], number
+        assert is_written == (number not in numbers_of(path.name.split("_")[0]))
+
+
+@of_files
+def test_solutions_are_committed_as_right(path):
+    said = [
+        "".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        for cell in read(path).cells
+        if cell.cell_type == "code" and CALL.search(cell.source)
+    ]
+    assert said
+    assert all(text.startswith("Right. ") for text in said), said
+
+
+@of_files
+def test_blanks_are_not_answered_yet(path):
+    values = last_values(read(ROOT / "exercises" / path.name))
+    verdicts = [value for value in values if isinstance(value, Verdict)]
+    assert len(verdicts) == len(numbers_of(path.name.split("_")[0]))
+    assert {verdict.status for verdict in verdicts} == {"not answered yet"}
+
+
+@of_keys
+def test_the_truth_is_right_and_every_hint_is_reached(number):
+    asked = key_of(number)
+    assert check(number, asked.truth) == Verdict("right", f"Right. {asked.because}")
+    assert asked.mistakes
+    for wrong, hint in asked.mistakes:
+        assert check(number, wrong) == Verdict("mistake", f"Not yet. {hint}")
+    if asked.options:
+        assert {asked.truth, *(w for w, _ in asked.mistakes)} == set(asked.options)
+
+
+@of_keys
+def test_no_answer_crashes(number):
+    for answer in ODD:
+        assert check(number, answer).status != "not answered yet"
+    for answer in (None, ...):
+        assert check(number, answer).text == "Not answered yet."
+
+
+def test_a_number_that_is_no_exercise():
+    with pytest.raises(ValueError, match=r"no checked exercise '01\.77'"):
+        check("01.77", 1)
+    with pytest.raises(ValueError, match="no checked exercises: expected the"):
+        check("77.1", 1)
+
+
+def test_one_key_an_exercise():
+    number = NUMBERS[0]
+    with pytest.raises(ValueError, match="two keys"):
+        key(number)(lambda: None)
+
+
+def test_a_solution_without_an_end():
+    with pytest.raises(ValueError, match="# end"):
+        make.blanked("# solution: a = ...\na = 1")
