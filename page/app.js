@@ -45,8 +45,8 @@ const markup = (prefix) => `<div class="inner">
     <div id="${prefix}tracks"></div>
     <p class="legend"><span class="key icarma"></span> iCARMA
       <span class="key exact"></span> exact search
-      <span class="key third"></span> <span class="by-search">search over all values</span>
-      <span class="by-you">yourself</span>; a hollow mark follows from the rest</p>
+      <span class="key third"></span> <span class="by-search">search over all
+        values</span><span class="by-you">yourself</span>; a ring: it follows</p>
   </section>
 
   <section class="answers" aria-label="What to do">

@@ -1,23 +1,35 @@
-"""The page in a real browser: what a reader does, and what the page then shows."""
+"""The page and the widget in a real browser: what a reader does, and then sees."""
 
+import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import build
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-MOST_MEDIAN, MOST_SEARCH = 16.0, 200.0  # milliseconds
+from lib.base.files import ROOT
+from lib.studies import applicant
+
+FILE = applicant.PAGE / "applicant.html"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def test_the_file_is_in_step():
-    """After a change: .venv/bin/python page/build.py."""
-    assert build.PAGE.read_text(encoding="utf-8") == build.page()
+    """After a change: make page."""
+    assert FILE.read_text(encoding="utf-8") == applicant.page()
 
 
 def test_nothing_is_fetched():
-    page = build.page()
+    page = applicant.page()
     for word in ('src="', "url(h", "fetch(", "@import", "https://"):
         assert word not in page, word
 
@@ -42,11 +54,11 @@ def page(browser: Any) -> Iterator[Any]:
     opened.on("console", lambda message: said.append(message.text))
     opened.on("pageerror", lambda error: said.append(str(error)))
     opened.on("request", lambda request: said.append(request.url))
-    opened.goto(build.PAGE.as_uri())
+    opened.goto(FILE.as_uri())
     settled(opened)
     yield opened
     opened.close()
-    asked = (build.PAGE.as_uri(), "data:")
+    asked = (FILE.as_uri(), "data:")
     assert not [text for text in said if not text.startswith(asked)]
 
 
@@ -115,22 +127,69 @@ def test_nothing_runs_over_the_edge(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_speed(page):
-    """From an event to the drawn page, and the searches that follow a pause."""
-    times = page.evaluate(
-        """async () => {
-          const input = document.getElementById("track-5");
-          const drawn = [];
-          for (let i = 0; i < 60; i++) {
-            input.value = Number(input.min) + (i / 60) * (input.max - input.min);
-            const start = performance.now();
-            input.dispatchEvent(new Event("input"));
-            document.body.getBoundingClientRect();
-            drawn.push(performance.now() - start);
-          }
-          return drawn.sort((a, b) => a - b);
-        }"""
-    )
-    assert times[len(times) // 2] <= MOST_MEDIAN
-    settled(page)
-    assert float(page.locator("#page").get_attribute("data-searched")) <= MOST_SEARCH
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[str]:
+    """JupyterLab with one notebook, which shows the widget; its address."""
+    cell = new_code_cell("from lib.studies import applicant\n\napplicant.show()")
+    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
+    notebook = new_notebook(cells=[cell], metadata={"kernelspec": kernel})
+    nbformat.write(notebook, tmp_path / "one.ipynb")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = {
+        "IdentityProvider.token": "",
+        "ServerApp.port": port,
+        "ServerApp.root_dir": tmp_path,
+        "ServerApp.open_browser": False,
+        "LabApp.expose_app_in_browser": True,
+    }
+    command = [sys.executable, "-m", "jupyterlab", "--allow-root"]
+    command += [f"--{name}={value}" for name, value in options.items()]
+    folders = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    own = {name: str(tmp_path / name) for name in folders}
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(
+            command,
+            env=os.environ | own | {"PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            address = f"http://127.0.0.1:{port}"
+            wait_for(f"{address}/api/status")
+            yield f"{address}/lab/tree/one.ipynb?reset"
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait(20)
+
+
+def wait_for(address: str) -> None:
+    """Wait until a server answers."""
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(address, timeout=1).close()
+        except OSError:
+            time.sleep(0.25)
+        else:
+            return
+    raise TimeoutError(f"{address} did not answer within a minute.")
+
+
+def test_the_widget_in_jupyterlab(browser, lab):
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(lab)
+    kernel = "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel"
+    page.wait_for_function(f"{kernel}?.status === 'idle'", timeout=60_000)
+    page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+    page.wait_for_selector(".applicant[data-settled=yes]", timeout=60_000)
+    before = page.locator(".card.icarma").inner_text()
+    assert "savings" in before
+    page.locator('label:has(input[name="score-3"][value="5"])').click()
+    page.wait_for_selector(".applicant[data-settled=yes]")
+    assert "savings" not in page.locator(".card.icarma b").inner_text()
+    page.close()
+    assert not said

@@ -194,7 +194,7 @@ def test_networks_are_described(size):
     values = parameters.read_network_parameters(size)
     assert values["models"] == f"runs/{size}/models"
     fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_icarma", "gmsc_other_flows"}
-    fitted_with |= {"gmsc_propose", "loan_propose_others"}
+    fitted_with |= {"gmsc_propose", "loan_propose", "loan_propose_others"}
     assert sorted(values["n_epochs"]) == sorted(set(stacks.STACKS) | fitted_with)
 
 
@@ -330,7 +330,7 @@ def test_the_batch_runs_each_notebook():
         stacks.STACKS
     ) | {
         *("gmsc_icarma", "gmsc_other_flows", "gmsc_propose"),
-        *("loan_other_flows", "loan_propose_others"),
+        *("loan_other_flows", "loan_propose", "loan_propose_others"),
         *("hare", "gmsc_hare", "willingness"),
     }
 

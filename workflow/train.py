@@ -6,8 +6,8 @@ JOB is a stack of networks of the study of soft preferences (notebook
 05), or gmsc_icarma (the scaler, the classifier, the flow and the
 networks of notebook 07), or gmsc_other_flows (flows under other
 graphs), or loan_other_flows (the flow of notebook 02, refitted to
-people drawn anew), or proposers of notebook 11 (loan_propose_others,
-gmsc_propose). params/SIZE/run.yaml and networks.yaml say how
+people drawn anew), or proposers of notebook 11 (loan_propose,
+loan_propose_others, gmsc_propose). params/SIZE/run.yaml and networks.yaml say how
 many people, seeds and epochs, and in which folder models lie. A job
 saves what it fits there, and the file of its own name last.
 """
@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from jobs import run
 from parameters import read_parameters
@@ -103,6 +104,27 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
         print(f"{key}: {history['validation'].max():.3f} nats", flush=True)
     made_with = drawn | {"n_epochs": n_epochs}
     flow.save_all(flows, inside(given["models"]), name, made_with, population.fingerprint)
+
+
+def loan_propose(given: Mapping[str, Any], name: str) -> None:
+    """Save the proposer of notebook 11, and the terms of its loss by epoch beside it.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the file.
+    """
+    drawn, n_epochs = _drawn(given), given["n_epochs"][name]
+    folder = inside(given["models"])
+    problem = loan.problem(folder, **drawn)
+    lessons = teaching.searched(
+        problem, given["n_lessons"], seed=drawn["seed"], progress=progress.bar("lessons")
+    )
+    settings, bar = propose.Settings(n_epochs=n_epochs), progress.bar(name)
+    fitted, history = teaching.fit(problem, settings, drawn["seed"], lessons, progress=bar)
+    by_epoch = pd.DataFrame(history).rename_axis("epoch")
+    by_epoch.to_csv(folder / f"{name}_history.csv", float_format="%.6g")
+    made_with = {"seed": drawn["seed"], "n_epochs": n_epochs}
+    fitted.save(folder, name, made_with)
 
 
 def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
@@ -254,6 +276,7 @@ def _save_networks(
 JOBS = dict.fromkeys(stacks.STACKS, loan_networks) | {
     "gmsc_icarma": gmsc_networks,
     "gmsc_other_flows": gmsc_other_flows,
+    "loan_propose": loan_propose,
     "loan_propose_others": loan_propose_others,
     "gmsc_propose": gmsc_propose,
     "loan_other_flows": loan_other_flows,

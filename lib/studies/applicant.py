@@ -1,0 +1,109 @@
+"""The page "you are the applicant", in one file or in a notebook.
+
+Its parts are in the folder page; models, style and scripts are joined
+here.
+"""
+
+import json
+import os
+import re
+from functools import cache
+from typing import Any
+
+import anywidget
+import traitlets
+from IPython.display import Image, display
+
+from lib.base.files import ROOT
+
+PAGE = ROOT / "page"
+PICTURE = PAGE / "applicant.png"
+MOST_BYTES = 300_000
+# What a notebook's front end asks of a module of a widget.
+RENDER = """
+export default {
+  render({ model, el }) {
+    const root = document.createElement("div");
+    el.append(root);
+    mount(root, model.get("data"));
+  },
+};
+"""
+
+
+@cache
+def text_of(name: str) -> str:
+    """Return one part of the page, by the name of its file.
+
+    Example:
+        >>> text_of("style.css")[:11]
+        '.applicant '
+    """
+    return (PAGE / name).read_text(encoding="utf-8")
+
+
+def script() -> str:
+    """Return the page's two modules as one script without imports.
+
+    Example:
+        >>> "\\nexport" in script() or "\\nimport" in script()
+        False
+    """
+    parts = (text_of("model.js"), text_of("app.js"))
+    return "\n".join(re.sub(r"^import .*\n|^export ", "", s, flags=re.M) for s in parts)
+
+
+def page() -> str:
+    """Return the page as one self-contained text, which opens from disk.
+
+    A browser does not load modules from disk, so everything is in it.
+
+    Raises: ValueError: a place to fill is missing, or the page is too
+        large.
+    Example:
+        >>> page()[:15]
+        '<!doctype html>'
+    """
+    filled = text_of("index.html")
+    for place, part in (
+        ("/* style.css */", text_of("style.css")),
+        ("<!-- model.json -->", text_of("model.json").strip().replace("</", "<\\/")),
+        ("/* model.js, app.js */", script()),
+    ):
+        if place not in filled:
+            raise ValueError(f"index.html has no place {place!r}: expected one.")
+        filled = filled.replace(place, part)
+    n_bytes = len(filled.encode())
+    if n_bytes > MOST_BYTES:
+        raise ValueError(f"The page is {n_bytes:,} bytes, expected {MOST_BYTES:,} at most.")
+    return filled
+
+
+class Applicant(anywidget.AnyWidget):
+    """The page as a widget, for JupyterLab.
+
+    Example:
+        >>> sorted(Applicant().data)[:2]
+        ['applicants', 'classifier']
+    """
+
+    _esm = script() + RENDER
+    _css = text_of("style.css")
+    data = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(data=json.loads(text_of("model.json")), **given)
+
+
+def show() -> None:
+    """Show the page: as a widget to somebody in JupyterLab, else its picture.
+
+    A notebook that is executed without a front end would keep a widget
+    that nobody can draw.
+
+    Example:
+        >>> show()  # nobody looks on here
+        <IPython.core.display.Image object>
+    """
+    is_watched = bool(os.environ.get("JPY_SESSION_NAME"))
+    display(Applicant() if is_watched else Image(filename=str(PICTURE), width=900))
