@@ -6,19 +6,21 @@
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
-# make page       the page "you are the applicant" again, page/applicant.html, from models/
+# make page        the page "you are the applicant" again, page/applicant.html, from models/
+# make book        the notebooks as a book, in runs/book/html; nothing is executed
 # For maintainers: make notebooks (execute in place), make models (keep a paper-size run's, and its tables), make lock, make clean
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
 BIN := .venv/bin
+BOOK := .venv-book/bin
 export OMP_NUM_THREADS := 1
 # Hundreds of modules are imported by each of a dozen processes, in a quarter of the time
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke test exercises check lab page tune notebooks models lock clean
+.PHONY: help setup reproduce verify quick smoke test exercises check lab page book tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -34,7 +36,7 @@ quick smoke: setup
 
 # A notebook's cells share a kernel, so one worker takes a whole file.
 test: setup
-	$(BIN)/python -m pytest tests lib workflow examples page notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests lib workflow examples page book notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
 
 exercises: setup
 	@$(BIN)/python workflow/run_exercises.py
@@ -48,6 +50,13 @@ check: setup
 page: setup
 	@$(BIN)/python page/export.py
 	@$(BIN)/python page/build.py
+
+# From the committed notebooks, as they are, and from nothing: what was read before is not
+# warned about again.
+book: .venv-book/ready
+	@rm -rf runs/book
+	@$(BOOK)/sphinx-build -q -W --keep-going -c book -d runs/book/doctrees . runs/book/html
+	@echo "Open runs/book/html/index.html"
 
 lab: setup
 	$(BIN)/jupyter lab notebooks
@@ -67,6 +76,13 @@ setup: .venv/ready
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check -r requirements.lock
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --disable-pip-version-check -e .
+	@touch $@
+
+# The book's tools stay out of .venv.
+.venv-book/ready: book/requirements.lock
+	@echo "Setting up .venv-book (a minute) ..."
+	@$(PYTHON) -m venv --clear .venv-book
+	@$(BOOK)/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check -r $<
 	@touch $@
 
 # With the default parameters, in order, each in its folder, and without what differs from one execution to the next.
@@ -91,6 +107,10 @@ lock:
 	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate requirements.in \
 	   | grep -vE '^(nvidia-|cuda-|triton==)' | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' ) > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
+	@( echo "# Exact pins for Python 3.11, made from book/requirements.in by 'make lock'."; \
+	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate book/requirements.in \
+	 ) > requirements.lock.new
+	@mv requirements.lock.new book/requirements.lock
 
 clean:
 	rm -rf runs .snakemake
