@@ -8,6 +8,7 @@
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
+# make slides      a lecture of 45 minutes, in runs/slides/html
 # For maintainers: make notebooks (execute in place), make models (keep a paper-size run's, and its tables), make lock, make clean
 
 SHELL := bash
@@ -20,7 +21,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke test exercises check lab page book tune notebooks models lock clean
+.PHONY: help setup reproduce verify quick smoke test exercises check lab page book slides tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -57,6 +58,11 @@ book: .venv-book/ready
 	@rm -rf runs/book
 	@$(BOOK)/sphinx-build -q -W --keep-going -c book -d runs/book/doctrees . runs/book/html
 	@echo "Open runs/book/html/index.html"
+
+slides: .venv-book/ready
+	@rm -rf runs/slides
+	@$(BOOK)/sphinx-build -q -W --keep-going -b revealjs -d runs/slides/doctrees slides runs/slides/html
+	@echo "Open runs/slides/html/index.html"
 
 lab: setup
 	$(BIN)/jupyter lab notebooks

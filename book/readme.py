@@ -101,7 +101,8 @@ def exercises() -> str:
         number = row.name.split("_")[0]
         line = f"- [{row.title}](../notebooks/{row.name}.ipynb#exercises)"
         for folder, word in kinds.items():
-            for path in sorted((ROOT / folder).glob(f"{number}*.ipynb")):
+            files = sorted((ROOT / folder).glob("*.ipynb"))
+            for path in (path for path in files if path.stem.split("_")[0] == number):
                 line += f", {{download}}`{word} <../{folder}/{path.name}>`"
         lines.append(line)
     return "\n".join(lines)
