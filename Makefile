@@ -6,18 +6,21 @@
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
+# make book        the notebooks as a book, in runs/book/html; nothing is executed
+# make slides      a lecture of 45 minutes, in runs/slides/html
 # For maintainers: make notebooks (execute in place), make exercises (students' files from the solutions), make models (keep a paper-size run's, and its tables), make lock, make clean
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
 BIN := .venv/bin
+BOOK := .venv-book/bin
 export OMP_NUM_THREADS := 1
 # Hundreds of modules are imported by each of a dozen processes, in a quarter of the time
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke test exercises check lab page tune notebooks models lock clean
+.PHONY: help setup reproduce verify quick smoke test exercises check lab page book slides tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -31,9 +34,9 @@ verify: setup
 quick smoke: setup
 	@$(BIN)/python workflow/reproduce.py $@
 
-# A notebook's cells share a kernel, so one worker takes a whole file.
+# A notebook's cells share a kernel, so one worker takes a whole file; the folders (pyproject.toml) are begun in order.
 test: setup
-	$(BIN)/python -m pytest tests lib workflow examples page exercises notebooks --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile
+	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout=1800 -n 2 --dist loadfile --no-loadscope-reorder
 
 exercises: setup
 	@$(BIN)/python exercises/make.py
@@ -47,6 +50,18 @@ check: setup
 page: setup
 	@$(BIN)/python page/export.py
 	@$(BIN)/python page/build.py
+
+# From the committed notebooks, as they are, and from nothing: what was read before is not
+# warned about again.
+book: .venv-book/ready
+	@rm -rf runs/book
+	@$(BOOK)/sphinx-build -q -W --keep-going -c book -d runs/book/doctrees . runs/book/html
+	@echo "Open runs/book/html/index.html"
+
+slides: .venv-book/ready
+	@rm -rf runs/slides
+	@$(BOOK)/sphinx-build -q -W --keep-going -b revealjs -d runs/slides/doctrees slides runs/slides/html
+	@echo "Open runs/slides/html/index.html"
 
 lab: setup
 	$(BIN)/jupyter lab notebooks
@@ -66,6 +81,13 @@ setup: .venv/ready
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check -r requirements.lock
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --disable-pip-version-check -e .
+	@touch $@
+
+# The book's tools stay out of .venv.
+.venv-book/ready: book/requirements.lock
+	@echo "Setting up .venv-book (a minute) ..."
+	@$(PYTHON) -m venv --clear .venv-book
+	@$(BOOK)/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check -r $<
 	@touch $@
 
 # With the default parameters, in order, each in its folder, and without what differs from one execution to the next.
@@ -90,6 +112,10 @@ lock:
 	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate requirements.in \
 	   | grep -vE '^(nvidia-|cuda-|triton==)' | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' ) > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
+	@( echo "# Exact pins for Python 3.11, made from book/requirements.in by 'make lock'."; \
+	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate book/requirements.in \
+	 ) > requirements.lock.new
+	@mv requirements.lock.new book/requirements.lock
 
 clean:
 	rm -rf runs .snakemake

@@ -13,7 +13,6 @@ from playwright.sync_api import sync_playwright
 from lib.studies import applicant
 
 FILE = applicant.PAGE / "applicant.html"
-SIZE = {"width": 1280, "height": 900}
 
 
 def take_picture(browser: str) -> None:
@@ -23,7 +22,9 @@ def take_picture(browser: str) -> None:
             executable_path=browser,
             args=["--no-sandbox", "--disable-background-networking"],
         )
-        view = chromium.new_page(viewport=SIZE, color_scheme="light")
+        view = chromium.new_page(
+            viewport={"width": 1280, "height": 900}, color_scheme="light"
+        )
         view.goto(FILE.as_uri())
         view.wait_for_selector('[data-settled="yes"]')
         view.screenshot(path=applicant.PICTURE, full_page=True)

@@ -13,7 +13,7 @@ folders = ("base", "causal", "preferences", "problem", "solvers", "studies")
 FLOORS = dict(zip(folders, (1, 2, 2, 3, 4, 5), strict=True))
 ROOMS = sorted(path for path in (ROOT / "lib").rglob("*.py") if path.name != "__init__.py")
 CODE = [*ROOMS, *sorted((ROOT / "workflow").glob("*.py")), ROOT / "workflow" / "Snakefile"]
-CODE += sorted((ROOT / "page").glob("*.py"))
+CODE += [*sorted((ROOT / "page").glob("*.py")), *sorted((ROOT / "book").glob("*.py"))]
 names = pytest.mark.parametrize("path", ROOMS, ids=lambda path: path.stem)
 
 

@@ -335,10 +335,11 @@ def test_the_batch_runs_each_notebook():
     }
 
 
-def test_lock_pins_each_direct_dependency():
+@pytest.mark.parametrize("folder", [".", "book"])
+def test_lock_pins_each_direct_dependency(folder):
     lock = [
         line
-        for line in (ROOT / "requirements.lock").read_text().splitlines()
+        for line in (ROOT / folder / "requirements.lock").read_text().splitlines()
         if not line.startswith("#")
     ]
     assert all(re.fullmatch(r"[a-z0-9.-]+==[0-9a-z.]+", line) for line in lock), (
@@ -346,7 +347,7 @@ def test_lock_pins_each_direct_dependency():
     )
     pins = dict(line.split("==") for line in lock)
     assert not [name for name in pins if name.startswith(("nvidia", "cuda", "triton"))]
-    for line in (ROOT / "requirements.in").read_text().splitlines():
+    for line in (ROOT / folder / "requirements.in").read_text().splitlines():
         if line and not line.startswith("#"):
             name, operator, version = re.fullmatch(
                 r"([a-z0-9-]+)(==|<|)([0-9.*]*)", line

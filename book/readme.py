@@ -1,0 +1,108 @@
+"""What the book takes from README.md, so that it is written once."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of README's table of notebooks.
+
+    Example:
+        >>> rows()[0].name
+        '00_start_here'
+        >>> rows()[0].figure
+        'figures/00_first_applicant.png'
+    """
+
+    name: str
+    title: str
+    claim: str
+    figure: str
+    minutes: str
+
+
+def rows() -> list[Row]:
+    """Return the notebooks in README's order.
+
+    Raises: ValueError: there is no table of notebooks.
+    Example:
+        >>> [row.title for row in rows()][:2]
+        ['00 Start here', '01 Data and the SCM']
+    """
+    pattern = (
+        r"^\| \[(?P<title>[^]]+)\]\(notebooks/(?P<name>\w+)\.ipynb\) \| (?P<claim>.+?) "
+        r"\| [^|]* \| \[[^]]*\]\((?P<figure>[^)]+)\) \| (?P<minutes>\S+) \|$"
+    )
+    found = re.finditer(pattern, README.read_text(encoding="utf-8"), re.MULTILINE)
+    table = [Row(**one.groupdict()) for one in found]
+    if not table:
+        raise ValueError(
+            "README.md has no table of notebooks: expected rows "
+            "| [title](notebooks/name.ipynb) | claim | paper | [figure](path) | minutes |."
+        )
+    return table
+
+
+def section(title: str) -> str:
+    """Return the text of one section, with links that work from a page of this folder.
+
+    Raises: ValueError: README has no such section.
+    Example:
+        >>> section("Cite").splitlines()[0]
+        'Cite the paper for the method; `CITATION.cff` describes this companion.'
+    """
+    parts = re.split(r"^## (.+)\n", README.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    texts = dict(zip(parts[1::2], parts[2::2], strict=True))
+    if title not in texts:
+        raise ValueError(f"README.md has no section {title!r}: it has {', '.join(texts)}.")
+    return re.sub(r"\]\((?!https?:|#)", "](../", texts[title].strip())
+
+
+def cards() -> str:
+    """Return a grid of cards, claim first; a notebook like 03b stands on the card of 03.
+
+    Example:
+        >>> cards().count("grid-item-card") == sum(row.name[2] == "_" for row in rows())
+        True
+    """
+    parts = []
+    for row in rows():
+        link = f"[{row.title}](../notebooks/{row.name}.ipynb)"
+        if row.name[2] == "_":
+            parts.append(
+                f"::::{{grid-item-card}}\n:img-top: ../{row.figure}\n"
+                f":img-alt: The figure of {row.title}\n:link: ../notebooks/{row.name}\n"
+                f":link-type: doc\n\n{row.claim}\n\n"
+                f":::{{card-footer}}\n**{link}** · {row.minutes} min\n:::\n::::"
+            )
+        else:
+            parts[-1] = parts[-1].removesuffix(":::\n::::")
+            parts[-1] += f"\n{link} · {row.minutes} min: {row.claim}\n:::\n::::"
+    inside = "\n\n".join(parts)
+    options = ":gutter: 3\n:class-container: cards"
+    return f":::::{{grid}} 1 1 2 3\n{options}\n\n{inside}\n\n:::::"
+
+
+def exercises() -> str:
+    """Return a list of the notebooks' exercises, with the files to fill in and solutions.
+
+    Example:
+        >>> exercises().splitlines()[0]
+        '- [00 Start here](../notebooks/00_start_here.ipynb#exercises)'
+    """
+    lines = []
+    kinds = {"exercises": "to fill in", "exercises/solutions": "solved"}
+    for row in rows():
+        number = row.name.split("_")[0]
+        line = f"- [{row.title}](../notebooks/{row.name}.ipynb#exercises)"
+        for folder, word in kinds.items():
+            files = sorted((ROOT / folder).glob("*.ipynb"))
+            for path in (path for path in files if path.stem.split("_")[0] == number):
+                line += f", {{download}}`{word} <../{folder}/{path.name}>`"
+        lines.append(line)
+    return "\n".join(lines)

@@ -1,0 +1,205 @@
+"""The book: built from the committed notebooks, whole, and quiet in a browser."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from lib.base.files import ROOT
+
+HTML = ROOT / "runs" / "book" / "html"
+FRONT = HTML / "book" / "index.html"
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+WIDTHS = (390, 1000, 1600)
+
+
+@pytest.fixture(scope="module")
+def book() -> Path:
+    """The folder of the built book; sphinx-build -W has stopped at a warning."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    made = subprocess.run(["make", "book"], cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert "WARNING" not in made.stdout + made.stderr
+    return HTML
+
+
+class Page(HTMLParser):
+    """Ids, addresses that a page refers to, and its text outside of scripts."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.addresses: list[tuple[str, str]] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            if name in ("id", "name") and value:
+                self.ids.add(value)
+            if name in ("href", "src") and value is not None:
+                self.addresses.append((tag, value))
+
+
+@pytest.fixture(scope="module")
+def pages(book: Path) -> dict[Path, Page]:
+    ours = (path for path in book.rglob("*.html") if "_static" not in path.parts)
+    return {path: Page(path) for path in ours}
+
+
+def test_every_notebook_has_a_page_and_a_place_in_the_contents(pages):
+    named = [urlsplit(address).path for _, address in pages[FRONT].addresses]
+    for name in NOTEBOOKS:
+        assert HTML / "notebooks" / f"{name}.html" in pages, name
+        assert f"../notebooks/{name}.html" in named, name
+
+
+def test_links_and_images_are_there(pages):
+    missing = []
+    for path, page in pages.items():
+        for _, address in page.addresses:
+            parts = urlsplit(address)
+            if parts.scheme in ("http", "https", "data"):
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_file():
+                missing.append((path.name, address))
+            elif parts.fragment and target.suffix == ".html":
+                known = pages[target].ids if target in pages else Page(target).ids
+                # the browser's own word for the top of a page
+                if unquote(parts.fragment) not in {*known, "#"}:
+                    missing.append((path.name, address))
+    assert not missing
+
+
+def test_only_links_lead_outside(pages):
+    """What a page needs to be shown lies beside it."""
+    for path, page in pages.items():
+        for tag, address in page.addresses:
+            is_fetched = tag != "a" and urlsplit(address).scheme in ("http", "https")
+            assert not is_fetched, (path.name, tag, address)
+
+
+def test_a_card_for_each_notebook_of_the_readme(book):
+    import readme
+
+    text = FRONT.read_text(encoding="utf-8")
+    assert {row.name for row in readme.rows()} == set(NOTEBOOKS)
+    n_cards = text.count("sd-card-img-top")
+    assert n_cards == len([name for name in NOTEBOOKS if name[2] == "_"])
+    assert 8 <= n_cards <= 13
+
+
+def test_every_exercise_is_linked(pages):
+    page = pages[HTML / "book" / "exercises.html"]
+    linked = {Path(address).name for _, address in page.addresses}
+    files = {path.name for path in (ROOT / "exercises").rglob("[0-9]*.ipynb")}
+    assert files <= linked
+
+
+def test_search_knows_the_notebooks(book):
+    index = (book / "searchindex.js").read_text(encoding="utf-8")
+    assert all(f'"notebooks/{name}"' in index for name in NOTEBOOKS)
+
+
+def test_a_readme_without_a_table_is_refused(tmp_path, monkeypatch):
+    import readme
+
+    monkeypatch.setattr(readme, "README", tmp_path / "README.md")
+    readme.README.write_text("## Cite\n\n[a](lib/a.py) [b](https://b.org) [c](#c)\n")
+    with pytest.raises(ValueError, match="no table of notebooks"):
+        readme.rows()
+    with pytest.raises(ValueError, match="no section 'Quick start': it has Cite"):
+        readme.section("Quick start")
+    assert readme.section("Cite") == "[a](../lib/a.py) [b](https://b.org) [c](#c)"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    options = ["--no-sandbox", "--disable-background-networking"]
+    with api.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(book: Path, browser: Any) -> Iterator[Any]:
+    """An empty tab; at the end, without an error, a failure or a request that leaves."""
+    opened = browser.new_page(viewport={"width": WIDTHS[0], "height": 900})
+    said: list[str] = []
+    opened.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("requestfailed", lambda request: said.append(request.url))
+    opened.on("request", lambda r: None if is_ours(r.url) else said.append(r.url))
+    yield opened
+    opened.close()
+    assert not said
+
+
+def is_ours(address: str) -> bool:
+    """Return whether a request stays in the book."""
+    return address.startswith((HTML.as_uri(), "data:", "blob:"))
+
+
+def test_math_is_shown_and_narrow_pages_fit(tab, pages):
+    for path in sorted(pages):
+        tab.goto(path.as_uri())
+        if "MathJax" in path.read_text(encoding="utf-8"):
+            tab.evaluate("MathJax.startup.promise")
+        n_formulas = tab.locator(".math").count()
+        assert tab.locator(".math mjx-container svg").count() >= n_formulas, path.name
+        assert tab.locator("[data-mjx-error]").count() == 0, path.name
+        assert overhang(tab) <= 0, path.name
+
+
+def test_wide_pages_fit(tab):
+    for name in ("book/index", "book/reading", "notebooks/06_fairness"):
+        tab.goto((HTML / f"{name}.html").as_uri())
+        for width in WIDTHS[1:]:
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert overhang(tab) <= 0, (name, width)
+
+
+def overhang(tab: Any) -> int:
+    """Return by how many pixels a page is wider than its window."""
+    return tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+
+def test_the_applicant_answers_on_the_front_page(tab):
+    tab.goto((HTML / "index.html").as_uri())  # leads to the front page
+    tab.wait_for_url(FRONT.as_uri())
+    settled = "#page[data-settled=yes]"
+    tab.wait_for_selector(settled, timeout=10_000)
+    before = tab.locator(".icarma.card").inner_text()
+    tab.locator("#track-5").focus()
+    for _ in range(30):
+        tab.keyboard.press("ArrowLeft")
+    tab.wait_for_selector(settled, timeout=10_000)
+    assert tab.locator(".icarma.card").inner_text() != before
+
+
+def test_the_applicant_follows_the_switch(tab):
+    tab.goto(FRONT.as_uri())
+    colours = []
+    for theme in ("light", "dark"):
+        tab.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        colours.append(
+            tab.locator("#page").evaluate("element => getComputedStyle(element).color")
+        )
+    assert colours == ["rgb(27, 31, 36)", "rgb(230, 237, 243)"]
+
+
+def test_search_finds(tab):
+    tab.goto((HTML / "search.html").as_uri() + "?q=counterfactual")
+    found = "document.querySelectorAll('#search-results li a').length"
+    tab.wait_for_function(f"{found} >= 10", timeout=10_000)

@@ -1,0 +1,198 @@
+"""The lecture: every slide whole, with notes, and with numbers that the tables hold."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from lib.base.files import ROOT
+
+SOURCE = (ROOT / "slides" / "index.md").read_text(encoding="utf-8")
+HTML = ROOT / "runs" / "slides" / "html"
+MINUTES = 45
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def slides() -> dict[str, tuple[str, str]]:
+    """Return text and notes of each slide, by its title."""
+    found = {}
+    for part in re.split(r"^#{1,2} ", SOURCE, flags=re.MULTILINE)[1:]:
+        title, rest = part.split("\n", 1)
+        text, *notes = rest.split(":::{revealjs-notes}\n")
+        assert len(notes) == 1, f"{title}: one note"
+        found[title] = (text, notes[0])
+    return found
+
+
+def test_thirty_slides_of_45_minutes():
+    assert 25 <= len(slides()) <= 30
+    minutes = [
+        re.match(r"([\d.]+) minutes?\. \w+", notes) for _, notes in slides().values()
+    ]
+    assert sum(float(one[1]) for one in minutes if one) == MINUTES
+    assert all(minutes)
+
+
+def test_few_words_beside_the_figure():
+    for title, (text, _) in slides().items():
+        shown = re.sub(r"!\[.*?\]\(.*?\)|<.*?>|:::.*", "", text)
+        assert len(re.findall(r"[^\W\d]+", shown)) <= 30, title
+
+
+def test_figures_are_the_notebooks_own():
+    figures = re.findall(r"!\[.+?\]\((.+?)\)", SOURCE)
+    assert len(figures) >= 20
+    for path in figures:
+        assert path.startswith("../figures/")
+        assert (ROOT / "slides" / path).is_file(), path
+
+
+def table(name: str, **options: Any) -> pd.DataFrame:
+    """Return a committed table."""
+    return pd.read_csv(ROOT / "tables" / f"{name}.csv", **options)
+
+
+def per_cent(*shares: float) -> list[str]:
+    """Return shares in whole per cent."""
+    return [f"{100 * share:.0f}" for share in shares]
+
+
+def true_sentences() -> Iterator[str]:
+    """Yield what slides say, with the numbers as the tables have them now."""
+    own = table("04_paper_vs_ours")
+    joint = own[(own.method == "oracle") & (own.metric == "joint")].set_index("setting")
+    helped = per_cent(*joint["mean"][["all (4)", "3", "2", "1"]])
+    yield f"helps {', '.join(helped)} of 100 with 4, 3, 2, 1 features open"
+
+    compared = own[(own.metric != "joint") & own.agrees.notna()]
+    compared = compared[(compared.method == "iCARMA") | (compared.metric == "validity")]
+    for name, method in (("exact search", "oracle"), ("iCARMA", "iCARMA")):
+        agrees = compared.agrees[compared.method == method].astype(str) == "True"
+        yield f"| {name} | {agrees.sum()} of {len(agrees)} |"
+
+    groups = table("06_groups").query("scenario == 'race' and method == 'search'")
+    share = groups[groups.measure == "joint"].set_index("group").estimate
+    white, other = per_cent(share["white men"], share["non-white women"])
+    yield f"{white} % of white men, {other} % of non-white women"
+
+    twins = table("06_twins").set_index(["scenario", "refused people"])["twin accepted"]
+    yield f"{per_cent(twins['baseline', 'women'])[0]} % of their twins"
+
+    validity = table("07_graphs").set_index("world").validity
+    yield f"from {validity['refitted']:.2f} to {validity['lateness is past']:.2f}"
+
+    solvers = table("08_solvers").set_index(["solver", "setting"])
+    fewer = -100 * solvers.loc["grid", "more than the search"]
+    yield f"It helps {fewer.min():.0f} to {fewer.max():.0f} of 100 more"
+    dearer = solvers.loc["grid", "times its cost"] - 1
+    assert 0.18 <= dearer.min() < 0.25 < dearer.max() <= 0.36, "a fifth to a third"
+
+    slack = table("08_slack").set_index(["setting", "slack"]).helped
+    now, then = per_cent(solvers.helped["search", "1"], slack["1", 0.25])
+    yield f"{now} % are helped, with a profile 0.78 times as dense {then} %"
+
+    flow = table("11_by_flow", header=[0, 1], index_col=0)
+    for k, row in zip(("all (4)", "3", "2", "1"), (4, 3, 2, 1), strict=True):
+        search, network = per_cent(
+            *(flow.loc[k, ("joint", solver)] for solver in ("search", "iCARMA"))
+        )
+        times = flow.loc[k, ("cost ratio", "iCARMA")]
+        yield f"| {row} | {search} % | {network} % | {times:.1f} |"
+    lost = 1000 * (flow["joint", "search"] - flow["joint", "walked"]).max()
+    times = flow["cost ratio", "walked"]
+    yield (
+        f"At most {lost:.0f} in 1,000 fewer helped, "
+        f"{times.min():.2f} to {times.max():.2f} times the cost"
+    )
+
+    truth = table("11_in_truth", header=[0, 1], index_col=0)["helped in truth", "random"]
+    flow_now, truth_now, least, most = per_cent(
+        flow.loc["random", ("joint", "walked")],
+        *truth[["walked", "walked, margin", "walked, wider"]],
+    )
+    yield f"{flow_now} % helped by the flow, {truth_now} % in truth"
+    yield f"{least} to {most} %"
+
+
+@pytest.mark.parametrize("sentence", [*true_sentences()])
+def test_slides_say_what_the_tables_hold(sentence):
+    assert sentence in SOURCE
+
+
+@pytest.fixture(scope="module")
+def lecture() -> Path:
+    """The built lecture; sphinx-build -W has stopped at a warning."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    made = subprocess.run(["make", "slides"], cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert "WARNING" not in made.stdout + made.stderr
+    return HTML / "index.html"
+
+
+def test_each_slide_is_there_with_its_notes(lecture):
+    text = lecture.read_text(encoding="utf-8")
+    assert text.count('<aside class="notes">') == len(slides())
+    shown = re.findall(r'<img[^>]*src="([^"]+)"', text)
+    assert len(shown) == SOURCE.count("![")
+    for path in shown:
+        assert (HTML / path).is_file(), path
+
+
+@pytest.fixture
+def deck(lecture: Path) -> Iterator[Any]:
+    """The lecture in a browser; at the end, without an error or a request that leaves."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    options = ["--no-sandbox", "--disable-background-networking"]
+    said: list[str] = []
+    with api.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=options)
+        opened = browser.new_page(viewport={"width": 1280, "height": 720})
+        opened.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
+        opened.on("pageerror", lambda error: said.append(str(error)))
+        opened.on("request", lambda r: None if is_ours(r.url) else said.append(r.url))
+        opened.on("requestfailed", lambda request: said.append(request.url))
+        opened.goto(lecture.as_uri())
+        opened.wait_for_function("Reveal.isReady()")
+        yield opened
+        browser.close()
+    assert not said
+
+
+def is_ours(address: str) -> bool:
+    """Return whether a request stays in the lecture."""
+    return address.startswith((HTML.as_uri(), "data:", "blob:", "about:"))
+
+
+def test_no_slide_runs_over(deck):
+    assert deck.evaluate("Reveal.getTotalSlides()") == len(slides())
+    for number, title in enumerate(slides()):
+        deck.evaluate(f"Reveal.slide({number})")
+        shown = "Reveal.getCurrentSlide()"
+        images = f"[...{shown}.querySelectorAll('img')]"
+        deck.evaluate(f"Promise.all({images}.map(image => image.decode()))")
+        height, width = deck.evaluate(f"[{shown}.scrollHeight, {shown}.scrollWidth]")
+        assert height <= 720, (title, height)
+        assert width <= 1280, (title, width)
+        assert deck.evaluate(f"{shown}.querySelector('aside.notes').innerText.length") > 0
+
+
+def test_the_applicant_answers_in_a_slide(deck):
+    number = [i for i, (text, _) in enumerate(slides().values()) if "iframe" in text]
+    deck.evaluate(f"Reveal.slide({number[0]})")
+    page = deck.frame_locator("section.present iframe")
+    settled = page.locator("#page[data-settled=yes]")
+    settled.wait_for(timeout=10_000)
+    before = page.locator(".card.icarma").inner_text()
+    page.locator("#track-5").focus()
+    for _ in range(30):
+        deck.keyboard.press("ArrowLeft")
+    settled.wait_for(timeout=10_000)
+    assert page.locator(".card.icarma").inner_text() != before
