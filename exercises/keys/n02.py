@@ -11,6 +11,7 @@ from exercises.checking import Key, choice, key
 from exercises.keys import problem
 from lib.causal import flow
 from lib.causal.graph import Graph
+from lib.causal.maps import Affine
 from lib.causal.scm import SCM, additive
 from lib.causal.world import World
 
@@ -73,6 +74,7 @@ def density_of_savings() -> Key:
     fitted, x = problem().flow, problem().refused("test")[:5]
     savings = fitted.index("savings")
     own = fitted.map_of(savings, x[:, [fitted.index("income")]])
+    assert isinstance(own, Affine)
     z = own.log_scale.exp() * x[:, savings] + own.shift
     normal = -(z**2) / 2 - np.log(2 * np.pi) / 2
     truth = normal + own.log_scale
