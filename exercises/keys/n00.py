@@ -103,9 +103,9 @@ def who_is_easier_to_help() -> Key:
     ordinary, rare = helped[is_ordinary].mean().item(), helped[~is_ordinary].mean().item()
     letter = "C" if abs(rare - ordinary) < 0.05 else "A" if rare > ordinary else "B"
     hints = {
-        "A": "Who stands where few people are can hardly come to a rarer place. Try it.",
-        "B": "To stand high is to have far to fall. What does plausible compare?",
-        "C": "Plausible compares a person with themselves before. Is that the same demand?",
+        "A": "Their density is low already. Is that an advantage here? Try it.",
+        "B": "Their density is high already. What does plausible ask of it afterwards?",
+        "C": "Plausible compares with a person's own density. Is that as easy for both?",
     }
     shares = f"{rare:.2f} of the rarer half are helped, {ordinary:.2f} of the other"
     return choice(letter, f"{shares}: from the top, most ways lead down.", hints)

@@ -54,9 +54,10 @@ def how_many_errors() -> Key:
     ours = cell.se_people, cell.se_networks
     error = np.sqrt(ours[0] ** 2 + ours[1] ** 2 + of_paper**2)
     apart = cell["mean"] - cell.paper
+    agrees = "agrees" if abs(apart) <= 2 * error else "does not agree"
     return Key(
         apart / error,
-        f"The error is {error:.4f}. Two would be allowed, so the cell does not agree.",
+        f"The error is {error:.4f}. Two are allowed, so the cell {agrees}.",
         (
             (apart / np.hypot(*ours), "The paper's number was drawn by chance, too."),
             (
@@ -166,7 +167,7 @@ def another_reach() -> Key:
     only_short = int((helped[0] & ~helped[2]).sum())
     listed = ", ".join(f"{s:.3f} at {r:g}" for r, s in zip(reaches, shares, strict=True))
     hints = {
-        "A": "Fine steps are good near home. Who has to go far?",
+        "A": "Fine steps are good for short ways. What of people who have to go far?",
         "B": "Run the three searches and compare.",
         "C": "25 values over a long way: how large is a step?",
     }

@@ -62,7 +62,7 @@ def how_far_on_the_hard_one() -> Key:
     return Key(
         shares[1],
         f"{shares[0]:.3f} at a weight of 1, {shares[1]:.3f} at 7, {shares[2]:.3f} at 100: "
-        "it goes less and less far, and never stays at home.",
+        "it goes less and less far, and always a little.",
         (
             (0.0, "A first small step costs next to nothing, since it is squared."),
             (w / (1 + w), "That is how far it goes on the easy one."),
