@@ -1,0 +1,190 @@
+"""iCARMA: two small networks."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from exercises.checking import Key, choice, key
+from exercises.keys import problem
+from lib.base.files import inside
+from lib.preferences.scores import Preferences
+from lib.solvers import icarma, metrics
+
+LOGITS = np.array([[2.1, 0.3, -0.8, 1.2], [0.3, -0.2, 0.45, 3.0], [-1.5, 0.2, 0.9, 0.1]])
+SCORES = np.array([[1, 2, 3, 5], [5, 1, 2, 5], [2, 5, 5, 1]])
+
+MASK_WEIGHT, PRICE = 0.0017, 0.002
+LOG_ODDS = np.array([-90.0, -12.0, -1.0, 0.05, 3.0])  # of five people
+MARGIN, CAP = 0.1, 10.0
+
+
+@key("03.1")
+def masks() -> Key:
+    """The masks of three people."""
+    can = SCORES <= 4
+    probability = 1 / (1 + np.exp(-LOGITS))
+    wanted = probability > 0.5
+    return Key(
+        (wanted & can).astype(float),
+        f"Closed features are {int((wanted & ~can).sum())} of the {int(wanted.sum())} that "
+        "the network wanted. The product leaves them out.",
+        (
+            (wanted, "This is what the network wants. What does the person say?"),
+            (can, "This is what the person can do. What does the network want?"),
+            (
+                (LOGITS > 0.5) & can,
+                "A logit is no probability: at which logit is the probability 0.5?",
+            ),
+            (probability * can, "A mask is 0 or 1: a feature is acted on or it is not."),
+            (~wanted & can, "Those are the features that it does not want to act on."),
+        ),
+    )
+
+
+@key("03.2")
+def two_draws() -> Key:
+    """The straight-through slope of a loss at two draws."""
+    ell, noise, tau = -0.4, np.array([0.7, -1.0]), 0.36
+    soft = 1 / (1 + np.exp(-(ell + noise) / tau))
+    slope_of_soft = soft * (1 - soft) / tau
+    mask = (ell + noise > 0).astype(float)
+    return Key(
+        -2 * (1 - mask) * slope_of_soft,
+        f"The masks are {mask[0]:.0f} and {mask[1]:.0f}: where the feature was acted on "
+        "there is nothing left to gain, and the other draw says to act more often.",
+        (
+            (np.zeros(2), "That is the plain step. What stands in for its slope?"),
+            (
+                -2 * (1 - soft) * slope_of_soft,
+                "Forwards the mask is hard: the loss sees 0 or 1.",
+            ),
+            (
+                -2 * (1 - mask) * slope_of_soft * tau,
+                "The temperature divides inside the sigmoid: mind the chain rule.",
+            ),
+            (
+                2 * (1 - mask) * slope_of_soft,
+                "A loss that falls as the logit rises has a negative slope.",
+            ),
+            (
+                slope_of_soft,
+                "That is the slope of the mask. The loss has one in the mask, too.",
+            ),
+        ),
+        within=0.005,
+    )
+
+
+@key("03.3")
+def colder() -> Key:
+    """What a colder temperature does to a slope from batches of 128 draws."""
+    ell, temperatures = -4.0, (1.0, 0.36, 0.1)
+    noise = np.random.default_rng(0).logistic(size=(2_000, 128))
+    probability = 1 / (1 + np.exp(-ell))
+    off, spread = [], []
+    for tau in temperatures:
+        soft = 1 / (1 + np.exp(-(ell + noise) / tau))
+        slopes = (-2 * (ell + noise <= 0) * soft * (1 - soft) / tau).mean(1)
+        off.append(abs(slopes.mean() + probability * (1 - probability)))
+        spread.append(slopes.std())
+    nearer, wider = off[-1] < off[0], spread[-1] > spread[0]
+    letter = ("A" if wider else "B") if nearer else ("C" if wider else "D")
+    listed = [
+        f"{t:g}: {o:.3f} and {s:.3f}"
+        for t, o, s in zip(temperatures, off, spread, strict=True)
+    ]
+    mean = "On average over very many draws, what did the notebook's two columns show?"
+    batch = "The colder, the fewer draws have a slope at all. What does that do to a mean?"
+    return choice(
+        letter,
+        f"Distance and spread at each temperature are {'; '.join(listed)}.",
+        {"A": mean, "B": batch, "C": mean, "D": f"{mean} {batch}"},
+    )
+
+
+@key("03.4")
+def prior_of_a_price() -> Key:
+    """The prior at which one more feature costs so much."""
+    odds = np.exp(PRICE / MASK_WEIGHT)
+    prior = 1 / (1 + odds)
+    return Key(
+        prior,
+        f"At 0.5 the price is 0. Acting for sure costs {-np.log(prior):.2f} nats here, and "
+        f"leaving alone {-np.log(1 - prior):.2f}.",
+        (
+            (1 - prior, "At this prior features are handed out. Which way up is it?"),
+            (1 / odds, "Those are the odds p / (1 - p). Solve for p."),
+            (0.5, "At 0.5 the price is zero. Is the mask weight in your formula?"),
+            (100 * prior, "Give it as a probability between 0 and 1."),
+        ),
+        within=0.002,
+    )
+
+
+def hinge_of(answer: Any) -> Any:
+    """Return what a function finds for five people."""
+    if not callable(answer):
+        return answer
+    return [float(answer(one, MARGIN, CAP)) for one in torch.tensor(LOG_ODDS)]
+
+
+@key("03.5")
+def the_hinge() -> Key:
+    """The capped hinge of five people."""
+    lacking = np.maximum(0, MARGIN - LOG_ODDS)
+    slope = (1 + lacking[:2] / CAP) ** -2
+    probability = 1 / (1 + np.exp(-LOG_ODDS))
+    return Key(
+        lacking / (1 + lacking / CAP),
+        f"With log-odds of {LOG_ODDS[0]:.0f} a share of {slope[0]:.2f} of the slope is "
+        f"left, with {LOG_ODDS[1]:.0f} a share of {slope[1]:.2f}.",
+        (
+            (lacking, "This one has no cap: nothing keeps it from growing."),
+            (
+                np.minimum(lacking, CAP),
+                "To cut it off leaves people far away without a slope. Bend it.",
+            ),
+            (
+                np.maximum(0, MARGIN - (2 * probability - 1)),
+                "This is the printed form, on a probability. Use the log-odds.",
+            ),
+            (
+                np.maximum(0, -LOG_ODDS) / (1 + np.maximum(0, -LOG_ODDS) / CAP),
+                "Accepted is not enough: what about the margin?",
+            ),
+            (
+                (MARGIN - LOG_ODDS) / (1 + (MARGIN - LOG_ODDS) / CAP),
+                "Who is beyond the margin lacks nothing: it is never below zero.",
+            ),
+        ),
+        within=0.001,
+        of=hinge_of,
+    )
+
+
+@key("03.6")
+def one_feature_left() -> Key:
+    """How many are recommended more than they need with a single open feature."""
+    x, features = problem().refused("validation"), 4
+    networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
+    shares = []
+    for k in (features, 1):
+        rank = (torch.arange(len(x))[:, None] + torch.arange(features)) % features + 1
+        own = Preferences(torch.where(rank <= k, rank, features + 1))
+        answer = networks.recommend(x, own)[0]
+        good = metrics.per_person(problem(), x, own, answer).joint
+        n_more = metrics.redundant(problem(), x, answer).sum().item()
+        shares.append(n_more / good.sum())
+    letter = "A" if shares[1] == 0 else "B" if shares[1] < shares[0] / 2 else "C"
+    hints = {
+        "A": "Count them: is there nobody?",
+        "B": "What is left of the recommendation when its only feature is left out?",
+        "C": "What is left of the recommendation when its only feature is left out?",
+    }
+    return choice(
+        letter,
+        f"{shares[1]:.2f}, against {shares[0]:.2f} with all four: without their only "
+        "feature people do nothing, and who does nothing stays refused.",
+        hints,
+    )
