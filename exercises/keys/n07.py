@@ -67,16 +67,22 @@ def what_follows() -> Key:
     acted = [graph.index(name) for name in ("income", "credit_lines")]
     follow = frozenset(names[graph.reaches.numpy()[acted].any(0)].tolist())
     follow -= {"income", "credit_lines"}
-    children = {
-        name
-        for name, causes in graph.parents.items()
-        if {"income", "credit_lines"} & set(causes)
-    } - {"income", "credit_lines"}
     return Key(
         follow,
         f"{len(follow)} of ten features. Credit lines are set: they follow nothing.",
         (
-            (children, "Those have an arrow from one of the two. What follows from these?"),
+            (
+                {"real_estate_loans", "utilization"},
+                "Those follow directly from income. And from credit lines, and from these?",
+            ),
+            (
+                {"debt_ratio", "late_30_to_59", "late_60_to_89", "late_90"},
+                "Those follow directly from credit lines. And from income?",
+            ),
+            (
+                {"late_30_to_59", "late_60_to_89", "late_90"},
+                "Those are the ends of the paths. What lies on the way moves, too.",
+            ),
             (
                 follow | {"credit_lines"},
                 "Credit lines would follow from income. But the action sets them.",
@@ -96,16 +102,12 @@ def what_follows() -> Key:
 @key("07.3")
 def carried_out() -> Key:
     """The cost of an action as it is said, and as it is carried out."""
-    said, spans = stand_in(), {}
-    for name in ("credit_lines", "utilization"):
-        j = said.population.features.index(name)
-        spans[name] = said.range[j].item() * said.population.std[j].item()
-    std = dict(zip(said.population.features, said.population.std.tolist(), strict=True))
+    sd = {"credit_lines": 5.2, "utilization": 0.35}
+    ranges = {"credit_lines": 11.0, "utilization": 2.8}
 
     def cost(lines: float, used: float) -> float:
         moved = {"credit_lines": lines - 11, "utilization": used - 0.97}
-        parts = [moved[name] ** 2 / std[name] / spans[name] for name in moved]
-        return sum(parts) / 4
+        return sum((moved[name] / sd[name]) ** 2 / ranges[name] for name in moved) / 4
 
     as_said, done = cost(8.3, -0.35), cost(8, 0)
     return Key(
@@ -170,48 +172,23 @@ def if_lateness_is_past() -> Key:
 def rests_on_an_arrow() -> Key:
     """The share of good recommendations that rests on lateness being undone."""
     rows = pd.read_csv(ROOT / "tables" / "07_graphs.csv").set_index("world")
-    fair, first, past = (
-        rows.loc[name]
-        for name in ("refitted", "the paper's graph", "lateness is past")
-    )
+    fair, past = rows.loc["refitted"], rows.loc["lateness is past"]
     share = 1 - past.joint / fair.joint
     return Key(
         share,
         f"Joint falls from {fair.joint:.3f} to {past.joint:.3f}: the promise that being "
         "late is undone holds up the rest.",
         (
-            (
-                1 - past.joint / first.joint,
-                "That flow was fitted twice as long. Which row is a fair comparison?",
-            ),
             (past.joint / fair.joint, "That is the share that stays."),
             (fair.joint - past.joint, "Of all people. Of the recommendations that hold?"),
             (1 - past.validity / fair.validity, "Valid is not enough here: look at joint."),
             (100 * share, "A share between 0 and 1 is asked for, no percent."),
         ),
-        within=0.002,
-    )
-
-
-@key("07.6")
-def who_decides() -> Key:
-    """How sure of being paid back the classifier wants to be."""
-    w = weight_of_a_default()
-    return Key(
-        w / (1 + w),
-        "To refuse costs p, to accept costs w (1 - p): they are equal at p = w / (1 + w).",
-        (
-            (0.5, "That is for a weight of 1. Compare the two costs."),
-            (1 / (1 + w), "That is the chance of a default at which they are equal."),
-            (1 / w, "At that chance, what does it cost to accept? And to refuse?"),
-            (1 - 1 / w, "Nearly. At that chance, what do the two decisions cost?"),
-            (100 * w / (1 + w), "A chance between 0 and 1 is asked for, no percent."),
-        ),
         within=0.005,
     )
 
 
-@key("07.7")
+@key("07.6")
 def a_milder_bank() -> Key:
     """How many of the refused a bank with a weight of 1 would accept."""
     own, w = stand_in(), weight_of_a_default()
@@ -220,12 +197,11 @@ def a_milder_bank() -> Key:
     share = (chance >= 0.5).double().mean().item()
     return choice(
         "A" if share < 0.2 else "B" if share < 0.6 else "C",
-        f"By the classifier's own odds {share:.2f} of the refused people are more likely "
-        "to pay back than not.",
+        f"By the classifier's own odds {share:.2f} of the refused are more likely to pay "
+        f"back than not. Who is accepted now has to be sure by {w / (1 + w):.2f}.",
         {
-            "A": "Whom does a bank refuse that wants to be so sure? Notebook 07 says how "
-            "many of them paid back.",
-            "B": "Notebook 07 says how many of the refused paid back.",
-            "C": "Some of the refused are more likely to default than not.",
+            "A": "How sure of being paid back does each of the two banks have to be?",
+            "B": "How many of the refused paid back? Notebook 07, section 3.",
+            "C": "How many of the refused paid back? Notebook 07, section 3.",
         },
     )
