@@ -1,15 +1,13 @@
 """Fairness."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, problem
 from lib.base.files import ROOT
 from lib.solvers import continuous
 from lib.studies import twins
@@ -123,9 +121,7 @@ def groups_of_applicants() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 def burdens() -> Key:
     """A function that returns the burden of a group."""
 
-    def of_each(function: Callable[..., Any]) -> np.ndarray:
-        return np.array([function(*group) for group in groups_of_applicants()], dtype=float)
-
+    of_each = applied(groups_of_applicants())
     truth, means, everyone, nothing = (
         of_each(function)
         for function in (
@@ -148,7 +144,7 @@ def burdens() -> Key:
             ),
         ),
         within=1e-6,
-        of=lambda answer: of_each(answer) if callable(answer) else answer,
+        of=of_each,
     )
 
 

@@ -109,18 +109,18 @@ def carried_out() -> Key:
         moved = {"credit_lines": lines - 11, "utilization": used - 0.97}
         return sum((moved[name] / sd[name]) ** 2 / ranges[name] for name in moved) / 4
 
-    as_said, done = cost(8.3, -0.35), cost(8, 0)
+    as_said, done = cost(4.4, -0.35), cost(4, 0)
     return Key(
         np.array([as_said, done]),
         "Nobody has a utilization below zero: what is beyond it costs and does nothing.",
         (
             (
-                np.array([as_said, cost(8, -0.35)]),
+                np.array([as_said, cost(4, -0.35)]),
                 "The lines are whole now. Can somebody use less than nothing?",
             ),
             (
-                np.array([as_said, cost(8.3, 0)]),
-                "The utilization is right. Can somebody have 8.3 credit lines?",
+                np.array([as_said, cost(4.4, 0)]),
+                "The utilization is right. Can somebody have 4.4 credit lines?",
             ),
             (
                 np.array([2 * as_said, 2 * done]),
@@ -132,7 +132,7 @@ def carried_out() -> Key:
             ),
             (np.array([done, as_said]), "Give the cost as it is said first."),
         ),
-        within=0.0005,
+        within=0.004,
     )
 
 

@@ -2,13 +2,12 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, problem
 from lib.solvers import continuous
 from lib.solvers.descent import cheapest_within
 from lib.solvers.sets import Table
@@ -42,8 +41,7 @@ STEPS = (  # price, slope and what is lacking
 def one_step() -> Key:
     """A function that returns the cheapest step to a tangent."""
 
-    def of_each(function: Callable[..., Any]) -> np.ndarray:
-        return np.array([function(*given) for given in STEPS], dtype=float)
+    of_each = applied(STEPS)
 
     def by_search(price: np.ndarray, slope: np.ndarray, lacking: float) -> np.ndarray:
         slopes, none = torch.from_numpy(slope)[None], torch.zeros(1, 4).double()
@@ -82,7 +80,7 @@ def one_step() -> Key:
             ),
         ),
         within=1e-3,
-        of=lambda answer: of_each(answer) if callable(answer) else answer,
+        of=of_each,
     )
 
 
@@ -170,49 +168,53 @@ def seen_zero_times() -> Key:
     )
 
 
-@functools.cache
-def two_solvers() -> tuple[np.ndarray, np.ndarray]:
-    """Return whom two made-up solvers help: nearly the same people."""
-    rng = np.random.default_rng(0)
-    first = rng.random(200) < 0.7
-    return first.astype(float), (first & (rng.random(200) < 0.9)).astype(float)
+def two_solvers() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return whom two made-up solvers help, in two cases: nearly the same people."""
+    rng, cases = np.random.default_rng(0), []
+    for n, share in ((200, 0.7), (80, 0.4)):
+        first = rng.random(n) < share
+        second = first & (rng.random(n) < 0.9)
+        cases.append((first.astype(float), second.astype(float)))
+    return cases
 
 
 @key("08.6")
 def paired() -> Key:
     """A function that returns a paired difference and its standard error."""
-    first, second = two_solvers()
-    found = estimates.ratio(first - second)
-    alone = np.sqrt(first.var() / len(first) + second.var() / len(second))
+    of_each = applied(two_solvers())
 
-    def of_both(answer: Any) -> Any:
-        if not callable(answer):
-            return answer
-        return np.array(answer(first, second), dtype=float)
+    def error(first: np.ndarray, second: np.ndarray) -> float:
+        return estimates.ratio(first - second).se_people
+
+    def alone(first: np.ndarray, second: np.ndarray) -> float:
+        return float(np.sqrt((first.var() + second.var()) / len(first)))
+
+    def with_error(how: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
+        return of_each(lambda first, second: ((first - second).mean(), how(first, second)))
 
     return Key(
-        np.array([found.value, found.se_people]),
-        f"{found.se_people:.3f}; as if the two had been asked about different people it "
-        f"would be {alone:.3f}.",
+        with_error(error),
+        f"{error(*two_solvers()[0]):.3f} in one made-up case; as if the two had been asked "
+        f"about different people it would be {alone(*two_solvers()[0]):.3f}.",
         (
             (
-                np.array([found.value, alone]),
+                with_error(alone),
                 "That is for two samples of different people. Here they are the same: "
                 "take the difference of each person first.",
             ),
             (
-                np.array([found.value, (first - second).std()]),
+                with_error(lambda first, second: (first - second).std()),
                 "That is the standard deviation over people. And of their mean?",
             ),
             (
-                np.array([found.value, 2 * found.se_people]),
+                with_error(lambda first, second: 2 * error(first, second)),
                 "One standard error is asked for, not two.",
             ),
             (
-                np.array([-found.value, found.se_people]),
+                with_error(error) * [-1, 1],
                 "The sign: the first less the second.",
             ),
         ),
         within=0.001,
-        of=of_both,
+        of=of_each,
     )

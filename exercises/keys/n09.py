@@ -1,15 +1,13 @@
 """Human in the loop."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, problem
 from lib.base.files import MODELS, ROOT
 from lib.preferences.scores import Preferences
 from lib.problem.classifier import Classifier
@@ -110,8 +108,7 @@ ANSWERS = (  # better, worse, tau
 def belief() -> Key:
     """A function that returns how an answer changes beliefs."""
 
-    def of_each(function: Callable[..., Any]) -> np.ndarray:
-        return np.array([function(GUESSES, *said) for said in ANSWERS], dtype=float)
+    of_each = applied([(GUESSES, *said) for said in ANSWERS])
 
     def far(guesses: np.ndarray, place: np.ndarray) -> np.ndarray:
         return np.linalg.norm(guesses - place, axis=1)
@@ -144,7 +141,7 @@ def belief() -> Key:
             (chance, "That is the chance of the answer. The weight is a logarithm."),
         ),
         within=1e-4,
-        of=lambda answer: of_each(answer) if callable(answer) else answer,
+        of=of_each,
     )
 
 

@@ -2,14 +2,13 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, problem
 from lib.base.files import MODELS, ROOT
 from lib.preferences.scores import Preferences
 from lib.problem.recourse import Recommendation
@@ -61,8 +60,7 @@ RULED = (
 def kendalls_tau() -> Key:
     """A function that returns Kendall's tau, ties considered."""
 
-    def of_each(function: Callable[..., Any]) -> np.ndarray:
-        return np.array([function(*two) for two in RULED], dtype=float)
+    of_each = applied(RULED)
 
     def signs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         rows = np.triu_indices(len(one), 1)
@@ -94,7 +92,7 @@ def kendalls_tau() -> Key:
             (-truth, "Turned round: pairs that are ordered alike count as plus."),
         ),
         within=1e-4,
-        of=lambda answer: of_each(answer) if callable(answer) else answer,
+        of=of_each,
     )
 
 
@@ -131,7 +129,15 @@ def recommended() -> dict[str, Recommendation]:
 def square_roots() -> Key:
     """Which solver a sum of square roots puts first."""
     x, every = problem().refused("test")[:N_PEOPLE], recommended()
-    all_have = torch.stack([r.has_recourse for r in every.values()]).all(0)
+    log_p, rounding = problem().flow.log_prob, 1e-4
+    all_have = torch.stack(
+        [
+            r.has_recourse
+            & problem().accepts(r.x_cf)
+            & (log_p(r.x_cf) >= log_p(x) - rounding)
+            for r in every.values()
+        ]
+    ).all(0)
     far = {
         name: ((r.x_cf - x).abs() / problem().range).sqrt().sum(-1)[all_have].mean().item()
         for name, r in every.items()

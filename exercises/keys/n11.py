@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, problem
 from lib.base.files import MODELS, ROOT
 from lib.preferences.scores import Preferences, Profile
 from lib.solvers import propose
@@ -47,8 +47,7 @@ def first_of(cost: np.ndarray, keeps: np.ndarray) -> int:
 def verify() -> Key:
     """A function that chooses the cheapest proposal that holds."""
 
-    def of_each(function: Callable[..., Any]) -> np.ndarray:
-        return np.array([function(*case) for case in proposals()], dtype=float)
+    of_each = applied(proposals())
 
     def kept(
         demands: Callable[..., np.ndarray], choose: Callable[..., int] = first_of
@@ -106,7 +105,7 @@ def verify() -> Key:
                 "That is the place among the rows that hold. Which row of all is it?",
             ),
         ),
-        of=lambda answer: of_each(answer) if callable(answer) else answer,
+        of=of_each,
     )
 
 
@@ -157,8 +156,7 @@ CASES = (  # joint share, its standard error, cost
 def the_rule() -> Key:
     """A function that chooses a margin by the rule."""
 
-    def of_each(function: Callable[..., Any]) -> np.ndarray:
-        return np.array([function(*case) for case in CASES], dtype=float)
+    of_each = applied(CASES)
 
     return Key(
         of_each(
@@ -186,7 +184,7 @@ def the_rule() -> Key:
                 "One standard error, not two.",
             ),
         ),
-        of=lambda answer: of_each(answer) if callable(answer) else answer,
+        of=of_each,
     )
 
 
