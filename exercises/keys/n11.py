@@ -1,0 +1,264 @@
+"""Propose and verify."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from exercises.checking import Key, choice, key
+from exercises.keys import applied, problem
+from lib.base.files import MODELS, ROOT
+from lib.preferences.scores import Preferences, Profile
+from lib.solvers import propose
+from lib.solvers.sets import sets_of
+from lib.studies import designs, margins
+
+N_PEOPLE = 400
+
+
+@functools.cache
+def proposer() -> propose.Proposer:
+    """Return the committed proposer."""
+    return propose.Proposer.load(MODELS, "loan_propose", problem())
+
+
+@functools.cache
+def proposals() -> list[tuple[Any, ...]]:
+    """Return made-up proposals, what a person may do, and the bounds: a case each."""
+    rng, sets, cases = np.random.default_rng(0), sets_of(4).numpy(), []
+    for margin, nats in ((0.0, 0.0), (3.0, 0.03)) * 6:
+        cost = rng.random(len(sets))
+        log_odds, gain = rng.normal(1.0, 3.0, 15), rng.normal(0.02, 0.1, 15)
+        cases.append((cost, log_odds, gain, sets, rng.random(4) < 0.7, margin, nats))
+    nobody = np.full(15, -1.0)
+    cases.append((cost, nobody, gain, sets, np.ones(4, dtype=bool), 0.0, 0.0))
+    return cases
+
+
+def first_of(cost: np.ndarray, keeps: np.ndarray) -> int:
+    """Return the row of the lowest cost among those kept, or -1."""
+    return int(np.where(keeps, cost, np.inf).argmin()) if keeps.any() else -1
+
+
+@key("11.1")
+def verify() -> Key:
+    """A function that chooses the cheapest proposal that holds."""
+
+    of_each = applied(proposals())
+
+    def kept(
+        demands: Callable[..., np.ndarray], choose: Callable[..., int] = first_of
+    ) -> np.ndarray:
+        return of_each(
+            lambda cost, odds, gain, sets, may, margin, nats: choose(
+                cost, demands(odds, gain, ~(sets & ~may).any(1), margin, nats)
+            )
+        )
+
+    def holds(
+        odds: np.ndarray, gain: np.ndarray, can: np.ndarray, margin: float, nats: float
+    ) -> np.ndarray:
+        return (odds >= margin) & (gain >= nats) & can
+
+    return Key(
+        kept(holds),
+        f"The same row for {len(proposals())} made-up people; -1 for whom none helps.",
+        (
+            (
+                kept(
+                    lambda odds, gain, can, margin, nats: holds(
+                        odds, gain, can | True, margin, nats
+                    )
+                ),
+                "A row may use only features that the person can act on.",
+            ),
+            (
+                of_each(
+                    lambda cost, odds, gain, sets, may, margin, nats: first_of(
+                        cost, holds(odds, gain, (sets == may).all(1), margin, nats)
+                    )
+                ),
+                "A person may leave out what they can do: every subset is allowed.",
+            ),
+            (
+                kept(lambda odds, gain, can, margin, nats: (odds >= margin) & can),
+                "Accepted is not enough: is the profile plausible, too?",
+            ),
+            (
+                kept(lambda odds, gain, can, margin, nats: holds(odds, gain, can, 0, 0)),
+                "Log-odds and nats must reach the bounds that are asked for.",
+            ),
+            (
+                kept(
+                    holds, lambda cost, keeps: int(np.where(keeps, cost, np.inf).argmin())
+                ),
+                "Whom no proposal helps gets -1.",
+            ),
+            (
+                kept(
+                    holds,
+                    lambda cost, keeps: int(cost[keeps].argmin()) if keeps.any() else -1,
+                ),
+                "That is the place among the rows that hold. Which row of all is it?",
+            ),
+        ),
+        of=of_each,
+    )
+
+
+@key("11.2")
+def without_the_walk() -> Key:
+    """How many of those helped by the flow are helped in truth, without a walk."""
+    x, truth = problem().refused("test")[:N_PEOPLE], problem().population.truth
+    assert truth is not None
+    own = designs.hard_preferences(problem(), len(x), 1)["random"]
+    found = {}
+    for name, walk in (("walked", propose.Walk()), ("verified", None)):
+        r = proposer().recommend(x, own, walk=walk)
+        rows = margins.carried_out(
+            problem(), {"flow": problem().flow, "truth": truth}, x, own, r
+        )
+        joint = rows.groupby("world").joint.mean()
+        found[name] = joint["flow"], joint["truth"]
+    walked, verified = found["walked"], found["verified"]
+    kept, before = verified[1] / verified[0], walked[1] / walked[0]
+    return choice(
+        "A" if abs(kept - before) < 0.1 else "B" if kept > 0.85 else "C",
+        f"Verified: {verified[0]:.3f} by the flow, {verified[1]:.3f} in truth. Walked: "
+        f"{walked[0]:.3f} and {walked[1]:.3f}. The walk takes off what was more than "
+        "needed by the flow, and that was a margin.",
+        {
+            "A": "Both hold by the same flow. Do both lie equally near to its bound?",
+            "B": "Where does a proposal lie before the walk, and where after it?",
+            "C": "Where does a proposal lie before the walk, and where after it?",
+        },
+    )
+
+
+CASES = (  # joint share, its standard error, cost
+    (
+        np.array([0.37, 0.53, 0.592, 0.602, 0.604, 0.597]),
+        np.array([0.012, 0.012, 0.013, 0.013, 0.013, 0.013]),
+        np.array([0.0317, 0.0322, 0.0324, 0.0335, 0.0331, 0.0349]),
+    ),
+    (
+        np.array([0.81, 0.9, 0.88, 0.893, 0.86, 0.85]),
+        np.array([0.02, 0.01, 0.03, 0.02, 0.05, 0.02]),
+        np.array([0.1, 0.4, 0.2, 0.3, 0.15, 0.5]),
+    ),
+)
+
+
+@key("11.3")
+def the_rule() -> Key:
+    """A function that chooses a margin by the rule."""
+
+    of_each = applied(CASES)
+
+    return Key(
+        of_each(
+            lambda joint, se, cost: first_of(
+                cost, joint >= joint.max() - se[joint.argmax()]
+            )
+        ),
+        "Nobody can say that it helps fewer than the best, and it costs less.",
+        (
+            (of_each(lambda joint, se, cost: joint.argmax()), "That is the best. Cheaper?"),
+            (
+                of_each(lambda joint, se, cost: cost.argmin()),
+                "That is the cheapest of all. Is it near the best?",
+            ),
+            (
+                of_each(lambda joint, se, cost: first_of(cost, joint + se >= joint.max())),
+                "Whose standard error? The best pair's, for all.",
+            ),
+            (
+                of_each(
+                    lambda joint, se, cost: first_of(
+                        cost, joint >= joint.max() - 2 * se[joint.argmax()]
+                    )
+                ),
+                "One standard error, not two.",
+            ),
+        ),
+        of=of_each,
+    )
+
+
+@key("11.4")
+def dear_or_closed() -> Key:
+    """Whom a dear income leaves without recourse, and whom a closed one."""
+    x = problem().refused("test")[:N_PEOPLE]
+    dear, closed = (
+        Preferences(torch.tensor([scores]).expand(len(x), -1))
+        for scores in ([1, 1, 4, 1], [1, 1, 5, 1])
+    )
+    lines = {}
+    for name, own, profile in (
+        ("plain", dear, Profile()),
+        ("dear", dear, Profile(gamma=1.0, w_max=10.0)),
+        ("closed", closed, Profile()),
+    ):
+        r = proposer().recommend(x, own, profile)
+        uses = r.is_acted[:, problem().population.features.index("income")]
+        lines[name] = [part.double().mean().item() for part in (r.has_recourse, uses)]
+    helped = {name: own[0] for name, own in lines.items()}
+    lost = [helped["plain"] - helped[name] > 0.02 for name in ("dear", "closed")]
+    return choice(
+        "A" if all(lost) else "B" if lost[1] else "C",
+        f"{helped['plain']:.3f} are helped, {helped['dear']:.3f} with a dear income, "
+        f"{helped['closed']:.3f} with a closed one. {lines['plain'][1]:.2f} act on income, "
+        f"and {lines['dear'][1]:.2f} where it is dear: a "
+        "weight forbids nothing.",
+        {
+            "A": "A weight changes the order of what holds. Does it change what holds?",
+            "B": "Is the bound of the bank the same for everybody, dear or not?",
+            "C": "What becomes of somebody whose only way is their income?",
+        },
+    )
+
+
+@key("11.5")
+def renewed_noise() -> Key:
+    """How far noise moves if a share of it is drawn anew."""
+    s = 0.2
+    moved = float(np.sqrt((1 - np.sqrt(1 - s**2)) ** 2 + s**2))
+    return Key(
+        moved,
+        f"The variance of the difference is (1 - {np.sqrt(1 - s**2):.3f})^2 + {s**2:.2f}: "
+        "nearly all of it is the new noise.",
+        (
+            (moved**2, "That is a variance. Take its root."),
+            (s, "That is the new noise alone. What does the old one lose?"),
+            (1 - np.sqrt(1 - s**2), "That is what becomes of the old noise alone."),
+            (np.sqrt(1 - s**2), "That is the factor of the old noise."),
+            (1.0, "That is the spread of the noise itself. How far does it move?"),
+            (np.sqrt(1 + s**2), "Take off the old noise first: how much of it is left?"),
+        ),
+        within=0.0005,
+    )
+
+
+@key("11.6")
+def brought_back() -> Key:
+    """The part of what fails in truth that a wider margin brings back."""
+    table = pd.read_csv(ROOT / "tables" / "11_in_truth.csv", header=[0, 1], index_col=0)
+    helped = table["helped in truth"]["random"]
+    bare, wide, best = helped[["walked", "walked, wider", "search, true world"]]
+    return Key(
+        (wide - bare) / (best - bare),
+        f"From {bare:.3f} to {wide:.3f}, of {best:.3f} that are to be had.",
+        (
+            (wide - bare, "That is of all people. Of what is missing without a margin?"),
+            (wide / best, "Some of these are helped without a margin, too."),
+            ((wide - bare) / bare, "Divide by what is missing, and not by what is there."),
+            (
+                100 * (wide - bare) / (best - bare),
+                "A number between 0 and 1 is asked for, no percent.",
+            ),
+        ),
+        within=0.005,
+    )
