@@ -92,7 +92,7 @@ def exercises() -> str:
     """Return a list of the notebooks' exercises, with the files to fill in and solutions.
 
     Example:
-        >>> exercises().splitlines()[0]
+        >>> exercises().splitlines()[0].split(",")[0]
         '- [00 Start here](../notebooks/00_start_here.ipynb#exercises)'
     """
     lines = []
