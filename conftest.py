@@ -100,8 +100,7 @@ def collect(notebook: IPyNbFile) -> list[pytest.Item]:
     of_data = [
         item
         for item in cells
-        if notebook.path in NEEDS_DATA
-        or "needs-data" in item.cell.metadata.get("tags", ())
+        if notebook.path in NEEDS_DATA or "needs-data" in item.cell.metadata.get("tags", ())
     ]
     if of_data:
         from lib.problem import gmsc_data  # here: most runs collect no such cell
