@@ -17,8 +17,9 @@ root_doc = "book/index"
 extensions = ["myst_nb", "sphinx_design"]
 
 # The source is the whole repository, so that notebooks stay where they are.
-include_patterns = ["book/*.md", "notebooks/*.ipynb", "*/README.md"]
-exclude_patterns = [".*", "runs", "book/slides"]
+include_patterns = ["book/*.md", "*/README.md", "notebooks/*.ipynb"]
+include_patterns += ["exercises/*.ipynb", "exercises/solutions/*.ipynb"]
+exclude_patterns = [".*", "runs"]
 
 nb_execution_mode = "off"
 nb_ipywidgets_js: dict[str, Any] = {}  # would be fetched

@@ -89,20 +89,16 @@ def cards() -> str:
 
 
 def exercises() -> str:
-    """Return a list of the notebooks' exercises, with the files to fill in and solutions.
+    """Return a list of the notebooks' exercises: to read, to fill in, and solved.
 
     Example:
-        >>> exercises().splitlines()[0].split(",")[0]
-        '- [00 Start here](../notebooks/00_start_here.ipynb#exercises)'
+        >>> exercises().splitlines()[0].split(" (")[0]
+        '- [00 Start here](../exercises/00_start_here.ipynb)'
     """
     lines = []
-    kinds = {"exercises": "to fill in", "exercises/solutions": "solved"}
     for row in rows():
-        number = row.name.split("_")[0]
-        line = f"- [{row.title}](../notebooks/{row.name}.ipynb#exercises)"
-        for folder, word in kinds.items():
-            files = sorted((ROOT / folder).glob("*.ipynb"))
-            for path in (path for path in files if path.stem.split("_")[0] == number):
-                line += f", {{download}}`{word} <../{folder}/{path.name}>`"
-        lines.append(line)
+        own = f"../exercises/{row.name}.ipynb"
+        solved = f"../exercises/solutions/{row.name}.ipynb"
+        download = f"{{download}}`the file <{own}>`"
+        lines.append(f"- [{row.title}]({own}) ({download}, [solved]({solved}))")
     return "\n".join(lines)

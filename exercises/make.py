@@ -4,7 +4,7 @@
 
 The source is exercises/solutions. There, a cell's lines between `# solution: BLANK` and
 `# end` become BLANK in the student's file; cells tagged `solution` are left out, with a
-link in their place. An exercise begins with a heading, `### 04.2 Its title`.
+link in their place. An exercise begins with a heading, `## 04.2 Its title`.
 """
 
 import re
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SOLUTIONS = HERE / "solutions"
 BLANK = re.compile(r"^( *)# solution: (.*)\n(?:.*\n)*?^ *# end$", re.MULTILINE)
-HEADING = re.compile(r"^### (\w+\.\d+) (.+)$", re.MULTILINE)
+HEADING = re.compile(r"^## (\w+\.\d+) (.+)$", re.MULTILINE)
 SECTION = re.compile(r"(?<=## Exercises\n)(?:.*\n)*?(?=\n## |\Z)")
 
 
@@ -52,6 +52,7 @@ def students(solutions: NotebookNode, name: str) -> NotebookNode:
                 made.cells.append(new_markdown_cell(link, id=f"{cell.id}-link"))
             continue
         own = nbformat.from_dict({**cell, "source": blanked(cell.source)})
+        own.source = own.source.replace("](../../", "](../")  # a folder less deep
         if own.cell_type == "code":
             own.outputs, own.execution_count = [], None
         made.cells.append(own)
