@@ -11,6 +11,7 @@ revealjs_static_path = ["slides.css", "../page/applicant.html"]
 revealjs_css_files = ["slides.css"]
 revealjs_style_theme = "white"
 revealjs_script_conf = {
+    "controlsLayout": "edges",  # not over the text
     "width": 1280,
     "height": 720,
     "margin": 0.02,
