@@ -75,7 +75,7 @@ def draw(n_people: int = N_PEOPLE, seed: int = SEED) -> tuple[pd.DataFrame, pd.D
     )
     nobody_acts = np.zeros(noise.shape, dtype=bool)
     features = counterfactual(noise, nobody_acts, np.zeros(noise.shape))
-    repaid = rng.random(n_people) < _chance(features)
+    repaid = rng.random(n_people) < chance(features)
     people = pd.DataFrame({"person": [f"A{i:04d}" for i in range(n_people)]})
     people[GROUP] = np.where(has_moved, "moved here", "born here")
     people = people.join(features)
@@ -121,6 +121,31 @@ def counterfactual(
     return after.astype(int) if (after % 1 == 0).all(axis=None) else after
 
 
+def chance(x: pd.DataFrame) -> np.ndarray:
+    """Return each person's true chance of paying the loan back, with shape (N,).
+
+    Arguments:
+        x: The features, a row a person.
+    Example:
+        With 500 dollars of savings, and with 10,000:
+
+        >>> person = {"job_years": 5, "income": 2_000, "cards": 1, "debt": 600}
+        >>> x = pd.DataFrame([person] * 2).assign(savings=[500, 10_000], amount=6_000)
+        >>> chance(x).round(2)
+        array([0.67, 0.93])
+    """
+    score = (
+        1.0
+        + 2.0 * np.log(x["income"] / 2_300)
+        + 1.5e-4 * x["savings"]
+        - 1.6 * np.log(x["amount"] / 6_000)
+        - 5e-4 * x["debt"]
+        + 0.05 * x["job_years"]
+        - 0.2 * x["cards"]
+    )
+    return (1 / (1 + np.exp(-1.3 * score))).to_numpy()
+
+
 def _follows(name: str, x: Mapping[str, np.ndarray], u: np.ndarray) -> np.ndarray:
     """Return a feature as its causes and its noise make it, in whole units."""
     match name:
@@ -141,20 +166,6 @@ def _follows(name: str, x: Mapping[str, np.ndarray], u: np.ndarray) -> np.ndarra
             return 10 * np.round(40 * np.exp(load + u))
         case _:  # the amount
             return 100 * np.round(48 * np.exp(1.2e-4 * x["income"] + u))
-
-
-def _chance(x: pd.DataFrame) -> np.ndarray:
-    """Return each person's chance of paying the loan back."""
-    score = (
-        1.0
-        + 2.0 * np.log(x["income"] / 2_300)
-        + 1.5e-4 * x["savings"]
-        - 1.6 * np.log(x["amount"] / 6_000)
-        - 5e-4 * x["debt"]
-        + 0.05 * x["job_years"]
-        - 0.2 * x["cards"]
-    )
-    return (1 / (1 + np.exp(-1.3 * score))).to_numpy()
 
 
 def write() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.base import files
+from lib.base import checks, files
 
 VERDICTS = ("error", "warning", "fine")
 SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
@@ -151,6 +151,27 @@ def read(path: str | Path, separator: str = ",") -> pd.DataFrame:
             "every column, and put quotes around texts that hold the separator."
         )
     return frame
+
+
+def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return a table whose rows are called as a column says, and without that column.
+
+    Raises: ValueError: there is no such column, or two people are
+        called the same.
+
+    Example:
+        >>> frame = pd.DataFrame({"person": ["Ana", "Ben"], "age": [30, 40]})
+        >>> named(frame, "person").loc["Ben", "age"]
+        np.int64(40)
+    """
+    checks.known("column with people's names:", [column], tuple(frame.columns))
+    if not frame[column].is_unique:
+        twice = frame[column][frame[column].duplicated()].iloc[0]
+        raise ValueError(
+            f"Several people are called {twice!r} in {column!r}. Expected a name of "
+            "their own for each, or none: person: ''."
+        )
+    return frame.set_index(column)
 
 
 def _find(path: str | Path) -> Path:
