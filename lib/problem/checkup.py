@@ -336,8 +336,8 @@ def _edges(
         else:
             good.append((cause, effect))
     if not good:
-        do = "At least one is needed: what follows from what?"
-        yield Finding("error", "edges", "no edge between two features", do)
+        do = "Then nothing follows from an action. Is that so?"
+        yield Finding("warning", "edges", "no edge between two features", do)
         return
     try:
         graph = frames.graph(list(features), good)

@@ -136,20 +136,17 @@ def read(path: str | Path, separator: str = ",") -> pd.DataFrame:
     try:
         if ".parquet" in found.suffixes:
             return pd.read_parquet(found)
-        names = pd.read_csv(found, sep=separator, header=None, nrows=1, dtype=str)
+        # without a header, a second row with more fields than the first is an error
+        first = pd.read_csv(found, sep=separator, header=None, nrows=2, dtype=str)
         frame = pd.read_csv(found, sep=separator, low_memory=False)
-    except (ValueError, OSError, EOFError, ImportError, OverflowError) as error:
-        why = "it is empty" if found.stat().st_size == 0 else str(error).splitlines()[0]
+    except Exception as error:  # of whatever library reads such a file
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        why = "it is empty" if found.stat().st_size == 0 else said.rstrip(".")
         raise Unfit(
-            f"{path} could not be read: {why}. Expected a csv file with column names in "
-            "its first line, in UTF-8, or a Parquet file."
+            f"{path} could not be read: {why}. Expected a csv file in UTF-8, whose first "
+            "line names every column, or a Parquet file."
         ) from None
-    _check_columns(path, names.iloc[0].astype(str).tolist(), separator)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise Unfit(
-            f"{path}: rows have more fields than there are names in the first line. Name "
-            "every column, and put quotes around texts that hold the separator."
-        )
+    _check_columns(path, first.iloc[0].astype(str).tolist(), separator)
     return frame
 
 
