@@ -380,7 +380,7 @@ def test_truth_moves_descendants_only():
 SMALL = {
     **dict.fromkeys(("n_epochs_classifier", "n_epochs_flow"), 3),
     **dict.fromkeys(("n_epochs_icarma", "n_epochs_proposer"), 1),
-    **dict.fromkeys(("n_searched", "n_starts", "n_refits", "n_edges"), 1),
+    **dict.fromkeys(("n_searched", "n_starts", "n_steps", "n_refits", "n_edges"), 1),
     "n_people": 200,
     "n_resamples": 20,
 }
