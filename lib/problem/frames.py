@@ -16,6 +16,8 @@ Edges: TypeAlias = (
     Graph | Mapping[str, Sequence[str]] | pd.DataFrame | Iterable[tuple[str, str]]
 )
 
+SPREAD = 0.2  # standard deviations over which an atom is spread
+
 
 def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
     """Return the features of a table as float64, with shape (N, D).
@@ -129,6 +131,56 @@ def is_whole(
         if (frame[name] % 1 != 0).any():
             raise ValueError(f"{name} has fractions: leave it out of the whole numbers.")
     return np.array([name in whole for name in features])
+
+
+def is_atom(
+    features: Sequence[str], atoms: Sequence[str], is_whole: np.ndarray
+) -> np.ndarray:
+    """Return which features have an atom, bool with shape (D,).
+
+    Arguments:
+        atoms: Their names.
+        is_whole: Which features are whole numbers, with shape (D,).
+    Raises: ValueError: one of them is no feature, or a whole number.
+
+    Example:
+        >>> is_atom(["age", "savings"], ["savings"], np.array([True, False]))
+        array([False,  True])
+    """
+    checks.known("feature with an atom:", atoms, tuple(features))
+    has_atom = np.array([name in atoms for name in features])
+    if (has_atom & is_whole).any():
+        name = features[int((has_atom & is_whole).argmax())]
+        raise ValueError(
+            f"{name} is a whole number, and each of its values is spread already: leave "
+            "it out of the atoms."
+        )
+    return has_atom
+
+
+def spread_atoms(values: np.ndarray, is_atom: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return features whose atoms at an end of the range are spread beyond that end.
+
+    Many people with exactly the same lowest (or highest) value have
+    an infinite density there. They are spread evenly over `SPREAD`
+    standard deviations beyond it. `Nearest` undoes that.
+
+    Arguments:
+        values: People, in the units of the data, with shape (N, D).
+        is_atom: Which features have an atom, with shape (D,). It is
+            at the end that more people share.
+        noise: Between 0 and 1, with shape (N, D).
+    Example:
+        >>> savings = np.array([[0.0], [0.0], [30.0], [50.0]])
+        >>> half = np.full((4, 1), 0.5)
+        >>> spread_atoms(savings, np.array([True]), half).round(1).ravel().tolist()
+        [-2.1, -2.1, 30.0, 50.0]
+    """
+    at_low, at_high = values == values.min(0), values == values.max(0)
+    is_low = at_low.sum(0) >= at_high.sum(0)
+    is_in = np.where(is_low, at_low, at_high) & is_atom
+    width = np.where(is_low, -SPREAD, SPREAD) * values.std(0)
+    return values + is_in * width * noise
 
 
 @dataclass(frozen=True)

@@ -202,6 +202,7 @@ class Population:
         name: str = "own data",
         whole: Sequence[str] | None = None,
         seed: int = 0,
+        atoms: Sequence[str] = (),
     ) -> "Population":
         """Return the population of a table of past applicants, a row a person.
 
@@ -224,8 +225,14 @@ class Population:
                 of integers or bools.
             seed: Of who is in which split (0.5 / 0.25 / 0.25), and of
                 the spreading.
+            atoms: Features that have exactly their lowest, or their
+                highest, value for many people, for instance savings
+                of 0. These people are spread, too
+                (`frames.spread_atoms`), and `possible` brings them
+                back.
         Raises: ValueError: a column is missing, holds text or gaps;
-            labels are not 0 and 1, or all alike; too few people.
+            labels are not 0 and 1, or all alike; too few people; an
+            atom is no feature, or one of whole numbers.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -254,11 +261,14 @@ class Population:
         graph = frames.graph(list(kinds), edges)
         check_enough("The number of rows", len(frame))
         is_whole = frames.is_whole(frame, list(kinds), whole)
+        is_atom = frames.is_atom(list(kinds), atoms, is_whole)
         order, noise = (
             np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2)
         )
         rows = order.permutation(len(frame))
-        spread = values[rows] + is_whole * (noise.random(values.shape) - 0.5)
+        drawn = noise.random(values.shape)
+        spread = frames.spread_atoms(values[rows], is_atom, drawn)
+        spread += is_whole * (drawn - 0.5)
         in_units, paid = torch.from_numpy(spread), torch.from_numpy(labels[rows])
         parts = split(in_units, FOR_RECOURSE)
         x = for_every_use({part: in_units[own] for part, own in parts.items()})
@@ -267,7 +277,8 @@ class Population:
             raise ValueError(
                 f"Everyone to learn from has the same {label}: nothing to decide."
             )
-        nearest = frames.Nearest.of(values, is_whole) if is_whole.any() else None
+        has_cells = (is_whole | is_atom).any()
+        nearest = frames.Nearest.of(values, is_whole) if has_cells else None
         made = cls.from_units(name, kinds, graph, x, y, nearest)
         people = {part: frame.index[rows[own]] for part, own in parts.items()}
         return replace(made, people=for_every_use(people))

@@ -1,0 +1,425 @@
+"""Somebody's own table: each check finds its fault, and nothing raises but ValueError."""
+
+import contextlib
+import itertools
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from IPython.core.interactiveshell import InteractiveShell
+
+from lib.base.files import ROOT
+from lib.causal import flow
+from lib.problem import checkup, classifier, credit_union, findings
+from lib.problem.checkup import examine
+from lib.problem.findings import Finding, Unfit
+from lib.problem.population import Population
+from lib.problem.recourse import Problem
+
+KINDS = {"age": "immutable", "income": "actionable", "cards": "mutable"}
+EDGES = {"income": ["age"], "cards": ["income"]}
+
+
+def table(n_people=400):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(20, 70, n_people)})
+    frame["income"] = (30.0 * frame.age + rng.normal(0, 400, n_people)).round(2)
+    frame["cards"] = rng.poisson(2, n_people)
+    score = frame.income + rng.normal(0, 800, n_people)
+    return frame.assign(repaid=(score > 1_300).astype(int), origin="here")
+
+
+def said(frame, label="repaid", kinds=KINDS, edges=EDGES, verdict="error", **others):
+    """What is found of a verdict: one text, a line a finding."""
+    found = examine(frame, label, kinds, edges, **others)
+    lines = [f"{one.check}: {one.found} | {one.do}" for one in found]
+    return "\n".join(
+        line for line, one in zip(lines, found, strict=True) if one.verdict == verdict
+    )
+
+
+def test_a_good_table_has_no_errors_and_a_line_for_each_check():
+    assert said(table()) == ""
+    checks = {one.check for one in examine(table(), "repaid", KINDS, EDGES)}
+    assert checks >= {
+        *("people", "columns", "text, gaps, constants", "label", "edges", "leaks"),
+        *("whole numbers", "atoms", "outliers", "duplicates", "collinear pairs"),
+    }
+
+
+def one_value(frame, name, value):
+    return frame.assign(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (lambda f: f.head(19), "people: 19 rows | At least 20"),
+        (lambda f: f.head(0), "people: 0 rows"),
+        (lambda f: f.drop(columns="repaid"), "there is no column 'repaid'"),
+        (lambda f: f.rename(columns={"income": "incomes"}), "Did you mean incomes?"),
+        (lambda f: one_value(f, "repaid", f.age % 3), "label: repaid holds 2, 0, 1"),
+        (lambda f: one_value(f, "repaid", np.where(f.repaid, "yes", "no")), "Expected 1"),
+        (lambda f: one_value(f, "repaid", f.repaid.where(f.age > 30)), "no gaps"),
+        (lambda f: one_value(f, "repaid", 1), "people of both kinds"),
+        (lambda f: one_value(f, "repaid", 0), "people of both kinds"),
+        (lambda f: one_value(f, "income", f.income.astype(str)), "get_dummies"),
+        (
+            lambda f: one_value(
+                f, "income", f.income.map("{:.2f}".format).str.replace(".", ",")
+            ),
+            "decimal commas",
+        ),
+        (
+            lambda f: one_value(f, "income", f.income.where(f.age > 30)),
+            "of income, the first",
+        ),
+        (lambda f: one_value(f, "income", f.income.where(f.age > 30, np.inf)), "gaps: "),
+        (lambda f: one_value(f, "income", 5.0), "constant columns: income is 5"),
+        (lambda f: one_value(f, "cards", 5), "constant columns: cards is 5"),
+        (lambda f: one_value(f, "income", f.income * 1e300), "size: income reaches"),
+        (lambda f: one_value(f, "income", f.income * 1j), "text columns: income"),
+        (lambda f: one_value(f, "cards", f.repaid), "label by another name"),
+        (lambda f: one_value(f, "cards", 1 - f.repaid), "label by another name"),
+        (lambda f: pd.concat([f, f[["income"]]], axis=1), "columns: twice: income"),
+        (lambda f: f.rename(columns={"origin": 3}), "columns: 3 is no name"),
+    ],
+    ids=itertools.count(),
+)
+def test_errors_of_a_table(spoilt, message):
+    frame = spoilt(table())
+    assert message in said(frame)
+    with pytest.raises(ValueError, match=re.escape("This table can't be used yet.")):
+        findings.require(examine(frame, "repaid", KINDS, EDGES))
+
+
+@pytest.mark.parametrize(
+    ("given_instead", "message"),
+    [
+        ({"edges": EDGES | {"age": ["cards"]}}, "age -> income -> cards -> age"),
+        ({"edges": EDGES | {"repaid": ["age"]}}, "age -> repaid names the label"),
+        ({"edges": EDGES | {"age": ["repaid"]}}, "age is made after the label"),
+        ({"edges": EDGES | {"age": ["age"]}}, "age causes itself"),
+        ({"edges": EDGES | {"cards": ["incme"]}}, "Did you mean income?"),
+        ({"edges": {"income": "age"}}, "'age', which is no list"),
+        ({"edges": [["age", "income", "cards"]]}, "is no pair"),
+        ({"edges": [[["age"], "income"]]}, "is no pair"),
+        ({"edges": None}, "None is no list"),
+        ({"kinds": {}}, "kinds: {}"),
+        ({"kinds": ["age"]}, "kinds: ['age']"),
+        ({"kinds": KINDS | {"income": "acted on"}}, "income is 'acted on'"),
+        ({"kinds": KINDS | {"income": "mutable"}}, "0 actionable features"),
+        ({"kinds": KINDS | {"repaid": "mutable"}}, "label 'repaid' is among"),
+        ({"kinds": KINDS | {"wealth": "mutable"}}, "there is no column 'wealth'"),
+        ({"kinds": dict.fromkeys(KINDS, "actionable"), "most_actionable": 2}, "1 to 2"),
+        ({"group": "race"}, "groups: no such column, 'race'"),
+    ],
+    ids=itertools.count(),
+)
+def test_errors_of_what_is_said_about_it(given_instead, message):
+    assert message in said(table(), **given_instead)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (lambda f: f, "people: 400 rows"),
+        (lambda f: one_value(f, "income", f.income.where(f.age > 30, 0.0)), "exactly 0"),
+        (
+            lambda f: one_value(f, "income", f.income.where(f.age > 30, 1000.5)),
+            "add a column that says who has it",
+        ),
+        (lambda f: one_value(f, "cards", f.income * 2 + 3), "income and cards (1.000)"),
+        (
+            lambda f: f.assign(income=f.income.where(f.index != 7, 9e6)),
+            "income of 1 people",
+        ),
+        (lambda f: pd.concat([f, f.head(50)]), "50 people equal another"),
+        (lambda f: one_value(f, "repaid", (f.income > 1_300) * 1), "income alone leaves"),
+        (lambda f: one_value(f, "repaid", (f.index < 20) * 1), "Only 20 of the rarer"),
+    ],
+    ids=itertools.count(),
+)
+def test_warnings(spoilt, message):
+    assert message in said(spoilt(table()), verdict="warning")
+
+
+def test_more_warnings():
+    immutable = KINDS | {"cards": "immutable"}
+    assert "cards may not change" in said(table(), kinds=immutable, verdict="warning")
+    assert "no edge between two" in said(table(), edges={}, verdict="warning")
+    assert "groups: 1: here 400" in said(table(), group="origin", verdict="warning")
+
+
+def test_a_leak_that_is_left_out_is_said():
+    reminded = table().assign(reminders=lambda f: 3.0 - 2 * f.repaid)
+    assert "reminders alone leaves 0%" in said(reminded, verdict="fine")
+
+
+def test_all_errors_are_said_at_once():
+    frame = table().assign(income="much", cards=1).drop(columns="repaid")
+    with pytest.raises(Unfit) as raised:
+        findings.require(
+            examine(frame, "repaid", KINDS, {"age": ["cards"], "cards": ["age"]})
+        )
+    assert re.findall(r"^  (\d)\. (\w+)", str(raised.value), flags=re.MULTILINE) == [
+        ("1", "names"),
+        ("2", "text"),
+        ("3", "constant"),
+        ("4", "edges"),
+    ]
+
+
+def test_no_traceback_in_a_notebook():
+    shell = InteractiveShell()
+    error = Unfit("One.\nTwo.")
+    shown = []
+    shell._showtraceback = lambda kind, value, lines: shown.append((kind, lines))
+    try:
+        raise error
+    except Unfit:
+        shell.showtraceback()
+    assert shown == [(Unfit, ["One.", "Two."])]
+
+
+# --- files
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "could not be read: it is empty"),
+        (b"\n\n", "could not be read"),
+        (b"age;income\n1;2\n", "its separator seems to be a semicolon"),
+        (b"age\tincome\n1\t2\n", "its separator seems to be a tab"),
+        (b"age,income,age\n1,2,3\n", "several columns age"),
+        (b"age,income\n1,2,3\n4,5,6\n", "Expected 2 fields in line 2, saw 3"),
+        (b"age,income\n1,2\n1,2,3\n", "could not be read"),
+        (b"\xff\xfe\x00\x01", "could not be read"),
+        (b'age,income\n1,"2\n', "could not be read"),
+    ],
+    ids=itertools.count(),
+)
+def test_files_that_are_no_table(tmp_path, content, message):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(Unfit, match=message):
+        findings.read(path)
+
+
+@pytest.mark.parametrize("name", ["mine.csv.gz", "mine.zip", "mine.parquet"])
+def test_packed_files_that_are_damaged(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PK\x03\x04 nothing of the kind")
+    with pytest.raises(Unfit, match="could not be read"):
+        findings.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("path", ["nowhere.csv", "", None, 3, "."])
+def test_paths_that_lead_nowhere(path):
+    with pytest.raises(Unfit, match=r"There is no file|expected the name of a file"):
+        findings.read(path)
+
+
+def test_csv_and_parquet_hold_the_same(tmp_path):
+    frame = table()
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "b.csv.gz", index=False, sep=";")
+    frame.to_parquet(tmp_path / "c.parquet")
+    pd.testing.assert_frame_equal(findings.read(tmp_path / "a.csv"), frame)
+    pd.testing.assert_frame_equal(findings.read(tmp_path / "b.csv.gz", ";"), frame)
+    pd.testing.assert_frame_equal(findings.read(tmp_path / "c.parquet"), frame)
+
+
+def test_names_must_differ():
+    frame = table(40)
+    with pytest.raises(ValueError, match="Several people are called 'here'"):
+        findings.named(frame, "origin")
+    with pytest.raises(ValueError, match="Unknown column"):
+        findings.named(frame, "orign")
+
+
+# --- any table at all
+
+numbers = st.one_of(
+    st.integers(-3, 3),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.booleans(),
+    st.none(),
+)
+cells = st.one_of(numbers, st.text(max_size=3))
+names = st.sampled_from(["age", "income", "cards", "repaid", ""])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_table_is_found_out_or_becomes_a_population(data):
+    """What has no error becomes a population, or says in a ValueError why not."""
+    columns = data.draw(st.lists(names, max_size=5))
+    n_rows = data.draw(st.sampled_from([0, 1, 25, 40]))
+    drawn = [
+        data.draw(
+            st.one_of(
+                st.lists(kind, min_size=n_rows, max_size=n_rows)
+                for kind in (numbers, cells, st.integers(0, 1), st.floats(-9, 9))
+            )
+        )
+        for _ in columns
+    ]
+    series = [pd.Series(own, dtype=None if own else object) for own in drawn]
+    frame = pd.concat(series, axis=1) if series else pd.DataFrame()
+    frame.columns = columns
+    kinds = data.draw(st.dictionaries(names, st.sampled_from([*KINDS.values(), "no"])))
+    edges = data.draw(st.dictionaries(names, st.lists(names, max_size=3)))
+    with contextlib.suppress(ValueError):  # and nothing else
+        findings.require(examine(frame, "repaid", kinds, edges, group="age"))
+        features = list(kinds)
+        piled = checkup.at_an_end(frame, checkup.atoms(frame, features))
+        whole = checkup.whole_numbers(frame, features)
+        Population.from_frame(frame, "repaid", kinds, edges, whole=whole, atoms=piled)
+
+
+# --- from the checks to a problem
+
+
+def test_atoms_are_spread_and_come_back():
+    frame = credit_union.draw(1_000)[0]
+    features = list(credit_union.KINDS)
+    piled = checkup.at_an_end(frame, checkup.atoms(frame, features))
+    assert piled == ["savings"]
+    population = Population.from_frame(
+        frame, "repaid", credit_union.KINDS, credit_union.EDGES, whole=["age"], atoms=piled
+    )
+    everyone = torch.cat([population.x[f"recourse/{p}"] for p in ("train", "test")])
+    savings = population.in_units(everyone.double())[:, features.index("savings")]
+    width = 0.2 * frame.savings.std(ddof=0)
+    assert -width < savings.min() < -0.9 * width
+    assert len(savings.unique()) > 0.99 * (savings < 0).sum() + (savings > 0).sum() * 0.5
+    again = population.as_recorded(everyone)[:, features.index("savings")]
+    assert again.min() == 0
+    assert ((again == 0) == (savings <= 0)).all()
+
+
+def test_an_atom_at_the_top_is_spread_upwards():
+    frame = table().assign(income=lambda f: f.income.clip(upper=1_200.0))
+    population = Population.from_frame(
+        frame, "repaid", KINDS, EDGES, whole=["age", "cards"], atoms=["income"]
+    )
+    income = population.in_units(population.x["recourse/train"].double())[:, 1]
+    assert income.max() > 1_201
+    assert population.as_recorded(population.x["recourse/train"])[:, 1].max() == 1_200
+
+
+@pytest.mark.parametrize(
+    ("atoms", "message"), [(["cards"], "whole number"), (["carts"], "Unknown feature")]
+)
+def test_atoms_that_are_none(atoms, message):
+    with pytest.raises(ValueError, match=message):
+        Population.from_frame(table(), "repaid", KINDS, EDGES, whole=["cards"], atoms=atoms)
+
+
+def problem_with(bias):
+    population = Population.from_frame(table(), "repaid", KINDS, EDGES)
+    x = population.x["flow/train"]
+    fitted, _ = flow.fit(population.graph, x, x, n_epochs=1)
+    h = classifier.Classifier(population.features, lambda x: x[:, 1] + bias)
+    return Problem(population, h, fitted)
+
+
+def test_everybody_accepted_is_an_error():
+    with pytest.raises(Unfit, match="refuses 0 of 200 train"):
+        checkup.refusals(problem_with(99.0))
+
+
+def test_few_refused_are_a_warning():
+    assert [one.verdict for one in checkup.refusals(problem_with(0.0))] == ["warning"]
+
+
+def test_groups_cover_everybody_once():
+    for column in (pd.Series(["a", None, "b"]), pd.Series([1.5, np.nan, *range(20)])):
+        rows = np.concatenate(list(checkup.groups_of(column).values()))
+        assert sorted(rows) == list(range(len(column)))
+
+
+def test_findings_are_a_table():
+    rows = findings.as_table([Finding("fine", "gaps", "none")])
+    assert rows.iloc[0].tolist() == ["fine", "gaps", "none", ""]
+
+
+# --- the simulated table
+
+
+def test_the_table_is_what_its_equations_draw(tmp_path):
+    people, _ = credit_union.draw()
+    people.to_csv(tmp_path / "again.csv", index=False, lineterminator="\n")
+    assert (tmp_path / "again.csv").read_bytes() == credit_union.FILE.read_bytes()
+
+
+def test_truth_moves_descendants_only():
+    people, noise = credit_union.draw(500)
+    features = list(credit_union.KINDS)
+    before = people[features]
+    nobody = np.zeros(before.shape, dtype=bool)
+    same = credit_union.counterfactual(noise, nobody, before.to_numpy())
+    pd.testing.assert_frame_equal(same, before)
+    acts = nobody.copy()
+    acts[:, features.index("cards")] = True
+    after = credit_union.counterfactual(noise, acts, before.to_numpy() + 1)
+    moved = (after != before).any()
+    assert moved[moved].index.tolist() == ["cards", "debt"]
+    assert (after.cards == before.cards + 1).all() and (after.debt >= before.debt).all()
+
+
+# --- the notebook, as papermill runs it on somebody's table
+
+SMALL = {
+    **dict.fromkeys(("n_epochs_classifier", "n_epochs_flow"), 3),
+    **dict.fromkeys(("n_epochs_icarma", "n_epochs_proposer"), 1),
+    **dict.fromkeys(("n_searched", "n_starts", "n_steps", "n_refits", "n_edges"), 1),
+    "n_people": 200,
+    "n_resamples": 20,
+}
+
+
+def papermill(tmp_path, **values):
+    """Exit code, what was printed, and the tables that were left."""
+    values = SMALL | {"outputs": tmp_path / "out", "figures": tmp_path / "out"} | values
+    chosen = [part for item in values.items() for part in ("-p", *map(str, item))]
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "papermill", "notebooks/12_your_own_problem.ipynb"),
+            *(tmp_path / "mine.ipynb", "-f", "examples/own_table.yaml", *chosen),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    left = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    return run.returncode, run.stderr, left
+
+
+def test_the_notebook_runs_on_another_table(tmp_path):
+    status, printed, left = papermill(tmp_path)
+    assert status == 0, printed[-2_000:]
+    assert left >= {
+        *(f"12_{n}.csv" for n in ("checks", "recommendations", "audit", "trust")),
+        *(f"{n}.safetensors" for n in ("classifier", "flow", "icarma", "proposer")),
+    }
+    told = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
+    assert {"education-num", "outcome", "holds_in"} <= set(told)
+    assert (told[["age", "education-num", "hours-per-week"]] % 1 == 0).all(axis=None)
+
+
+def test_the_notebook_says_what_is_wrong_and_fails(tmp_path):
+    status, printed, _ = papermill(tmp_path, label="incom", group="sx")
+    assert status == 1
+    said = printed[printed.index("This table can't be used yet. 2 things to mend:") :]
+    assert "there is no column 'incom'. Did you mean income?" in said
+    assert "groups: no such column, 'sx'" in said
+    assert "lib/problem" not in printed
