@@ -8,7 +8,9 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import nbformat
+import pandas as pd
 import pytest
+from IPython.core.formatters import PlainTextFormatter
 
 from exercises import make
 from exercises.checking import Verdict, check, key, key_of, numbers_of
@@ -79,14 +81,20 @@ def test_each_exercise_is_checked_or_has_a_written_solution(path):
 
 
 @of_files
-def test_solutions_are_committed_as_right(path):
-    said = [
+def test_solutions_are_right_and_say_again_what_is_committed(path):
+    solutions = read(path)
+    values = last_values(solutions)
+    committed = [
         "".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
-        for cell in read(path).cells
-        if cell.cell_type == "code" and CALL.search(cell.source)
+        for cell in solutions.cells
+        if cell.cell_type == "code"
     ]
-    assert said
-    assert all(text.startswith("Right. ") for text in said), said
+    as_text = PlainTextFormatter()  # as Jupyter shows a value
+    with pd.option_context("display.width", 80, "display.max_columns", 20):
+        for value, text in zip(values, committed, strict=True):
+            assert text == ("" if value is None else as_text(value))
+    statuses = [value.status for value in values if isinstance(value, Verdict)]
+    assert statuses == ["right"] * len(numbers_of(path.name.split("_")[0]))
 
 
 @of_files
