@@ -64,7 +64,7 @@ slides: .venv-book/ready
 	@echo "Open runs/slides/html/index.html"
 
 lab: setup
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab notebooks/00_start_here.ipynb --ServerApp.root_dir=.
 
 # Two lanes, one core each; transfer needs the data of notebook 07; what was searched before is kept in runs/tuning_*.db.
 tune: setup
