@@ -391,10 +391,15 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
         assert found.is_acted[i].sum() == min(tied)
 
 
-def test_the_search_over_all_values_keeps_to_whole_numbers(small):
+@pytest.fixture(scope="module")
+def table(small):
+    """What the search over all values finds for twelve people."""
+    return continuous.search(small, small.flow, small.refused("test")[:12])
+
+
+def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
     """It is never worse than the grid, and what it finds can be carried out as it is."""
     x, columns = small.refused("test")[:12], small.population.actionable_index
-    table = continuous.search(small, small.flow, x)
     cheaper = 0
     for n_actionable in (4, 2, 1):
         preferences = RankingSampler(
@@ -415,14 +420,13 @@ def test_the_search_over_all_values_keeps_to_whole_numbers(small):
     assert cheaper > 0
 
 
-def test_the_search_over_whole_numbers_against_brute_force(small):
+def test_the_search_over_whole_numbers_against_brute_force(small, table):
     """Every number of credit lines with four hundred shares of the limit in use.
 
     But for actions with a consequence on the edge between two whole
     numbers: the search counts the worse of the two.
     """
     x, population = small.refused("test")[:8], small.population
-    table = continuous.search(small, small.flow, x)
     names = ("credit_lines", "utilization")
     wanted = torch.tensor([name in names for name in population.actionable])
     own = (table.sets == wanted).all(-1).nonzero().item()
