@@ -56,6 +56,14 @@ def test_what_is_made_from_the_solutions_is_in_step():
 
 
 @of_files
+def test_titles_tell_a_solution_from_an_exercise(path):
+    solved = read(path).cells[0].source
+    asked = read(ROOT / "exercises" / path.name).cells[0].source
+    assert solved.startswith("# Solutions: ")
+    assert asked.splitlines()[0] == solved.splitlines()[0].replace("Solutions", "Exercises")
+
+
+@of_files
 def test_at_least_four_and_two_that_ask_for_a_prediction(path):
     own = make.titles(read(path))
     prefix = path.name.split("_")[0]
