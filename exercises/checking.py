@@ -39,6 +39,8 @@ class Key:
         of: Turns what was answered into what is compared, where that
             is not the answer itself: calls a function that was asked
             for. What it raises is told, and stops nothing.
+        each: What each number of an array stands for, as "person"; said
+            of the first that differs.
     """
 
     truth: Truth
@@ -47,6 +49,7 @@ class Key:
     within: float = 0.0
     options: str = ""
     of: Callable[[Any], Any] | None = None
+    each: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,8 @@ def _result(asked: Key, answer: Any) -> Any:
         return answer
     try:
         return asked.of(answer)
+    except NotUnderstood:
+        raise
     except Exception as error:  # of somebody else's function: whatever it is, tell them
         what = f"{type(error).__name__}: {error}"
         raise NotUnderstood(f"trying your answer ended with {what}") from error
@@ -257,8 +262,11 @@ def _difference(given: Any, asked: Key) -> str:
         return f"{len(given - truth)} too many, {len(truth - given)} missing."
     if truth.shape:
         off = ~np.isclose(given, truth, rtol=0.0, atol=asked.within + 1e-9)
-        first = ", ".join(str(i) for i in np.argwhere(off)[0])
-        return f"{off.sum()} of {off.size} numbers differ, the first at [{first}]."
+        first = np.argwhere(off)[0]
+        place = f"at [{', '.join(map(str, first))}]"
+        if asked.each:
+            place = f"for {asked.each} {first[0] + 1}"
+        return f"{off.sum()} of {off.size} numbers differ, the first {place}."
     direction = "small" if given < truth else "large"
     digits = max(0, -math.floor(math.log10(asked.within))) if asked.within else 3
     return f"{float(given):.{digits}f} is too {direction}."

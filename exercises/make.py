@@ -4,7 +4,8 @@
 
 The source is exercises/solutions. There, a cell's lines between `# solution: BLANK` and
 `# end` become BLANK in the student's file; cells tagged `solution` are left out, with a
-link in their place. An exercise begins with a heading, `## 04.2 Its title`.
+link in their place. The title "Solutions: ..." becomes "Exercises: ...". An exercise begins
+with a heading, `## 04.2 Its title`.
 """
 
 import re
@@ -19,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SOLUTIONS = HERE / "solutions"
 BLANK = re.compile(r"^( *)# solution: (.*)\n(?:.*\n)*?^ *# end$", re.MULTILINE)
+TITLE = "# Solutions: "
 HEADING = re.compile(r"^## (\w+\.\d+) (.+)$", re.MULTILINE)
 SECTION = re.compile(r"(?<=## Exercises\n)(?:.*\n)*?(?=\n## |\Z)")
 
@@ -53,6 +55,7 @@ def students(solutions: NotebookNode, name: str) -> NotebookNode:
             continue
         own = nbformat.from_dict({**cell, "source": blanked(cell.source)})
         own.source = own.source.replace("](../../", "](../")  # a folder less deep
+        own.source = own.source.replace(TITLE, "# Exercises: ")
         if own.cell_type == "code":
             own.outputs, own.execution_count = [], None
         made.cells.append(own)
@@ -69,7 +72,7 @@ def listed(source: str, solutions: NotebookNode, name: str) -> str:
     """Return a cell's source with its section "Exercises" made from the solutions."""
     lines = [
         f"In [exercises/{name}](../exercises/{name}). What you answer there is checked, "
-        "and a likely mistake is named.",
+        "and for common mistakes you are told what went wrong.",
         "",
     ]
     lines += [f"- **{n}** {title}" for n, title in titles(solutions).items()]

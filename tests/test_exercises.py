@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from IPython.core.formatters import PlainTextFormatter
@@ -53,6 +54,14 @@ def test_every_notebook_has_exercises():
 def test_what_is_made_from_the_solutions_is_in_step():
     stale = [p.name for p, text in make.made().items() if p.read_text() != text]
     assert not stale, f"{stale} differ from exercises/solutions: make exercises."
+
+
+@of_files
+def test_titles_tell_a_solution_from_an_exercise(path):
+    solved = read(path).cells[0].source
+    asked = read(ROOT / "exercises" / path.name).cells[0].source
+    assert solved.startswith("# Solutions: ")
+    assert asked.splitlines()[0] == solved.splitlines()[0].replace("Solutions", "Exercises")
 
 
 @of_files
@@ -122,6 +131,40 @@ def test_no_answer_crashes(number):
         assert check(number, answer).status != "not answered yet"
     for answer in (None, ...):
         assert check(number, answer).text == "Not answered yet."
+
+
+@pytest.mark.parametrize("number", ["00.4", "06.4", "11.1", "12.1"])
+def test_a_number_where_a_function_is_asked(number):
+    for answer in (3.0, [0.5, 0.8, 0.4, 0.1]):
+        verdict = check(number, answer)
+        assert verdict.status == "not understood"
+        assert "expected a function" in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("names", "over"),
+    [
+        ("the best lower bound", lambda joint, se: (joint - se).max()),
+        ("the mean error", lambda joint, se: joint.max() - se.mean()),
+        ("the smallest error", lambda joint, se: joint.max() - se.min()),
+        ("the largest error", lambda joint, se: joint.max() - se.max()),
+    ],
+)
+def test_a_rule_by_another_error_is_not_right(names, over):
+    verdict = check(
+        "11.3", lambda joint, se, cost: _cheapest(cost, joint >= over(joint, se))
+    )
+    assert verdict.status in ("mistake", "wrong"), names
+    assert "two" not in verdict.text
+
+
+def _cheapest(cost: np.ndarray, kept: np.ndarray) -> int:
+    return int(np.where(kept, cost, np.inf).argmin())
+
+
+def test_a_difference_says_whose():
+    text = check("11.1", lambda cost, *_: int(cost.argmin())).text
+    assert re.search(r"the first for made-up person \d+\.", text)
 
 
 def test_a_number_that_is_no_exercise():

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exercises.checking import NotUnderstood
 from lib.problem import loan
 
 problem = functools.cache(loan.problem)
@@ -15,20 +16,41 @@ problem = functools.cache(loan.problem)
 def applied(cases: Sequence[tuple[Any, ...]]) -> Callable[[Any], Any]:
     """Return what turns a function into the numbers it gives for each case.
 
-    It can be the `of` of a key: other answers stay as they are. The
-    function gets copies, so that it may change what it is given.
+    It can be the `of` of a key: an array stays as it is, since keys
+    work out theirs before. The function gets copies, so that it may
+    change what it is given.
+
+    Raises: NotUnderstood: the answer is no function.
 
     Example:
         >>> applied([(1, 2), (3, 4)])(lambda a, b: a + b)
         array([3., 7.])
+        >>> applied([(1, 2), (3, 4)])(3)
+        Traceback (most recent call last):
+        ...
+        exercises.checking.NotUnderstood: expected a function, and int came.
     """
 
     def of_each(answer: Any) -> Any:
-        if not callable(answer):
+        if isinstance(answer, np.ndarray):
             return answer
+        if not callable(answer):
+            what = f"expected a function, and {type(answer).__name__} came."
+            raise NotUnderstood(what)
         found = [answer(*copy.deepcopy(case)) for case in cases]
         if any(one is None for one in found):
             raise ValueError("the function returned nothing. Is a `return` missing?")
         return np.array(found, dtype=float)
 
     return of_each
+
+
+def as_percent(share: float, hint: str) -> tuple[tuple[float, str], ...]:
+    """Return the mistakes of giving a share in percent, rounded or not.
+
+    Example:
+        >>> [percent for percent, _ in as_percent(1 / 8, "No percent.")]
+        [12.0, 12.5, 12.5, 12.5]
+    """
+    exact = 100 * share
+    return tuple((round(exact, digits), hint) for digits in (0, 1, 2, 15))

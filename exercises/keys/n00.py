@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
 from lib.preferences import scores
 from lib.solvers import grid, icarma
@@ -44,8 +44,8 @@ def income_closed_too() -> Key:
     hints = {
         "A": arrows,
         "B": arrows,
-        "C": "Half of it is right. But two features have to make up for all the others.",
-        "D": "Half of it is right. Run the ten networks, and ask the bank.",
+        "C": "Savings: right. But can amount and duration alone win the bank?",
+        "D": "Savings: right. Run the ten networks, and ask the bank.",
     }
     return choice(truth, because, hints)
 
@@ -86,6 +86,11 @@ def what_it_costs_her() -> Key:
                 (weights * STEPS**2 / ranges).sum() / 4,
                 "The range is standardised, so the steps have to be, too.",
             ),
+            (
+                (weights * STEPS**2 / (ranges * population.std[acted].numpy())).sum() / 4,
+                "That is all in model units, the range, too. Here everything is "
+                "standardised.",
+            ),
         ),
         within=0.0001,
     )
@@ -113,10 +118,7 @@ def who_is_easier_to_help() -> Key:
 
 def shares_and_cost(answer: Any) -> Any:
     """Return the four numbers that a function finds for eight people."""
-    if not callable(answer):
-        return answer
-    found = answer(*(part.copy() for part in EIGHT))
-    return [float(number) for number in found]
+    return applied([EIGHT])(answer).reshape(-1)
 
 
 @key("00.4")
@@ -128,6 +130,8 @@ def over_whom() -> Key:
         [valid.mean(), plausible[has_any].mean(), good.mean(), cost[valid].mean()]
     )
 
+    product = "Joint is no product of two shares: count who is both."
+    both_wrong = plausible.mean(), valid.mean() * plausible.mean()
     unchanged = "What leaves a person refused has no place in the mean cost."
 
     def but(i: int, value: float) -> np.ndarray:
@@ -141,9 +145,11 @@ def over_whom() -> Key:
                 but(1, plausible.mean()),
                 "Who does nothing stays as plausible as before: leave them out there.",
             ),
+            (but(2, truth[0] * truth[1]), product),
+            (but(2, both_wrong[1]), product),
             (
-                but(2, truth[0] * truth[1]),
-                "Joint is no product of two shares: count who is both.",
+                np.array([truth[0], *both_wrong, truth[3]]),
+                f"{product} And leave out of the second share who does nothing.",
             ),
             (
                 but(2, good[has_any].mean()),
@@ -180,7 +186,12 @@ def how_many_times_as_dense() -> Key:
             (nats, "That is the change in nats, a difference of logarithms."),
             (-nats, "That is the change in nats, a difference of logarithms."),
             (float(np.exp(-nats)), "That is before over after. Turn it round."),
-            (100 * float(np.exp(nats)), "That is in percent. Give it as a factor."),
+            *as_percent(float(np.exp(nats)), "That is in percent. Give it as a factor."),
+            (
+                (flow.log_prob(found.x_cf) / flow.log_prob(x)).item(),
+                "That is a ratio of logarithms. Densities are asked for: what of their "
+                "difference?",
+            ),
             (10**nats, "A nat is a natural logarithm: not to the base of 10."),
         ),
         within=0.006,

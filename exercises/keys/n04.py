@@ -38,7 +38,11 @@ def favourite() -> Key:
     ]
     best = int(np.argmax(shares))
     listed = ", ".join(f"{n} {s:.2f}" for n, s in zip(names, shares, strict=True))
-    hints = dict.fromkeys("ABC", "Which feature brings another one along that counts, too?")
+    hints = dict.fromkeys("BC", "Which feature brings another one along that counts, too?")
+    hints["A"] = (
+        "The amount moves the duration. But which two features does the bank look at most "
+        "(figure in section 4 of notebook 01)?"
+    )
     hints["D"] = "Nothing follows from savings. Which feature brings another one along?"
     return choice("ABCD"[best], f"Helped with one feature: {listed}.", hints)
 
@@ -113,15 +117,23 @@ def what_the_same_people_pay() -> Key:
     cost, dearer = problem().cost_of(x, four), problem().cost_of(x, two)
     both = four.has_recourse & two.has_recourse
     before, after = cost[both], dearer[both]
+    factor = (after.mean() / before.mean()).item()
+    medians = (after.median() / before.median()).item()
     whoever = dearer[two.has_recourse].mean() / cost[four.has_recourse].mean()
     return Key(
-        (after.mean() / before.mean()).item(),
+        factor,
         f"{int(both.sum())} of {N_PAY} people are helped both times. Over whoever is "
         f"helped the factor is {whoever:.2f}: the dear ones have left that mean.",
         (
             (whoever.item(), "Those are not the same people in both means."),
             ((after / before).mean().item(), "Divide the means, not each person's costs."),
-            ((before.mean() / after.mean()).item(), "Turn it round: with two over four."),
+            (medians, "Those are medians. Means are asked for."),
+            (
+                (after / before).median().item(),
+                "That is a median. Divide the means over these people.",
+            ),
+            (factor - 1, "That is by how much of itself it grows. Give the factor."),
+            (1 / factor, "Turn it round: with two over four."),
             (
                 (dearer.mean() / cost.mean()).item(),
                 "Who has no recourse pays nothing: leave them out.",

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import applied, problem
+from exercises.keys import applied, as_percent, problem
 from lib.base.files import ROOT
 from lib.solvers import continuous
 from lib.studies import twins
@@ -54,7 +54,7 @@ def who_may_act_on_both() -> Key:
             (white, "That is the share of white people. Take off the other share."),
             (other, "That is the share of non-white people. The gap is asked for."),
             (other - white, "The size is right. Who has more?"),
-            (100 * (white - other), "A share between 0 and 1 is asked for, no percent."),
+            *as_percent(white - other, "A share between 0 and 1 is asked for, no percent."),
         ),
         within=0.005,
     )
@@ -67,13 +67,13 @@ def the_same_two_for_everybody() -> Key:
     before, after = of_any.men - of_any.women, same.men - same.women
     return choice(
         "A" if after < 0.05 else "B" if after < before else "C",
-        f"With any two features {of_any.women:.2f} of {N_SEARCHED} women and "
-        f"{of_any.men:.2f} of as many men are helped, with income and savings "
-        f"{same.women:.2f} and {same.men:.2f}. Who may do the same can be helped by it "
-        "to another degree.",
+        f"With any two features {100 * of_any.women:.0f} of 100 women and "
+        f"{100 * of_any.men:.0f} of 100 men are helped, with income and savings "
+        f"{100 * same.women:.0f} and {100 * same.men:.0f}. The same permission helps some "
+        "people more than others.",
         {
             "A": "They may do the same. Do they begin at the same place?",
-            "B": "Both gain by a better pair. Who was held back by their pair alone?",
+            "B": "Both gain by a better pair. Who gains more?",
             "C": "Both gain by a better pair. Who gains more?",
         },
     )
@@ -145,6 +145,7 @@ def burdens() -> Key:
         ),
         within=1e-6,
         of=of_each,
+        each="made-up group",
     )
 
 
@@ -174,6 +175,10 @@ def on_two_scales() -> Key:
                 np.array([difference, 1 / ratio]),
                 "The difference is right. In the ratio, is it women over men, and "
                 "*income* over *random*?",
+            ),
+            (
+                np.array([ratio, difference]),
+                "Both are right, in the other order: the change of the difference first.",
             ),
             (
                 np.array([gaps[1], ratios[1]]),

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import applied, problem
+from exercises.keys import applied, as_percent, problem
 from lib.base.files import MODELS, ROOT
 from lib.preferences.scores import Preferences, Profile
 from lib.solvers import propose
@@ -34,7 +34,11 @@ def proposals() -> list[tuple[Any, ...]]:
         log_odds, gain = rng.normal(1.0, 3.0, 15), rng.normal(0.02, 0.1, 15)
         cases.append((cost, log_odds, gain, sets, rng.random(4) < 0.7, margin, nats))
     nobody = np.full(15, -1.0)
-    cases.append((cost, nobody, gain, sets, np.ones(4, dtype=bool), 0.0, 0.0))
+    everything = np.ones(4, dtype=bool)
+    cases.append((cost, nobody, gain, sets, everything, 0.0, 0.0))
+    plenty, at_bound = np.full(15, 1.0), np.array([0.5, *nobody[1:]])
+    cases.append((cost, at_bound, plenty, sets, everything, 0.5, 0.5))
+    cases.append((cost, plenty, at_bound, sets, everything, 0.5, 0.5))
     return cases
 
 
@@ -91,6 +95,19 @@ def verify() -> Key:
                 kept(lambda odds, gain, can, margin, nats: holds(odds, gain, can, 0, 0)),
                 "Log-odds and nats must reach the bounds that are asked for.",
             ),
+            *(
+                (
+                    kept(
+                        lambda odds, gain, can, margin, nats, over=over: (
+                            holds(odds, gain, can, margin, nats)
+                            & ((odds > margin) | ("odds" not in over))
+                            & ((gain > nats) | ("gain" not in over))
+                        )
+                    ),
+                    "At least means that the bound itself is enough.",
+                )
+                for over in (("odds", "gain"), ("odds",), ("gain",))
+            ),
             (
                 kept(
                     holds, lambda cost, keeps: int(np.where(keeps, cost, np.inf).argmin())
@@ -106,6 +123,7 @@ def verify() -> Key:
             ),
         ),
         of=of_each,
+        each="made-up person",
     )
 
 
@@ -149,6 +167,11 @@ CASES = (  # joint share, its standard error, cost
         np.array([0.02, 0.01, 0.03, 0.02, 0.05, 0.02]),
         np.array([0.1, 0.4, 0.2, 0.3, 0.15, 0.5]),
     ),
+    (  # the second pair has the highest share less its own error
+        np.array([0.90, 0.893, 0.88]),
+        np.array([0.03, 0.01, 0.01]),
+        np.array([0.4, 0.3, 0.2]),
+    ),
 )
 
 
@@ -157,6 +180,7 @@ def the_rule() -> Key:
     """A function that chooses a margin by the rule."""
 
     of_each = applied(CASES)
+    whose = "Whose standard error? That of the pair with the highest share, for all."
 
     return Key(
         of_each(
@@ -166,14 +190,29 @@ def the_rule() -> Key:
         ),
         "Nobody can say that it helps fewer than the best, and it costs less.",
         (
-            (of_each(lambda joint, se, cost: joint.argmax()), "That is the best. Cheaper?"),
+            (
+                of_each(lambda joint, se, cost: joint.argmax()),
+                "That is the best pair. The rule takes the cheapest near it.",
+            ),
             (
                 of_each(lambda joint, se, cost: cost.argmin()),
                 "That is the cheapest of all. Is it near the best?",
             ),
             (
                 of_each(lambda joint, se, cost: first_of(cost, joint + se >= joint.max())),
-                "Whose standard error? The best pair's, for all.",
+                whose,
+            ),
+            (
+                of_each(
+                    lambda joint, se, cost: first_of(cost, joint >= (joint - se).max())
+                ),
+                whose,
+            ),
+            (
+                of_each(
+                    lambda joint, se, cost: first_of(cost, joint >= joint.max() - se.mean())
+                ),
+                whose,
             ),
             (
                 of_each(
@@ -185,6 +224,7 @@ def the_rule() -> Key:
             ),
         ),
         of=of_each,
+        each="made-up case",
     )
 
 
@@ -236,6 +276,10 @@ def renewed_noise() -> Key:
             (1 - np.sqrt(1 - s**2), "That is what becomes of the old noise alone."),
             (np.sqrt(1 - s**2), "That is the factor of the old noise."),
             (1.0, "That is the spread of the noise itself. How far does it move?"),
+            (
+                s * np.sqrt(2),
+                "That loses a share s of the old noise, too. How much of it is lost?",
+            ),
             (np.sqrt(1 + s**2), "Take off the old noise first: how much of it is left?"),
         ),
         within=0.0005,
@@ -252,13 +296,17 @@ def brought_back() -> Key:
         (wide - bare) / (best - bare),
         f"From {bare:.3f} to {wide:.3f}, of {best:.3f} that are to be had.",
         (
+            (
+                (best - wide) / (best - bare),
+                "That is what is still missing. What came back?",
+            ),
             (wide - bare, "That is of all people. Of what is missing without a margin?"),
             (wide / best, "Some of these are helped without a margin, too."),
             ((wide - bare) / bare, "Divide by what is missing, and not by what is there."),
-            (
-                100 * (wide - bare) / (best - bare),
+            *as_percent(
+                (wide - bare) / (best - bare),
                 "A number between 0 and 1 is asked for, no percent.",
             ),
         ),
-        within=0.005,
+        within=0.001,
     )

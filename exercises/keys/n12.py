@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from exercises.checking import Key, choice, key
-from exercises.keys import applied
+from exercises.keys import applied, as_percent
 from lib.base.files import DATA, ROOT
 from lib.problem import checkup, credit_union
 
@@ -37,21 +37,47 @@ def how_telling() -> Key:
     """How many errors a column leaves."""
     truth = np.array([errors_left(*case) for case in LEAKS])
     one_answer = np.array([min(y.mean(), 1 - y.mean()) for _, y in LEAKS])
+    n_people = np.array([len(y) for _, y in LEAKS])
+    repaid = np.array([y.mean() for _, y in LEAKS])
+    of_values = [
+        np.minimum(by, 1 - by).mean()
+        for by in (repaid.groupby(column).mean() for column, repaid in LEAKS)
+    ]
     right = np.array([1 - t * e for t, e in zip(truth, one_answer, strict=True)])
     return Key(
         truth,
-        "Below 0.15 a column was more often written down after the decision than before.",
+        "The check objects at 0.15 or less: was such a column written down after the "
+        "decision?",
         (
             (
                 truth * one_answer,
                 "These are shares of the people. Divide by the errors "
                 "of one answer for everybody.",
             ),
+            (
+                truth * one_answer * n_people,
+                "These are numbers of errors. Divide by those of one answer for everybody.",
+            ),
+            (
+                truth * one_answer / repaid,
+                "One answer for everybody is the commoner one, 0 or 1. Do you always "
+                "answer 0?",
+            ),
+            (
+                truth * one_answer / (1 - repaid),
+                "One answer for everybody is the commoner one, 0 or 1. Do you always "
+                "answer 1?",
+            ),
+            (
+                np.array(of_values) / one_answer,
+                "Values count alike in this, and people should: some values are commoner.",
+            ),
             (right, "These are shares that are right. Errors are asked for."),
             (1 - truth, "This is what the column removes. What it leaves is asked for."),
         ),
         within=0.005,
         of=applied(LEAKS),
+        each="small table",
     )
 
 
@@ -103,7 +129,7 @@ def burden() -> Key:
                 "The ratio is the other way round: moved here over born here.",
             ),
         ),
-        within=0.002,
+        within=0.0006,
     )
 
 
@@ -141,7 +167,8 @@ def dearer() -> Key:
             (cost[2] / cost[0], "That is twice the margin: 1 to spare. Take 0.5."),
             (cost[0] / cost[1], "That is the other way round."),
             (cost[1] - cost[0], "That is a difference. A factor is asked for."),
-            (100 * (cost[1] / cost[0] - 1), "In per cent it is right. As a factor?"),
+            (cost[1] / cost[0] - 1, "That is by how much of itself it grows. As a factor?"),
+            *as_percent(cost[1] / cost[0] - 1, "In percent it is right. As a factor?"),
         ),
         within=0.01,
     )
@@ -161,6 +188,8 @@ def pays_back() -> Key:
             (before, "That is the chance before. What is it afterwards?"),
             (before - after, "Right but for the sign: it rises."),
             (after / before, "That is a factor. A difference is asked for."),
+            (after / before - 1, "That is relative to before. A difference is asked for."),
+            *as_percent(after - before, "In percent it is right. As a number below 1?"),
         ),
         within=0.002,
     )
