@@ -78,11 +78,11 @@ def cards() -> str:
                 f"::::{{grid-item-card}}\n:img-top: ../{row.figure}\n"
                 f":img-alt: The figure of {row.title}\n:link: ../notebooks/{row.name}\n"
                 f":link-type: doc\n\n{row.claim}\n\n"
-                f":::{{card-footer}}\n**{link}** · {row.minutes} min\n:::\n::::"
+                f":::{{card-footer}}\n**{link}** · runs in {row.minutes} min\n:::\n::::"
             )
         else:
             parts[-1] = parts[-1].removesuffix(":::\n::::")
-            parts[-1] += f"\n{link} · {row.minutes} min: {row.claim}\n:::\n::::"
+            parts[-1] += f"\n{link} · runs in {row.minutes} min: {row.claim}\n:::\n::::"
     inside = "\n\n".join(parts)
     options = ":gutter: 3\n:class-container: cards"
     return f":::::{{grid}} 1 1 2 3\n{options}\n\n{inside}\n\n:::::"

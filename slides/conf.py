@@ -1,5 +1,10 @@
 """Settings of the lecture: one file of slides, figures as the notebooks left them."""
 
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
 project = "Recourse for this person"
 author = "the authors of the iCARMA companion"
 root_doc = "index"
@@ -7,7 +12,7 @@ extensions = ["myst_parser", "sphinx_revealjs"]
 include_patterns = ["index.md"]
 myst_enable_extensions = ["colon_fence"]
 
-revealjs_static_path = ["slides.css", "../page/applicant.html"]
+revealjs_static_path = ["slides.css"]
 revealjs_css_files = ["slides.css"]
 revealjs_style_theme = "white"
 revealjs_script_conf = {
@@ -22,3 +27,19 @@ revealjs_script_conf = {
     "totalTime": 45 * 60,
 }
 revealjs_script_plugins = [{"name": "RevealNotes", "src": "revealjs/plugin/notes/notes.js"}]
+
+
+def with_applicant(app: Any, error: Exception | None) -> None:
+    """Lay the applicant beside the slides, without what leaves no room for the answers."""
+    if error is None:
+        page = (HERE.parent / "page" / "applicant.html").read_text(encoding="utf-8")
+        style = (HERE / "applicant.css").read_text(encoding="utf-8")
+        static = Path(app.outdir) / "_static"
+        static.mkdir(exist_ok=True)
+        shown = page.replace("</head>", f"<style>\n{style}</style>\n</head>", 1)
+        (static / "applicant.html").write_text(shown, encoding="utf-8")
+
+
+def setup(app: Any) -> None:
+    """Register it."""
+    app.connect("build-finished", with_applicant)

@@ -152,7 +152,7 @@ def is_ours(address: str) -> bool:
 
 
 def test_math_is_shown_and_narrow_pages_fit(tab, pages):
-    for path in sorted(pages):
+    for path in sorted(set(pages) - {HTML / "index.html"}):  # leads to the front page
         tab.goto(path.as_uri())
         if "MathJax" in path.read_text(encoding="utf-8"):
             tab.evaluate("MathJax.startup.promise")

@@ -38,6 +38,14 @@ def test_thirty_slides_of_45_minutes():
     assert all(minutes)
 
 
+def test_the_core_leaves_time_for_questions():
+    core = [notes for _, notes in slides().values() if " Optional. " not in notes]
+    assert 15 <= len(core) <= 18
+    minutes = sum(float(notes.split()[0]) for notes in core)
+    assert minutes <= MINUTES - 15
+    assert f"take {minutes} minutes" in core[0]
+
+
 def test_few_words_beside_the_figure():
     for title, (text, _) in slides().items():
         shown = re.sub(r"!\[.*?\]\(.*?\)|<.*?>|:::.*", "", text)
@@ -93,8 +101,9 @@ def true_sentences() -> Iterator[str]:
     assert 0.18 <= dearer.min() < 0.25 < dearer.max() <= 0.36, "a fifth to a third"
 
     slack = table("08_slack").set_index(["setting", "slack"]).helped
-    now, then = per_cent(solvers.helped["search", "1"], slack["1", 0.25])
-    yield f"{now} % are helped, with a profile 0.78 times as dense {then} %"
+    now, then = 100 * solvers.helped["search", "1"], 100 * slack["1", 0.25]
+    yield f"{now:.1f} % are helped, with a profile 0.78 times as dense {then:.1f} %"
+    yield f"A little less plausibility helps {then - now:.0f} of 100 more"
 
     flow = table("11_by_flow", header=[0, 1], index_col=0)
     for k, row in zip(("all (4)", "3", "2", "1"), (4, 3, 2, 1), strict=True):
@@ -184,6 +193,23 @@ def test_no_slide_runs_over(deck):
         assert deck.evaluate(f"{shown}.querySelector('aside.notes').innerText.length") > 0
 
 
+def test_parts_of_figures_are_filled_by_them(deck):
+    names = re.findall(r"^:::\{container\} crop ([\w-]+)$", SOURCE, flags=re.MULTILINE)
+    assert len(names) == 4
+    parts = [text for text, _ in slides().values()]
+    for name in names:
+        (number,) = [i for i, text in enumerate(parts) if f"crop {name}\n" in text]
+        deck.evaluate(f"Reveal.slide({number})")
+        picture = deck.locator(f".{name} img")
+        picture.evaluate("image => image.decode()")
+        part, whole = deck.locator(f".{name}").bounding_box(), picture.bounding_box()
+        for start, size in (("x", "width"), ("y", "height")):
+            end = part[start] + part[size]
+            assert whole[start] <= part[start] + 1, (name, start)
+            assert end <= whole[start] + whole[size] + 1, (name, start)
+        assert part["width"] * part["height"] > 200_000, name
+
+
 def test_the_applicant_answers_in_a_slide(deck):
     number = [i for i, (text, _) in enumerate(slides().values()) if "iframe" in text]
     deck.evaluate(f"Reveal.slide({number[0]})")
@@ -196,3 +222,18 @@ def test_the_applicant_answers_in_a_slide(deck):
         deck.keyboard.press("ArrowLeft")
     settled.wait_for(timeout=10_000)
     assert page.locator(".card.icarma").inner_text() != before
+
+
+def test_what_would_unlock_it_is_in_view(deck):
+    (number,) = [i for i, (text, _) in enumerate(slides().values()) if "iframe" in text]
+    deck.evaluate(f"Reveal.slide({number})")
+    page = deck.frame_locator("section.present iframe")
+    settled = page.locator("#page[data-settled=yes]")
+    settled.wait_for(timeout=10_000)
+    for row in (0, 2):  # loan amount and income
+        page.locator(".words").nth(row).locator("label").last.dispatch_event("click")
+    settled.wait_for(timeout=10_000)
+    last = page.locator(".unlock button").last
+    last.wait_for(timeout=10_000)
+    assert last.evaluate("it => it.getBoundingClientRect().bottom <= innerHeight")
+    assert not page.locator("header").is_visible()
