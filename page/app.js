@@ -82,7 +82,7 @@ const shown = (value, digits = 1) =>
 /* Return two values with so many digits that a reader sees the difference. */
 function shownApart(one, other, digits = 1) {
   const [from, to] = [shown(one, digits), shown(other, digits)];
-  return from === to && digits < 6 ? shownApart(one, other, digits + 1) : [from, to];
+  return from === to && digits < 9 ? shownApart(one, other, digits + 1) : [from, to];
 }
 
 /* Return a small positive number; what would be rounded to zero is said to be below. */
@@ -97,7 +97,7 @@ function percent(share) {
 /* Return how many times one density is another, from the nats between them, 0 or more. */
 function times(nats) {
   const ratio = Math.exp(nats);
-  if (ratio >= 1e6) return "more than a million times";
+  if (ratio >= 1e6) return "over a million times";
   if (ratio >= 100) return `${Math.round(ratio).toLocaleString("en")} times`;
   return `${shownApart(1, ratio)[1]} times`;
 }
@@ -581,7 +581,8 @@ export function mount(root, data) {
       const without = `Without acting on your ${nameOf(j)}`;
       const row = model.cheapest(slow.table, others);
       if (!row) return [`${without}, nothing was found: ${obstacle(others)}.`];
-      const [now, then] = shownApart(answer.weightedCost, row.cost, 3);
+      const digits = Math.max(3, Math.ceil(-Math.log10(answer.weightedCost)));
+      const [now, then] = shownApart(answer.weightedCost, row.cost, digits);
       return [`${without}, the cheapest answer found costs ${then} instead of ${now}.`];
     });
   }
@@ -591,8 +592,8 @@ export function mount(root, data) {
     const rarer = leastLost(may);
     return rarer === Infinity
       ? "of all that was tried, the bank accepted nothing"
-      : "all that was tried and accepted makes your profile at least " +
-          `${times(rarer)} as rare`;
+      : "all that was tried and accepted makes your profile " +
+          `${times(rarer)} as rare, or rarer`;
   }
 
   /* Return the nats of plausibility that every accepted action loses; infinite if none is. */

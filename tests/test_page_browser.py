@@ -181,11 +181,11 @@ def test_what_does_not_hold_is_only_proposed(page):
 
 
 def test_a_change_can_be_seen(page):
-    for _ in range(12):
+    for _ in range(22):
         said = page.locator("#page").inner_text()
         changes = re.findall(r"(−?\d+\.\d+)\s→\s(−?\d+\.\d+)", said)
         assert changes and all(one != other for one, other in changes), changes
-        assert "cost 0.000" not in said
+        assert not re.search(r"0\.000(?!\d)", said)
         page.locator("#next").click()
         settled(page)
     click(page, "mode", "do")
