@@ -14,16 +14,24 @@ const PLACES = [
   [560, 235],
 ];
 const HINTS = {
-  be: "Move a dot to be somebody else. Nothing follows from being: it is not an action.",
-  do: "Move a dot to act. What follows moves with it, and the bank decides anew.",
+  be: "Describe yourself: the other features stay as they are.",
+  do: "Act: what follows moves with it, and the bank decides anew.",
+};
+const SCORES = [1, 2, 3, 4]; // the answers that a reader starts with, as places of words
+const WHOSE = {
+  icarma: "iCARMA",
+  exact: "the exact search on a grid",
+  any: "the search over all values",
+  own: "what you do",
 };
 
 /* Return the markup of the page; a prefix of its ids lets two of them stand together. */
 const markup = (prefix) => `<div class="inner">
   <header>
     <h1>You are the applicant</h1>
-    <p>A bank's classifier has refused you. What can <em>you</em> do? Say what is hard for
-      you, and see what is recommended, and what follows from it.</p>
+    <p>A bank's classifier has <span id="${prefix}verdict"></span> you. What can
+      <em>you</em> do? Say what is hard for you, and see what is recommended, and what
+      follows from it.</p>
   </header>
 
   <section class="you" aria-label="You">
@@ -35,23 +43,29 @@ const markup = (prefix) => `<div class="inner">
       <button type="button" id="${prefix}back">Start again</button>
     </div>
     <fieldset class="modes">
-      <legend>The dots are</legend>
+      <legend>Moving a dot:</legend>
       <label><input type="radio" name="${prefix}mode" value="be" checked>
-        <span>who you are</span></label>
+        <span>describes me</span></label>
       <label><input type="radio" name="${prefix}mode" value="do">
-        <span>what you do yourself</span></label>
+        <span>is my action</span></label>
     </fieldset>
     <p id="${prefix}hint" class="hint"></p>
+    <p class="hint">Numbers are differences from a reference: no money, no years.</p>
     <div id="${prefix}tracks"></div>
-    <p class="legend"><span class="key icarma"></span> iCARMA
-      <span class="key exact"></span> exact search
+    <p class="legend"><span class="key icarma"></span> iCARMA, a trained network
+      <span class="key exact"></span> exact search on a grid
       <span class="key third"></span> <span class="by-search">search over all
         values</span><span class="by-you">yourself</span>; a ring: it follows</p>
   </section>
 
   <section class="answers" aria-label="What to do">
     <div class="decision" id="${prefix}decision" role="status" aria-live="polite"></div>
+    <p class="hint">The bank says yes from a rating of 50 %. <b>Plausible</b> is a profile
+      at least as common as yours is now.</p>
     <svg class="graph" id="${prefix}graph" viewBox="0 0 620 330" role="img"></svg>
+    <p class="hint">Blue: changed by an action. Yellow: it follows, along dashed arrows.
+      Dotted arrows: switched off, as the action sets the value. Dashed circle: can't.</p>
+    <p id="${prefix}scale" class="hint"></p>
     <div class="cards" id="${prefix}cards"></div>
     <div class="unlock" id="${prefix}unlock"></div>
   </section>
@@ -64,6 +78,29 @@ const shown = (value, digits = 1) =>
     .toFixed(digits)
     .replace(/^-(0\.?0*)$/, "$1")
     .replace("-", "−");
+
+/* Return two values with so many digits that a reader sees the difference. */
+function shownApart(one, other, digits = 1) {
+  const [from, to] = [shown(one, digits), shown(other, digits)];
+  return from === to && digits < 9 ? shownApart(one, other, digits + 1) : [from, to];
+}
+
+/* Return a small positive number; what would be rounded to zero is said to be below. */
+const shownCost = (cost) => (cost < 0.0005 ? "below 0.001" : shown(cost, 3));
+
+/* Return a probability in percent; only one that is enough is shown as 50 % or more. */
+function percent(share) {
+  if (share < 0.01) return "below 1 %";
+  return share > 0.99 ? "above 99 %" : `${Math.floor(100 * share)} %`;
+}
+
+/* Return how many times one density is another, from the nats between them, 0 or more. */
+function times(nats) {
+  const ratio = Math.exp(nats);
+  if (ratio >= 1e6) return "over a million times";
+  if (ratio >= 100) return `${Math.round(ratio).toLocaleString("en")} times`;
+  return `${shownApart(1, ratio)[1]} times`;
+}
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -78,6 +115,8 @@ function svg(tag, attributes, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
+
+const isFar = (one, other) => Math.abs(one - other) > 1e-6; // standardised
 
 let nMounted = 0;
 
@@ -105,11 +144,17 @@ export function mount(root, data) {
     return model.standardised(units)[j];
   };
   const inWords = (j, value) => shown(toUnits(j, value), features[j] === "gender" ? 0 : 1);
+  /* Return a feature before and after, in words that differ wherever the values do. */
+  const inWordsApart = (j, before, after) =>
+    isFar(before, after)
+      ? shownApart(toUnits(j, before), toUnits(j, after))
+      : [inWords(j, before), inWords(j, before)];
 
   const state = {
     person: 0,
     x: model.applicants[0],
-    scores: [1, 2, 3, 4],
+    scores: [...SCORES],
+    before: [...SCORES], // the last answer to each question that was not "can't"
     mode: "be",
     own: columns.map(() => null), // what the reader sets, or null
   };
@@ -214,15 +259,16 @@ export function mount(root, data) {
     });
     const { member, seed } = model.network;
     byId("about").textContent =
-      "Features are centred and in model units: neither euros nor years; gender 1 is the " +
-      "group with the higher income. People are simulated, so that the true equations " +
-      "are known: what follows here follows by them. iCARMA is member " +
-      `${member} (seed ${seed}) of the networks for scores with a linear profile: of ` +
-      "ten, the one that helps most validation people. Costs are weighted by what you " +
-      "find hard. Plausible means at least as likely under the flow as you are now; a " +
-      "nat less is 2.7 times less likely. The exact search is optimal on its grid, " +
-      `${model.nValues} values a feature; the search over all values promises nothing, ` +
-      "and mostly finds what is cheaper.";
+      "Features are centred and in model units; gender 1 is the group with the higher " +
+      "income. People are simulated, so that the true equations are known: what follows " +
+      `here follows by them. iCARMA is member ${member} (seed ${seed}) of the networks ` +
+      "for scores with a linear profile: of ten, the one that helps most validation " +
+      "people. How common a profile is, a flow says that learned from other people.";
+    const [least, most] = [1, CANT - 1].map((score) => model.weightsOf([score])[0]);
+    byId("scale").textContent =
+      "Cost: the squared changes, added up. What is very hard for you weighs " +
+      `${shown(most / least, 0)} times what is easy. A cost is there to compare answers; ` +
+      "0 is no change.";
   }
 
   // ------------------------------------------------------------------ what a reader does
@@ -237,6 +283,7 @@ export function mount(root, data) {
   function scored(k, score) {
     state.scores[k] = score;
     if (score === CANT) state.own[k] = null;
+    else state.before[k] = score;
     changed();
   }
 
@@ -249,7 +296,12 @@ export function mount(root, data) {
 
   byId("next").addEventListener("click", () => become(state.person + 1));
   byId("previous").addEventListener("click", () => become(state.person - 1));
-  byId("back").addEventListener("click", () => become(state.person));
+  byId("back").addEventListener("click", () => {
+    state.scores = [...SCORES];
+    state.before = [...SCORES];
+    state.mode = "be";
+    become(state.person);
+  });
   root.querySelectorAll(`[name="${prefix}mode"]`).forEach((input) =>
     input.addEventListener("change", () => {
       state.mode = input.value;
@@ -270,7 +322,7 @@ export function mount(root, data) {
     waiting = setTimeout(() => {
       const start = performance.now();
       if (model.logOdds(state.x) < 0) {
-        const weights = model.weightsOf(state.scores);
+        const weights = model.weightsOf(state.before); // what is closed has a price, too
         const may = model.mayActOn(state.scores);
         const exact = model.exact(model.truth, state.x, state.scores);
         const table = model.searched(model.truth, state.x, weights);
@@ -305,7 +357,8 @@ export function mount(root, data) {
       values: state.own,
     });
     const icarma = isRefused ? judged(model.recommended(state.x, state.scores)) : null;
-    const first = state.mode === "do" ? own : icarma;
+    const whose = state.mode === "do" ? "own" : bestOf({ icarma, ...slow });
+    const first = { own, icarma, ...slow }[whose];
     root.dataset.mode = state.mode;
     drawControls(own);
     columns.forEach((j, k) => {
@@ -313,10 +366,19 @@ export function mount(root, data) {
       drawLane(j, k, "exact", slow.exact);
       drawLane(j, k, "third", state.mode === "do" ? own : slow.any);
     });
-    drawDecision(isRefused, first);
+    drawDecision(isRefused, first, whose);
     drawGraph(first);
     drawCards(isRefused, icarma, own);
     drawUnlock(isRefused);
+  }
+
+  /* Return whose answer is the cheapest of those that hold; where none does, iCARMA. */
+  function bestOf(answers) {
+    const holding = ["icarma", "exact", "any"].filter(
+      (whose) => answers[whose]?.isValid && answers[whose].isPlausible,
+    );
+    holding.sort((a, b) => answers[a].weightedCost - answers[b].weightedCost);
+    return holding[0] ?? "icarma";
   }
 
   function drawControls(own) {
@@ -329,9 +391,9 @@ export function mount(root, data) {
       input.value = toUnits(j, isDone ? own.after[j] : state.x[j]);
       input.disabled = isDone && (k < 0 || state.scores[k] === CANT);
       const value = input.closest(".track").querySelector(".value");
-      const now = inWords(j, state.x[j]);
-      const after = inWords(j, own.after[j]);
-      value.textContent = isDone && after !== now ? `${now} → ${after}` : now;
+      const isShown = isDone && isFar(state.x[j], own.after[j]);
+      const both = inWordsApart(j, state.x[j], own.after[j]);
+      value.textContent = isShown ? both.join(" → ") : inWords(j, state.x[j]);
       input.setAttribute("aria-valuetext", value.textContent);
     });
     state.scores.forEach((score, k) => {
@@ -344,7 +406,7 @@ export function mount(root, data) {
   function drawLane(j, k, which, answer) {
     const lane = byId(`track-${j}`).closest(".track").querySelector(`.lane.${which}`);
     lane.replaceChildren();
-    if (!answer || Math.abs(answer.after[j] - state.x[j]) < 1e-9) return;
+    if (!answer || !isFar(answer.after[j], state.x[j])) return;
     const share = (value) =>
       Math.min(Math.max((value - low[j]) / (high[j] - low[j]), 0), 1);
     const [from, to] = [share(state.x[j]), share(answer.after[j])];
@@ -365,7 +427,7 @@ export function mount(root, data) {
     const text = element(
       "span",
       { class: `text${before ? " before" : ""}` },
-      `${inWords(j, answer.after[j])}${follows ? " follows" : ""}`,
+      `${inWordsApart(j, state.x[j], answer.after[j])[1]}${follows ? " follows" : ""}`,
     );
     const ends = follows ? [to, to] : [Math.min(from, to), Math.max(from, to)];
     text.style.left = at(ends[before ? 0 : 1]);
@@ -378,21 +440,21 @@ export function mount(root, data) {
     return element("span", { class: `pill ${kind}` }, said);
   }
 
-  function drawDecision(isRefused, answer) {
+  function drawDecision(isRefused, answer, whose) {
     const said = (text) => element("span", {}, text);
-    const now = `h = ${shown(model.probability(state.x), 2)}`;
+    byId("verdict").textContent = isRefused ? "refused" : "accepted";
+    const now = `rating ${percent(model.probability(state.x))}`;
     const parts = [pill(!isRefused), said(now)];
     if (answer?.acts.some(Boolean)) {
-      const by = state.mode === "do" ? "by what you do" : "by iCARMA";
       parts.push(said("→"), pill(answer.isValid, answer.isPlausible));
-      parts.push(said(`h = ${shown(answer.probability, 2)}, ${by}`));
+      parts.push(said(`${percent(answer.probability)}, by ${WHOSE[whose]}`));
     }
     byId("decision").replaceChildren(...parts);
   }
 
   function drawGraph(answer) {
     const isActed = (j) => Boolean(answer?.acts[columns.indexOf(j)]);
-    const isMoved = (j) => answer && Math.abs(answer.after[j] - state.x[j]) > 1e-9;
+    const isMoved = (j) => answer && isFar(answer.after[j], state.x[j]);
     const told = [];
     features.forEach((_, j) => {
       const k = columns.indexOf(j);
@@ -401,9 +463,8 @@ export function mount(root, data) {
       const follows = isMoved(j) && !isActed(j);
       const kind = isActed(j) ? "acted" : follows ? "follows" : "";
       node.setAttribute("class", `${kind}${isClosed ? " closed" : ""}`);
-      const after = isMoved(j) ? inWords(j, answer.after[j]) : "";
-      const change = `${inWords(j, state.x[j])} → ${after}`;
-      node.querySelector(".moved").textContent = isMoved(j) ? change : "";
+      const change = isMoved(j) ? changeOf(j, answer) : "";
+      node.querySelector(".moved").textContent = change;
       if (isMoved(j))
         told.push(`${nameOf(j)} ${follows ? "follows" : "is set"}, ${change}`);
       model.parents[j].forEach((i) => {
@@ -420,37 +481,48 @@ export function mount(root, data) {
     );
   }
 
+  /* Return a feature before and after an answer. */
+  const changeOf = (j, answer) =>
+    inWordsApart(j, state.x[j], answer.after[j]).join(" → ");
+
   /* Return what an answer asks for, in words: its actions, then what follows. */
   function told(answer) {
-    const change = (j) =>
-      `${nameOf(j)} ${inWords(j, state.x[j])} → ${inWords(j, answer.after[j])}`;
+    const change = (j) => `${nameOf(j)} ${changeOf(j, answer)}`;
     const acts = columns.filter((_, k) => answer.acts[k]).map(change);
     const follows = columns
-      .filter((j, k) => !answer.acts[k] && Math.abs(answer.after[j] - state.x[j]) > 1e-9)
+      .filter((j, k) => !answer.acts[k] && isFar(answer.after[j], state.x[j]))
       .map(change);
     return { acts, follows };
   }
 
   function plausibility(gain) {
-    if (gain >= 0.05) return `more plausible by ${shown(gain)} nats`;
-    if (gain >= 0) return "as plausible as you are now";
-    return `less plausible by ${shown(-gain, gain > -0.05 ? 3 : 1)} nats`;
+    if (gain >= 0.05) return `a profile ${times(gain)} as common as yours now`;
+    if (gain >= 0) return "a profile as common as yours now";
+    return `a profile ${times(-gain)} as rare as yours now`;
   }
 
-  function card(kind, title, answer, nothing) {
+  function card(kind, title, what, answer, nothing) {
     const box = element("div", { class: `card ${kind}` }, element("h2", {}, title));
+    if (what) box.append(element("p", { class: "small" }, what));
     if (!answer?.acts.some(Boolean)) {
       box.append(element("p", {}, nothing));
       return box;
     }
     const { acts, follows } = told(answer);
-    box.append(element("p", {}, "Do: ", element("b", {}, acts.join(", "))));
+    const holds = answer.isValid && answer.isPlausible;
+    const lead = kind === "own" ? "You do: " : holds ? "Do: " : "It proposes: ";
+    box.append(element("p", {}, lead, element("b", {}, acts.join(", "))));
     if (follows.length) {
       box.append(element("p", { class: "follow" }, `Then follows: ${follows.join(", ")}`));
     }
-    const decision = answer.isValid ? "the bank says yes" : "the bank still says no";
-    const cost = `cost ${shown(answer.weightedCost, 3)}`;
-    const line = `${decision}; ${plausibility(answer.gain)}; ${cost}`;
+    if (!holds) {
+      const lacks = answer.isValid
+        ? "The bank says yes, but this is not plausible."
+        : "Not enough: the bank still says no.";
+      box.append(element("p", {}, lacks));
+    }
+    const rest = `${plausibility(answer.gain)}; cost ${shownCost(answer.weightedCost)}`;
+    const line = holds ? `The bank says yes; ${rest}.` : `It makes ${rest}.`;
     box.append(element("p", { class: "small" }, line));
     return box;
   }
@@ -459,7 +531,7 @@ export function mount(root, data) {
     const cards = [];
     if (state.mode === "do") {
       const nothing = "Nothing yet: move a dot.";
-      cards.push(card("own", "What you do yourself", own, nothing));
+      cards.push(card("own", "What you do yourself", "", own, nothing));
     }
     if (!isRefused) {
       const said = "The bank accepts you as you are: there is nothing to do.";
@@ -477,59 +549,69 @@ export function mount(root, data) {
     const ofExact = `None of ${nActions} actions is both enough and plausible.`;
     const ofAny = "It finds nothing that is both enough and plausible.";
     const none = (text) => (isSearching ? "Searching …" : text);
-    const exactly = `Exact search, ${model.nValues} values a feature`;
+    const exactly = `Exact search on a grid (${model.nValues} values a feature)`;
+    const what = {
+      icarma: "A network that learned from other people. It checks nothing.",
+      exact: "The cheapest answer on the grid. Between its values may be a cheaper one.",
+      any: "It promises nothing, and mostly finds what is cheaper.",
+    };
     cards.push(
-      card("icarma", "iCARMA, at once", icarma, "It recommends nothing."),
-      card("exact", exactly, slow.exact, none(ofExact)),
-      card("any", "Search over all values", slow.any, none(ofAny)),
+      card("icarma", "iCARMA, at once", what.icarma, icarma, "It recommends nothing."),
+      card("exact", exactly, what.exact, slow.exact, none(ofExact)),
+      card("any", "Search over all values", what.any, slow.any, none(ofAny)),
     );
     if (!isSearching) {
-      const why = element("div", { class: "card why" }, element("h2", {}, "Why?"));
-      why.append(element("p", {}, reason(slow.any ?? slow.exact)));
+      const asked = slow.any
+        ? "Why this answer (search over all values)?"
+        : "Why does the search over all values find nothing?";
+      const why = element("div", { class: "card why" }, element("h2", {}, asked));
+      const lines = slow.any ? reasons(slow.any) : [blocked()];
+      why.append(...lines.map((line) => element("p", {}, line)));
       cards.push(why);
     }
     byId("cards").replaceChildren(...cards);
   }
 
-  /* Return what each part of an answer is for; without an answer, what blocks it. */
-  function reason(answer) {
-    if (!answer) return blocked();
-    const parts = columns.flatMap((j, k) => {
+  /* Return for each feature of an answer what it would cost without, from the table of the
+     search: the other features may be set anew. */
+  function reasons(answer) {
+    return columns.flatMap((j, k) => {
       if (!answer.acts[k]) return [];
-      const fewer = answer.acts.map((acted, i) => acted && i !== k);
-      const without = judged({ acts: fewer, values: answer.values });
-      const gives = nameOf(j);
-      if (!without.isValid && !without.isPlausible) {
-        return [`${gives} is needed for both, the bank's yes and a plausible profile`];
-      }
-      if (!without.isValid) return [`${gives} is needed for the bank's yes`];
-      if (!without.isPlausible) {
-        const lost = shown(-without.gain, without.gain > -0.05 ? 3 : 1);
-        return [`${gives} pays for plausibility (without it ${lost} nats are lost)`];
-      }
-      return [`${gives} makes the rest cheaper`];
+      const others = slow.may.map((own, i) => own && i !== k);
+      const without = `Without acting on your ${nameOf(j)}`;
+      const row = model.cheapest(slow.table, others);
+      if (!row) return [`${without}, nothing was found: ${obstacle(others)}.`];
+      const digits = Math.max(3, Math.ceil(-Math.log10(answer.weightedCost)));
+      const [now, then] = shownApart(answer.weightedCost, row.cost, digits);
+      return [`${without}, the cheapest answer found costs ${then} instead of ${now}.`];
     });
-    const text = parts.join("; ");
-    return `${text[0].toUpperCase()}${text.slice(1)}.`;
+  }
+
+  /* Return what blocks somebody who may do so much, and has no answer in the table. */
+  function obstacle(may) {
+    const rarer = leastLost(may);
+    return rarer === Infinity
+      ? "of all that was tried, the bank accepted nothing"
+      : "all that was tried and accepted makes your profile " +
+          `${times(rarer)} as rare, or rarer`;
+  }
+
+  /* Return the nats of plausibility that every accepted action loses; infinite if none is. */
+  function leastLost(may) {
+    const open = slow.table.filter((row) => row.acts.every((a, k) => !a || may[k]));
+    return Math.max(-Math.max(...open.map((row) => row.gain)), 0);
   }
 
   function blocked() {
-    const open = slow.table.filter((row) => row.acts.every((a, k) => !a || slow.may[k]));
-    const gain = Math.max(...open.map((row) => row.gain));
-    if (gain > -Infinity) {
-      const lost = shown(-gain, gain > -0.1 ? 3 : 1);
-      return (
-        "What blocks is plausibility: of all that you can do and that was tried, " +
-        `whatever the bank accepts is ${lost} nats or more less plausible than you are.`
-      );
-    }
-    return "What blocks is the bank: of what you can do, it accepts nothing that was tried.";
+    const said = obstacle(slow.may);
+    const isClose = leastLost(slow.may) < 0.05 ? " So very little is missing." : "";
+    return `${said[0].toUpperCase()}${said.slice(1)}.${isClose}`;
   }
 
   function drawUnlock(isRefused) {
     const box = byId("unlock");
     box.replaceChildren();
-    if (!isRefused || slow.exact === undefined || slow.any) return;
+    if (!isRefused || slow.exact === undefined || slow.any || slow.exact) return;
     const prices = model.unlockedBy(slow.table, slow.may);
     const ways = columns
       .map((_, k) => ({ opened: [k], cost: prices[k] }))
@@ -539,13 +621,18 @@ export function mount(root, data) {
       const opened = columns.map((_, k) => k).filter((k) => key.more[k]);
       ways.push({ opened, cost: key.cost });
     }
-    const none = "No feature that is closed would unlock it.";
+    if (slow.may.every(Boolean)) return; // nothing is closed
+    const none = "To open what you closed would not help.";
     box.append(element("b", {}, ways.length ? "What would unlock it:" : none));
     for (const { opened, cost } of ways) {
-      const names = opened.map((k) => nameOf(columns[k])).join(" and ");
-      const text = `${names} (cost ${shown(cost, 3)})`;
+      const word = (k) => words[state.before[k] - 1];
+      const names = opened.map((k) => `${nameOf(columns[k])}, if ${word(k)}`).join(" and ");
+      const text = `${names} (cost ${shownCost(cost)})`;
       const button = element("button", { type: "button" }, text);
-      button.addEventListener("click", () => opened.forEach((k) => scored(k, 1)));
+      button.addEventListener("click", () => {
+        opened.forEach((k) => scored(k, state.before[k]));
+        root.querySelector(`[name="${prefix}score-${opened[0]}"]:checked`).focus();
+      });
       box.append(button);
     }
   }

@@ -1,6 +1,7 @@
 """The page and the widget in a real browser: what a reader does, and then sees."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,6 +21,16 @@ from lib.base.files import ROOT
 from lib.studies import applicant
 
 FILE = applicant.PAGE / "applicant.html"
+FEATURES = ("loan amount", "loan duration", "income", "savings")
+TABLE = """([script, person, scores]) => {
+  const model = new Function(`${script}\nreturn createModel;`)()(
+    JSON.parse(document.getElementById("data").textContent),
+  );
+  const weights = model.weightsOf(scores);
+  return model
+    .searched(model.truth, model.applicants[person], weights)
+    .map(({ acts, cost }) => [acts, cost === Infinity ? null : cost]);
+}"""
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -119,6 +130,100 @@ def test_unlocking(page):
     page.locator("#unlock button").first.click()
     settled(page)
     assert page.locator(".card.any b").count() == 1
+
+
+def test_why_is_what_the_table_says(page):
+    """Each sentence against the cheapest answer of the sets without that feature."""
+    n_none = n_dearer = 0
+    for person in range(8):
+        asked = [applicant.script(), person, [1, 2, 3, 4]]
+        found = [(acts, cost) for acts, cost in page.evaluate(TABLE, asked) if cost]
+        for said in page.locator(".card.why p").all_inner_texts():
+            without = re.match("Without acting on your ([a-z ]+), ", said)
+            assert without, said
+            k = FEATURES.index(without[1])
+            left = [cost for acts, cost in found if not acts[k]]
+            if "nothing was found" in said:
+                assert not left, said
+                n_none += 1
+            else:
+                best = min(cost for _, cost in found)
+                numbers = [float(number) for number in re.findall(r"\d\.\d+", said)]
+                assert numbers == pytest.approx([min(left), best], abs=6e-4), said
+                n_dearer += 1
+        page.locator("#next").click()
+        settled(page)
+    assert n_none > 0 and n_dearer > 0  # both kinds were said
+
+
+def test_an_unlocked_feature_is_as_hard_as_before(page):
+    before = page.locator(".card.any").inner_text()
+    click(page, "score-0", "5")
+    click(page, "score-2", "5")
+    assert page.locator(".card.any b").count() == 0
+    button = page.locator("#unlock button")
+    said = "loan amount, if easy and income, if hard (cost 0.040)"
+    assert button.all_inner_texts() == [said]
+    button.focus()
+    page.keyboard.press("Enter")
+    settled(page)
+    assert page.locator(".card.any").inner_text() == before
+    assert page.evaluate("document.activeElement.name") == "score-0"
+    assert page.locator('[name="score-2"][value="3"]').is_checked()
+
+
+def test_what_does_not_hold_is_only_proposed(page):
+    """The first applicant: iCARMA's answer is implausible, a search's is not."""
+    assert "It proposes:" in page.locator(".card.icarma").inner_text()
+    assert "Do:" in page.locator(".card.any").inner_text()
+    assert page.locator("#decision .pill").all_inner_texts() == ["refused", "accepted"]
+    assert "by the search over all values" in page.locator("#decision").inner_text()
+
+
+def test_a_change_can_be_seen(page):
+    for _ in range(22):
+        said = page.locator("#page").inner_text()
+        changes = re.findall(r"(−?\d+\.\d+)\s→\s(−?\d+\.\d+)", said)
+        assert changes and all(one != other for one, other in changes), changes
+        assert not re.search(r"0\.000(?!\d)", said)
+        page.locator("#next").click()
+        settled(page)
+    click(page, "mode", "do")
+    slide(page, 5, "ArrowRight", 1)
+    one, other = page.locator(".card.own b").inner_text().split(" ")[1::2]
+    assert one != other
+
+
+def test_nothing_is_closed_and_nothing_found(page):
+    for _ in range(23):
+        page.locator("#next").click()
+    settled(page)
+    assert "very little is missing" in page.locator(".card.why").inner_text()
+    assert page.locator("#unlock").inner_text() == ""
+
+
+def test_starting_again(page):
+    start = page.locator("#page").inner_text()
+    assert "has refused you" in start
+    click(page, "score-1", "5")
+    slide(page, 5, "End", 1)
+    slide(page, 6, "End", 1)
+    assert "has accepted you" in page.locator("header").inner_text()
+    click(page, "mode", "do")
+    page.locator("#back").click()
+    settled(page)
+    assert page.locator("#page").inner_text() == start
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1280])
+def test_a_dragged_track_stays_where_it_is(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    click(page, "mode", "do")
+    places = "[4, 6].map((j) => document.getElementById(`track-${j}`).offsetTop)"
+    before = page.evaluate(places)
+    for column in (3, 4, 5):
+        slide(page, column, "Home", 1)
+        assert page.evaluate(places) == before
 
 
 @pytest.mark.parametrize("width", [390, 800, 1600])

@@ -36,8 +36,8 @@ def text_of(name: str) -> str:
     """Return one part of the page, by the name of its file.
 
     Example:
-        >>> text_of("style.css")[:11]
-        '.applicant '
+        >>> text_of("index.html")[:15]
+        '<!doctype html>'
     """
     return (PAGE / name).read_text(encoding="utf-8")
 
