@@ -503,7 +503,7 @@ export function mount(root, data) {
 
   function card(kind, title, what, answer, nothing) {
     const box = element("div", { class: `card ${kind}` }, element("h2", {}, title));
-    if (what) box.append(element("p", { class: "small" }, what));
+    if (what) box.append(element("p", { class: "small what" }, what));
     if (!answer?.acts.some(Boolean)) {
       box.append(element("p", {}, nothing));
       return box;
