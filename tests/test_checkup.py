@@ -469,19 +469,24 @@ SMALL = {
     **dict.fromkeys(("n_epochs_classifier", "n_epochs_flow"), 3),
     **dict.fromkeys(("n_epochs_icarma", "n_epochs_proposer"), 1),
     **dict.fromkeys(("n_searched", "n_starts", "n_steps", "n_refits", "n_edges"), 1),
+    "n_chosen": 5,
     "n_people": 200,
     "n_resamples": 20,
 }
 
 
-def papermill(tmp_path, **values):
-    """Exit code, what was printed, and the tables that were left."""
+def papermill(tmp_path, and_also="{}", **values):
+    """Exit code, what was printed, and the tables that were left.
+
+    And also: parameters as YAML, which may be lists.
+    """
     values = SMALL | {"outputs": tmp_path / "out", "figures": tmp_path / "out"} | values
     chosen = [part for item in values.items() for part in ("-p", *map(str, item))]
     run = subprocess.run(
         [
             *(sys.executable, "-m", "papermill", "notebooks/12_your_own_problem.ipynb"),
-            *(tmp_path / "mine.ipynb", "-f", "examples/own_table.yaml", *chosen),
+            *(tmp_path / "mine.ipynb", "-f", "examples/own_table.yaml"),
+            *(*chosen, "-y", and_also),
         ],
         cwd=ROOT,
         capture_output=True,
@@ -502,6 +507,22 @@ def test_the_notebook_runs_on_another_table(tmp_path):
     told = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
     assert {"education-num", "outcome", "holds_in"} <= set(told)
     assert (told[["age", "education-num", "hours-per-week"]] % 1 == 0).all(axis=None)
+
+
+def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
+    """The true equations no longer fit; nothing is to be spared; nobody is grouped."""
+    part = (
+        "{kinds: {savings: actionable, income: actionable}, edges: {savings: [income]}, "
+        "group: '', spare_log_odds: [0.0], spare_nats: [0.0]}"
+    )
+    own = {"table": "data/credit_union.csv", "label": "repaid", "person": "person"}
+    status, printed, _ = papermill(tmp_path, part, n_epochs_classifier=30, **own)
+    assert status == 0, printed[-2_000:]
+    trust = pd.read_csv(tmp_path / "out" / "tables" / "12_trust.csv", index_col=[0, 1])
+    assert "the true equations" not in trust.index.levels[1]
+    assert trust["nothing to spare"].equals(trust["as chosen"])
+    told = pd.read_csv(tmp_path / "out" / "tables" / "12_distrust.csv", index_col=0)
+    assert told.worry[told.measured.isna()].all()
 
 
 def test_the_notebook_says_what_is_wrong_and_fails(tmp_path):
