@@ -70,3 +70,15 @@ def test_what_does_not_fit_is_named():
         spread(cost, np.array([0, 0, 1]), 9)
     with pytest.raises(ValueError, match="from 0 to 1"):
         spread(cost, np.array([0, 1, 2]), 2)
+
+
+def test_each_ratio_says_how_many_it_is_over():
+    cost = Mean(np.array([[0.1, 0, 0, 0.2, 0]]), np.array([[1.0, 0, 0, 1, 0]]))
+    burden = Burden(np.array([True, True, False, True, False]), cost)
+    groups = {"a": np.array([0, 1, 2]), "b": np.array([3, 4])}
+    asked = ratios({}, burden, groups, ("a", "b"))
+    assert {q.row["part"]: q.row["n_counted"] for q in asked} == {
+        "refused": 2,
+        "mean cost": 1,
+        "burden": 1,
+    }

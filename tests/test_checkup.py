@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from lib.base.files import ROOT
 from lib.causal import flow
-from lib.problem import checkup, classifier, credit_union, findings
+from lib.problem import checkup, classifier, columns, credit_union, findings
 from lib.problem.checkup import examine
 from lib.problem.findings import Finding, Unfit
 from lib.problem.population import Population
@@ -69,7 +69,19 @@ def one_value(frame, name, value):
         (lambda f: one_value(f, "repaid", f.repaid.where(f.age > 30)), "no gaps"),
         (lambda f: one_value(f, "repaid", 1), "people of both kinds"),
         (lambda f: one_value(f, "repaid", 0), "people of both kinds"),
-        (lambda f: one_value(f, "income", f.income.astype(str)), "get_dummies"),
+        (lambda f: one_value(f, "income", f.income.astype(str)), "held as text"),
+        (lambda f: one_value(f, "income", "$" + f.income.astype(str)), "held as text"),
+        (lambda f: one_value(f, "income", f.origin), "get_dummies"),
+        (
+            lambda f: one_value(
+                f, "income", (f.income.abs() + 1_000).map("{:,.0f}".format)
+            ),
+            "thousands, set off by commas",
+        ),
+        (
+            lambda f: one_value(f, "income", pd.date_range("2020-01-01", periods=400)),
+            "seem to be days",
+        ),
         (
             lambda f: one_value(
                 f, "income", f.income.map("{:.2f}".format).str.replace(".", ",")
@@ -143,6 +155,39 @@ def test_errors_of_what_is_said_about_it(given_instead, message):
         (lambda f: pd.concat([f, f.head(50)]), "50 people equal another"),
         (lambda f: one_value(f, "repaid", (f.income > 1_300) * 1), "income alone leaves"),
         (lambda f: one_value(f, "repaid", (f.index < 20) * 1), "Only 20 of the rarer"),
+        (
+            lambda f: f.assign(
+                repaid=f.index % 25 == 0, cards=lambda g: g.repaid * 9 + 1.5
+            ).assign(cards=lambda g: g.cards + g.index / 1_000),
+            "cards alone leaves 0%",
+        ),
+        (lambda f: one_value(f, "cards", f.cards * 500), "cards comes in steps of 500"),
+        (
+            lambda f: one_value(f, "income", f.income.where(f.index % 20 > 0, -1.0)),
+            "codes: income is -1 for 20",
+        ),
+        (
+            lambda f: one_value(f, "cards", f.cards.where(f.index % 40 > 0, 98)),
+            "codes: cards is 98 for 10",
+        ),
+        (
+            lambda f: one_value(
+                f, "cards", ((f.index % 5 == 0) * f.cards).where(f.index != 7, 500)
+            ),
+            "cards of 1 people",
+        ),
+        (
+            lambda f: one_value(
+                f, "income", f.income.where(f.age > 25, 0.5).where(f.age < 60, 900.25)
+            ),
+            "add a column",
+        ),
+        (
+            lambda f: one_value(
+                f, "income", f.income.abs().where(f.age > 30, 0).where(f.age < 60, 9_000)
+            ),
+            "Of these only 9000 is spread",
+        ),
     ],
     ids=itertools.count(),
 )
@@ -155,6 +200,37 @@ def test_more_warnings():
     assert "cards may not change" in said(table(), kinds=immutable, verdict="warning")
     assert "no edge between two" in said(table(), edges={}, verdict="warning")
     assert "groups: 1: here 400" in said(table(), group="origin", verdict="warning")
+
+
+def test_few_people_do_not_look_like_a_leak():
+    drawn = np.random.default_rng(1).integers(0, 2, (20, 22))
+    for repaid in drawn:
+        frame = table(22).assign(repaid=repaid)
+        assert "leaks" not in said(frame, verdict="warning")
+
+
+def test_categories_that_exclude_each_other():
+    homes = pd.get_dummies(pd.Series(list("abc") * 200), prefix="home").head(400)
+    frame = table().join(homes)
+    kinds = KINDS | dict.fromkeys(homes, "actionable")
+    together = "home_a, home_b, home_c add up to one | Exclusive categories"
+    assert together in said(frame, kinds=kinds, verdict="warning")
+    two = KINDS | dict.fromkeys(["home_a", "home_b"], "mutable")
+    assert "home_a, home_b exclude each other" in said(frame, kinds=two, verdict="warning")
+    fixed = KINDS | dict.fromkeys(homes, "immutable")
+    assert "categories" not in said(frame, kinds=fixed, verdict="warning")
+    free = table().assign(a=lambda f: f.age % 2, b=lambda f: f.index % 2)
+    both = KINDS | {"a": "actionable", "b": "actionable"}
+    assert "categories" not in said(free, kinds=both, verdict="warning")
+
+
+def test_what_people_are_called():
+    assert "no such column of people, 'name'" in said(table(), person="name")
+    assert "several people are called 'here'" in said(table(), person="origin")
+
+
+def test_which_outcome_is_good_is_asked():
+    assert "1 is the good outcome? (" in said(table(), verdict="fine")
 
 
 def test_a_leak_that_is_left_out_is_said():
@@ -197,6 +273,7 @@ def test_no_traceback_in_a_notebook():
         (b"", "could not be read: it is empty"),
         (b"\n\n", "could not be read"),
         (b"age;income\n1;2\n", "its separator seems to be a semicolon"),
+        (b"age;income\n1;2,5\n3;4,5\n", "its separator seems to be a semicolon"),
         (b"age\tincome\n1\t2\n", "its separator seems to be a tab"),
         (b"age,income,age\n1,2,3\n", "several columns age"),
         (b"age,income\n1,2,3\n4,5,6\n", "Expected 2 fields in line 2, saw 3"),
@@ -234,6 +311,12 @@ def test_csv_and_parquet_hold_the_same(tmp_path):
     pd.testing.assert_frame_equal(findings.read(tmp_path / "a.csv"), frame)
     pd.testing.assert_frame_equal(findings.read(tmp_path / "b.csv.gz", ";"), frame)
     pd.testing.assert_frame_equal(findings.read(tmp_path / "c.parquet"), frame)
+
+
+def test_decimal_commas_and_columns_without_a_name(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(b"age;income;;\n1;2,5;;\n3;4,5;;\n")
+    assert findings.read(path, ";", ",").income.tolist() == [2.5, 4.5]
 
 
 def test_names_must_differ():
@@ -279,8 +362,8 @@ def test_any_table_is_found_out_or_becomes_a_population(data):
     with contextlib.suppress(ValueError):  # and nothing else
         findings.require(examine(frame, "repaid", kinds, edges, group="age"))
         features = list(kinds)
-        piled = checkup.at_an_end(frame, checkup.atoms(frame, features))
-        whole = checkup.whole_numbers(frame, features)
+        piled = columns.at_an_end(frame, columns.atoms(frame, features))
+        whole = columns.whole_numbers(frame, features)
         Population.from_frame(frame, "repaid", kinds, edges, whole=whole, atoms=piled)
 
 
@@ -290,7 +373,7 @@ def test_any_table_is_found_out_or_becomes_a_population(data):
 def test_atoms_are_spread_and_come_back():
     frame = credit_union.draw(1_000)[0]
     features = list(credit_union.KINDS)
-    piled = checkup.at_an_end(frame, checkup.atoms(frame, features))
+    piled = columns.at_an_end(frame, columns.atoms(frame, features))
     assert piled == ["savings"]
     population = Population.from_frame(
         frame, "repaid", credit_union.KINDS, credit_union.EDGES, whole=["age"], atoms=piled
@@ -329,6 +412,11 @@ def problem_with(bias):
     fitted, _ = flow.fit(population.graph, x, x, n_epochs=1)
     h = classifier.Classifier(population.features, lambda x: x[:, 1] + bias)
     return Problem(population, h, fitted)
+
+
+def test_nearly_everybody_refused_is_a_warning():
+    (found,) = checkup.refusals(problem_with(-99.0))
+    assert (found.verdict, found.do[:16]) == ("warning", "Nearly everybody")
 
 
 def test_everybody_accepted_is_an_error():
@@ -381,19 +469,24 @@ SMALL = {
     **dict.fromkeys(("n_epochs_classifier", "n_epochs_flow"), 3),
     **dict.fromkeys(("n_epochs_icarma", "n_epochs_proposer"), 1),
     **dict.fromkeys(("n_searched", "n_starts", "n_steps", "n_refits", "n_edges"), 1),
+    "n_chosen": 5,
     "n_people": 200,
     "n_resamples": 20,
 }
 
 
-def papermill(tmp_path, **values):
-    """Exit code, what was printed, and the tables that were left."""
+def papermill(tmp_path, and_also="{}", **values):
+    """Exit code, what was printed, and the tables that were left.
+
+    And also: parameters as YAML, which may be lists.
+    """
     values = SMALL | {"outputs": tmp_path / "out", "figures": tmp_path / "out"} | values
     chosen = [part for item in values.items() for part in ("-p", *map(str, item))]
     run = subprocess.run(
         [
             *(sys.executable, "-m", "papermill", "notebooks/12_your_own_problem.ipynb"),
-            *(tmp_path / "mine.ipynb", "-f", "examples/own_table.yaml", *chosen),
+            *(tmp_path / "mine.ipynb", "-f", "examples/own_table.yaml"),
+            *(*chosen, "-y", and_also),
         ],
         cwd=ROOT,
         capture_output=True,
@@ -414,6 +507,22 @@ def test_the_notebook_runs_on_another_table(tmp_path):
     told = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
     assert {"education-num", "outcome", "holds_in"} <= set(told)
     assert (told[["age", "education-num", "hours-per-week"]] % 1 == 0).all(axis=None)
+
+
+def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
+    """The true equations no longer fit; nothing is to be spared; nobody is grouped."""
+    part = (
+        "{kinds: {savings: actionable, income: actionable}, edges: {savings: [income]}, "
+        "group: '', spare_log_odds: [0.0], spare_nats: [0.0]}"
+    )
+    own = {"table": "data/credit_union.csv", "label": "repaid", "person": "person"}
+    status, printed, _ = papermill(tmp_path, part, n_epochs_classifier=30, **own)
+    assert status == 0, printed[-2_000:]
+    trust = pd.read_csv(tmp_path / "out" / "tables" / "12_trust.csv", index_col=[0, 1])
+    assert "the true equations" not in trust.index.levels[1]
+    assert trust["nothing to spare"].equals(trust["as chosen"])
+    told = pd.read_csv(tmp_path / "out" / "tables" / "12_distrust.csv", index_col=0)
+    assert told.worry[told.measured.isna()].all()
 
 
 def test_the_notebook_says_what_is_wrong_and_fails(tmp_path):

@@ -113,7 +113,7 @@ def burden() -> Key:
     each = refused * cost
     return Key(
         np.array([*each, each[1] / each[0]]),
-        "What is added by the cost alone is small: most of the ratio is the refusals.",
+        "The refusals make the ratio; the cost takes a little off it.",
         (
             (
                 [*cost, cost[1] / cost[0]],
@@ -135,36 +135,37 @@ def burden() -> Key:
 
 @key("12.4")
 def at_the_bound() -> Key:
-    """What a margin gives and takes in the worst world."""
+    """What something to spare gives and takes in the worst world."""
     trust = table("trust")
     trust.columns = ["what", "world", *trust.columns[2:]]
     columns = list(trust.columns[2:])
     here = trust[trust.what == "here"].set_index("world")
-    worst = trust[(trust.what == "still accepted") & (trust.world != "the true equations")]
+    is_both = trust.what == "accepted and plausible"
+    worst = trust[is_both & (trust.world != "the true equations")]
     kept = worst[columns].min() * here.loc["helped", columns]
     best = "ABC"[int(kept.to_numpy(float).argmax())]
     shares = ", ".join(f"{share:.3f}" for share in kept)
     return choice(
         best,
-        f"Of all refused people {shares} are helped and still accepted in the worst world.",
+        f"Of all refused people {shares} are helped, and stay both in the worst world.",
         {
-            "A": "Nearly everybody is helped, and how many of them stay accepted?",
-            "B": "Multiply: who is helped, times who of them stays accepted.",
-            "C": "Nearly all stay accepted, and how many were helped at all?",
+            "A": "Everybody is helped, and how many stay accepted and plausible?",
+            "B": "Multiply: who is helped, times who of them stays both.",
+            "C": "Most stay both, and how many were helped at all?",
         },
     )
 
 
 @key("12.5")
 def dearer() -> Key:
-    """By what factor the margin raises the cost."""
+    """By what factor something to spare raises the cost."""
     trust = table("trust")
     cost = trust[trust.iloc[:, 1] == "cost"].iloc[0, 2:].astype(float).to_numpy()
     return Key(
         cost[1] / cost[0],
         "And these are not quite the same people: a few are helped at the bound alone.",
         (
-            (cost[2] / cost[0], "That is twice the margin: 1 to spare. Take 0.5."),
+            (cost[2] / cost[0], "That is with twice as much to spare."),
             (cost[0] / cost[1], "That is the other way round."),
             (cost[1] - cost[0], "That is a difference. A factor is asked for."),
             (cost[1] / cost[0] - 1, "That is by how much of itself it grows. As a factor?"),

@@ -7,13 +7,12 @@ to do about them.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.problem import frames
+from lib.problem import columns, frames
 from lib.problem.findings import VERDICTS, Finding, Unfit
 from lib.problem.population import FEWEST, KINDS
 from lib.problem.recourse import Problem
@@ -21,13 +20,18 @@ from lib.problem.recourse import Problem
 FEW = 1_000  # people; with fewer a flow knows little, and half of them teach it
 FEW_OF_A_CLASS = 100  # labels of the rarer kind
 FEW_IN_A_GROUP = 30  # people that an interval needs, see lib.studies.bootstrap
-ATOM = 0.05  # share of people with one and the same value
-MOST_COUNTED = 100  # different values, up to which whole numbers are counted
-N_BINS = 20  # of a feature that is asked for the label
-LEAK = 0.15  # share of the majority's errors that a single feature may leave
-COLLINEAR = 0.98
-FAR = 10.0  # interquartile ranges from the median
-TWICE = 0.01  # share of people who are somebody else's double
+FORMS = {  # of texts that are numbers or days, and what to do about them
+    r"-?\d{1,3}(,\d{3})+(\.\d+)?": "These seem to be thousands, set off by commas: write "
+    "1234. If they are decimal commas, say decimal: ','.",
+    r"-?\d{1,3}(\.\d{3})+(,\d+)?": "These seem to be thousands, set off by points: write "
+    "1234, and decimals after a point.",
+    r"-?\d*,\d+": "These seem to be decimal commas: say decimal: ','.",
+    r"\d{4}-\d\d?-\d\d?.*|\d\d?[./]\d\d?[./]\d{2,4}.*": "These seem to be days: make them "
+    "a number, for instance of years until the decision.",
+    r"\D{0,3}\d[\d.]*\D{0,3}": "These seem to be numbers held as text: leave out signs and "
+    "units, and turn them with pandas.to_numeric.",
+}
+NEARLY_ALL = 0.95  # share of people refused, from which on few are left to learn from
 
 
 def examine(
@@ -37,6 +41,7 @@ def examine(
     edges: Any,
     group: str = "",
     most_actionable: int = 8,
+    person: str = "",
 ) -> list[Finding]:
     """Return what all checks of a table find, before anything is fitted.
 
@@ -46,6 +51,7 @@ def examine(
         edges: A dict effect -> causes, or pairs (cause, effect).
         group: Column whose groups are audited; "": none.
         most_actionable: Features that a search over all sets bears.
+        person: Column with what people are called; "": none.
     Raises: Unfit: frame is no table. Everything else is a finding.
 
     Example:
@@ -57,75 +63,27 @@ def examine(
     """
     if not isinstance(frame, pd.DataFrame):
         raise Unfit(f"Expected a table of pandas, got {type(frame).__name__}.")
-    if not isinstance(label, str) or not isinstance(group, str):
-        raise Unfit(f"Expected names of columns, got label {label!r}, group {group!r}.")
+    if not all(isinstance(name, str) for name in (label, group, person)):
+        raise Unfit(
+            f"Expected names of columns, got label {label!r}, group {group!r}, person "
+            f"{person!r}."
+        )
     found = [_people(frame), *_names(frame, label, kinds, most_actionable)]
     features = [name for name in _known(kinds, frame) if name != label]
     nothing = Finding("fine", "text, gaps, constants", "none among the features")
     found += list(_contents(frame, features)) or [nothing]
     found += _label(frame, label)
     found += _edges(list(kinds) if isinstance(kinds, Mapping) else [], label, kinds, edges)
-    usable = [name for name in features if _is_usable(frame[name])]
+    usable = [name for name in features if columns.is_usable(frame[name])]
     if label in frame and usable and len(frame) and _is_label(frame[label]):
-        found += _leaks(frame, label, usable)
+        found += columns.leaks(frame, label, usable)
     if usable and len(frame):
-        found += [*_values(frame, usable), _doubles(frame, usable), _pairs(frame, usable)]
+        found += columns.contents(frame, usable, kinds)
     if group:
         found.append(_group(frame, group, features))
+    if person:
+        found += _person(frame, person)
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
-
-
-def whole_numbers(frame: pd.DataFrame, features: Sequence[str]) -> list[str]:
-    """Return the features that count something: whole numbers, of few different values.
-
-    A whole number of dollars takes many values, and is left out.
-
-    Example:
-        >>> frame = pd.DataFrame({"cards": [0.0, 1.0, 3.0], "share": [0.5, 1.0, 0.0]})
-        >>> whole_numbers(frame, ["cards", "share"])
-        ['cards']
-    """
-    return [
-        name
-        for name in features
-        if (
-            (_numbers(frame[name]) % 1 == 0).all() and frame[name].nunique() <= MOST_COUNTED
-        )
-        or pd.api.types.is_bool_dtype(frame[name])
-    ]
-
-
-def atoms(frame: pd.DataFrame, features: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return each feature's commonest value and its share, where it holds an atom.
-
-    An atom is a value that `ATOM` of all people share, of a feature
-    that is no whole number.
-
-    Example:
-        >>> atoms(pd.DataFrame({"savings": [0, 0, 10.5, *range(1, 98)]}), ["savings"])
-        {}
-        >>> atoms(pd.DataFrame({"savings": [0.0] * 9 + [10.5]}), ["savings"])
-        {'savings': (0.0, 0.9)}
-    """
-    counted, found = whole_numbers(frame, features), {}
-    for name in features:
-        if name not in counted:
-            shares = pd.Series(_numbers(frame[name])).value_counts(normalize=True)
-            if shares.iloc[0] >= ATOM:
-                found[name] = (float(shares.index[0]), float(shares.iloc[0]))
-    return found
-
-
-def at_an_end(frame: pd.DataFrame, found: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Return the features whose atom is their lowest or highest value.
-
-    Example:
-        >>> frame = pd.DataFrame({"savings": [0.0] * 9 + [10.5]})
-        >>> at_an_end(frame, atoms(frame, ["savings"]))
-        ['savings']
-    """
-    ends = {name: (frame[name].min(), frame[name].max()) for name in found}
-    return [name for name, (value, _) in found.items() if value in ends[name]]
 
 
 def refusals(problem: Problem) -> list[Finding]:
@@ -138,11 +96,11 @@ def refusals(problem: Problem) -> list[Finding]:
         >>> refusals(loan.problem())[0].found
         '4,826 of 10,000 train, 2,391 of 5,000 validation, 2,444 of 5,000 test people'
     """
-    parts, fewest = [], np.inf
+    parts, fewest, most = [], np.inf, 0.0
     for split in ("train", "validation", "test"):
         n_all = len(problem.population.x[f"recourse/{split}"])
         n_refused = len(problem.refused(split))
-        fewest = min(fewest, n_refused)
+        fewest, most = min(fewest, n_refused), max(most, n_refused / n_all)
         parts.append(f"{n_refused:,} of {n_all:,} {split}")
     found = f"{', '.join(parts)} people"
     if fewest == 0:
@@ -150,6 +108,12 @@ def refusals(problem: Problem) -> list[Finding]:
             f"The classifier refuses {found}. Recourse is for refused people: bring more "
             "people whose label is 0, or weigh them more."
         )
+    if most > NEARLY_ALL:
+        do = (
+            "Nearly everybody: what an accepted person looks like is hardly known. Bring "
+            "more people whose label is 1, or weigh them more."
+        )
+        return [Finding("warning", "who is refused", found, do)]
     if fewest < FEW_OF_A_CLASS:
         do = "Too few to learn from, or to be sure of anything. Bring more people."
         return [Finding("warning", "who is refused", found, do)]
@@ -178,36 +142,15 @@ def groups_of(column: pd.Series) -> dict[str, np.ndarray]:
     return {own: np.flatnonzero(named.to_numpy() == own) for own in labels}
 
 
-def _numbers(column: pd.Series) -> np.ndarray:
-    """Return a column of numbers as float64, gaps as NaN."""
-    return column.to_numpy(dtype=float, na_value=np.nan)
-
-
-def _is_number(column: pd.Series | pd.DataFrame) -> bool:
-    """Return whether a column holds real numbers."""
-    is_column = isinstance(column, pd.Series) and pd.api.types.is_numeric_dtype(column)
-    return is_column and not pd.api.types.is_complex_dtype(column)
-
-
-def _is_usable(column: pd.Series) -> bool:
-    """Return whether a column holds numbers without gaps that differ."""
-    return (
-        _is_number(column)
-        and len(column) > 0
-        and bool(np.isfinite(_numbers(column)).all())
-        and np.ptp(_numbers(column)) > 0
-    )
-
-
 def _is_label(column: pd.Series) -> bool:
     """Return whether a column holds 0 and 1, and both."""
-    return _is_number(column) and set(pd.unique(column)) == {0, 1}
+    return columns.is_number(column) and set(pd.unique(column)) == {0, 1}
 
 
 def _known(names: Any, frame: pd.DataFrame) -> list[str]:
     """Return those of the names that are columns, each once."""
-    columns = list(frame.columns)
-    return [name for name in names if isinstance(name, str) and columns.count(name) == 1]
+    there = list(frame.columns)
+    return [name for name in names if isinstance(name, str) and there.count(name) == 1]
 
 
 def _people(frame: pd.DataFrame) -> Finding:
@@ -226,11 +169,11 @@ def _names(
     frame: pd.DataFrame, label: Any, kinds: Any, most_actionable: int
 ) -> Iterator[Finding]:
     """Look at the names of columns, and at the kinds of features."""
-    columns = [str(name) for name in frame.columns]
+    there = [str(name) for name in frame.columns]
     if unnamed := [name for name in frame.columns if not isinstance(name, str)]:
         do = "Name them, with frame.rename(columns=str)."
         yield Finding("error", "columns", f"{unnamed[0]!r} is no name", do)
-    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+    if twice := sorted({name for name in there if there.count(name) > 1}):
         yield Finding("error", "columns", f"twice: {', '.join(twice)}", "Keep one of each.")
     if not isinstance(kinds, Mapping) or not kinds:
         do = "Expected a kind for each feature, for instance income: actionable."
@@ -238,8 +181,10 @@ def _names(
         return
     for name in [label, *kinds]:
         if name not in list(frame.columns):
-            near = get_close_matches(str(name), columns, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"There are {_some(columns)}."
+            near = get_close_matches(str(name), there, n=1)
+            hint = (
+                f"Did you mean {near[0]}?" if near else f"There are {columns.some(there)}."
+            )
             yield Finding("error", "names", f"there is no column {name!r}", hint)
     for name, kind in kinds.items():
         if kind not in KINDS:
@@ -253,23 +198,24 @@ def _names(
         do = f"Make 1 to {most_actionable} features actionable."
         yield Finding("error", "kinds", f"{n_actionable} actionable features", do)
     else:
-        left_out = [name for name in columns if name not in {label, *kinds}]
+        left_out = [name for name in there if name not in {label, *kinds}]
         said = f"{len(kinds)} features, {n_actionable} actionable; left out: "
-        yield Finding("fine", "columns", said + (_some(left_out) or "none"))
+        yield Finding("fine", "columns", said + (columns.some(left_out) or "none"))
 
 
 def _contents(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Finding]:
     """Look for text, gaps, infinities and constant columns among the features."""
-    texts = [name for name in features if not _is_number(frame[name])]
+    texts = [name for name in features if not columns.is_number(frame[name])]
     for name in texts:
-        do = "Make categories 0 and 1, for instance with pandas.get_dummies."
         seen = frame[name].dropna().astype(str).head(100)
-        if len(seen) and seen.str.fullmatch(r"-?[\d.]*,\d+").mean() > 0.5:
-            do = "These seem to be decimal commas: write points."
+        do = next(
+            (do for form, do in FORMS.items() if seen.str.fullmatch(form).mean() > 0.5),
+            "Make categories 0 and 1, for instance with pandas.get_dummies.",
+        )
         first = repr(seen.iloc[0][:30]) if len(seen) else "nothing"
         yield Finding("error", "text columns", f"{name} holds {first}", do)
     for name in (name for name in features if name not in texts):
-        values = _numbers(frame[name])
+        values = columns.numbers(frame[name])
         bad = ~np.isfinite(values)
         if bad.any():
             said = f"{bad.sum():,} of {name}, the first in row {int(bad.argmax())}"
@@ -291,7 +237,7 @@ def _label(frame: pd.DataFrame, label: Any) -> Iterator[Finding]:
     if len(column) == 0:
         return
     values = list(pd.unique(column))
-    is_told = _is_number(column) and not column.isna().any()
+    is_told = columns.is_number(column) and not column.isna().any()
     if not is_told or not set(values) <= {0, 1}:
         do = "Expected 1 where the decision should be positive, 0 else, and no gaps."
         said = f"{label} holds {', '.join(map(str, values[:5]))}"
@@ -308,6 +254,11 @@ def _label(frame: pd.DataFrame, label: Any) -> Iterator[Finding]:
         yield Finding("warning", "label", said, do)
     else:
         yield Finding("fine", "label", said)
+    if fewer:
+        said = f"1 is the good outcome? ({n_positive:,} people; 0: "
+        said += f"{len(column) - n_positive:,})"
+        do = "No check can know. If 1 is the bad one, turn the label round."
+        yield Finding("fine", "label", said, do)
 
 
 def _edges(
@@ -370,104 +321,6 @@ def _as_pairs(edges: Any) -> list[tuple[Any, Any]]:
     return [(cause, effect) for cause, effect in pairs]
 
 
-def _leaks(frame: pd.DataFrame, label: str, usable: Sequence[str]) -> Iterator[Finding]:
-    """Look for columns that tell the label nearly alone, among all columns."""
-    y = frame[label].to_numpy(dtype=bool)
-    left_out = [
-        name
-        for name in _known(frame.columns, frame)
-        if name != label and name not in usable and _is_usable(frame[name])
-    ]
-    leaks = {name: _errors_left(frame[name], y) for name in [*usable, *left_out]}
-    for name, left in leaks.items():
-        if left > LEAK:
-            continue
-        said = f"{name} alone leaves {left:.0%} of the errors of a constant answer"
-        if name in left_out:
-            yield Finding("fine", "leaks", said + "; it is left out", "Keep it out.")
-        elif left == 0 and frame[name].nunique() == 2:
-            do = "It is the label by another name: leave it out."
-            yield Finding("error", "leaks", said, do)
-        else:
-            do = "Is it made after the decision? Then leave it out."
-            yield Finding("warning", "leaks", said, do)
-    best = min(usable, key=leaks.__getitem__)
-    if leaks[best] > LEAK:
-        said = f"the most telling feature, {best}, leaves {leaks[best]:.0%} of the errors"
-        yield Finding("fine", "leaks", said)
-
-
-def _errors_left(column: pd.Series, y: np.ndarray) -> float:
-    """Return what the majority in each of 20 bins of a column still gets wrong, as a share.
-
-    It is a share of the errors that are made without the column.
-    """
-    values = _numbers(column)
-    bins = values
-    if column.nunique() > N_BINS:
-        edges = np.unique(np.quantile(values, np.linspace(0, 1, N_BINS + 1)[1:-1]))
-        bins = np.searchsorted(edges, values)
-    counts = pd.crosstab(bins, y).to_numpy()
-    return float(counts.min(1).sum() / min(y.sum(), (~y).sum()))
-
-
-def _values(frame: pd.DataFrame, usable: Sequence[str]) -> Iterator[Finding]:
-    """Look at whole numbers, atoms and outliers."""
-    counted = whole_numbers(frame, usable)
-    yield Finding("fine", "whole numbers", _some(counted) or "none")
-    found = atoms(frame, usable)
-    ends = at_an_end(frame, found)
-    for name, (value, share) in found.items():
-        said = f"{name} is exactly {value:g} for {share:.0%}"
-        do = "It is spread before the flow is fitted. Trust densities there less."
-        if name not in ends:
-            do = "A density can't be fitted to it: add a column that says who has it."
-        yield Finding("warning", "atoms", said, do)
-    if not found:
-        yield Finding("fine", "atoms", f"no value is shared by {ATOM:.0%} of people")
-    far = {}
-    for name in usable:
-        values = _numbers(frame[name])
-        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-        is_far = np.abs(values - middle) > FAR * (high - low)
-        if high > low and is_far.any():
-            far[name] = int(is_far.sum())
-    if far:
-        said = ", ".join(f"{name} of {n:,} people" for name, n in far.items())
-        do = "Cap them, or take logarithms: they set the range that cost is measured by."
-        yield Finding("warning", "outliers", said, do)
-    else:
-        yield Finding("fine", "outliers", f"none {FAR:g} interquartile ranges away")
-
-
-def _doubles(frame: pd.DataFrame, usable: Sequence[str]) -> Finding:
-    """Look for people who are equal in all features."""
-    n = int(frame[list(usable)].duplicated().sum())
-    said = f"{n:,} people equal another in all features"
-    if n / len(frame) > TWICE:
-        do = "Is a person there twice? Then drop one: it could be in two splits."
-        return Finding("warning", "duplicates", said, do)
-    return Finding("fine", "duplicates", said)
-
-
-def _pairs(frame: pd.DataFrame, usable: Sequence[str]) -> Finding:
-    """Look for pairs of features that say the same."""
-    values = np.stack([_numbers(frame[name]) for name in usable], -1)
-    with np.errstate(all="ignore"):
-        scaled = (values - values.mean(0)) / values.std(0)
-    size = {}
-    for i, j in combinations(range(len(usable)), 2):
-        size[usable[i], usable[j]] = abs(float((scaled[:, i] * scaled[:, j]).mean()))
-    same = [f"{a} and {b} ({r:.3f})" for (a, b), r in size.items() if r > COLLINEAR]
-    if same:
-        do = "Leave one out: acting on one without the other is nothing that was seen."
-        return Finding("warning", "collinear pairs", _some(same), do)
-    if not size:
-        return Finding("fine", "collinear pairs", "only one feature")
-    (a, b), r = max(size.items(), key=lambda one: one[1])
-    return Finding("fine", "collinear pairs", f"the closest, {a} and {b}, at {r:.2f}")
-
-
 def _group(frame: pd.DataFrame, group: str, features: Sequence[str]) -> Finding:
     """Look at the groups that are to be audited."""
     if group not in _known([group], frame):
@@ -482,7 +335,13 @@ def _group(frame: pd.DataFrame, group: str, features: Sequence[str]) -> Finding:
     return Finding("fine", "groups", said)
 
 
-def _some(names: Sequence[str]) -> str:
-    """Return up to eight names, and how many more."""
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(names[:8]) + more
+def _person(frame: pd.DataFrame, person: str) -> Iterator[Finding]:
+    """Look at the column with what people are called."""
+    if person not in _known([person], frame):
+        do = "Name a column that is there once, or none: person: ''."
+        yield Finding("error", "names", f"no such column of people, {person!r}", do)
+    elif not frame[person].is_unique:
+        twice = frame[person][frame[person].duplicated()].iloc[0]
+        said = f"several people are called {twice!r} in {person!r}"
+        do = "Give each a name of their own, or none: person: ''."
+        yield Finding("error", "names", said, do)

@@ -112,7 +112,7 @@ def require(findings: Sequence[Finding]) -> None:
         raise Unfit("\n".join(lines))
 
 
-def read(path: str | Path, separator: str = ",") -> pd.DataFrame:
+def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataFrame:
     """Return the table of a csv or Parquet file.
 
     Arguments:
@@ -120,6 +120,8 @@ def read(path: str | Path, separator: str = ",") -> pd.DataFrame:
             compressed (.gz, .zip). A relative one is looked for where
             the program runs, then in the repository.
         separator: Between the columns of a csv file.
+        decimal: Before the decimals of a csv file: a point or a
+            comma.
     Raises: Unfit: there is no such file; it is empty, or no table;
         its rows have more fields than names; a column is there twice;
         it has another separator.
@@ -136,9 +138,14 @@ def read(path: str | Path, separator: str = ",") -> pd.DataFrame:
     try:
         if ".parquet" in found.suffixes:
             return pd.read_parquet(found)
+        how = {"sep": separator, "header": None, "dtype": str}
+        header = pd.read_csv(found, nrows=1, **how).iloc[0]
+        _check_header(path, header.fillna("").tolist(), separator)
         # without a header, a second row with more fields than the first is an error
-        first = pd.read_csv(found, sep=separator, header=None, nrows=2, dtype=str)
-        frame = pd.read_csv(found, sep=separator, low_memory=False)
+        pd.read_csv(found, nrows=2, **how)
+        return pd.read_csv(found, sep=separator, decimal=decimal, low_memory=False)
+    except Unfit:
+        raise
     except Exception as error:  # of whatever library reads such a file
         said = next(iter(str(error).splitlines()), type(error).__name__)
         why = "it is empty" if found.stat().st_size == 0 else said.rstrip(".")
@@ -146,8 +153,6 @@ def read(path: str | Path, separator: str = ",") -> pd.DataFrame:
             f"{path} could not be read: {why}. Expected a csv file in UTF-8, whose first "
             "line names every column, or a Parquet file."
         ) from None
-    _check_columns(path, first.iloc[0].astype(str).tolist(), separator)
-    return frame
 
 
 def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -185,8 +190,11 @@ def _find(path: str | Path) -> Path:
     )
 
 
-def _check_columns(path: str | Path, names: Sequence[str], separator: str) -> None:
-    """Raise Unfit if the first line has a name twice, or was not separated."""
+def _check_header(path: str | Path, names: Sequence[str], separator: str) -> None:
+    """Raise Unfit if the first line has a name twice, or was not separated.
+
+    Columns without a name may be several.
+    """
     if len(names) == 1:
         for other, word in SEPARATORS.items():
             if other in names[0] and other != separator:
@@ -194,5 +202,5 @@ def _check_columns(path: str | Path, names: Sequence[str], separator: str) -> No
                     f"{path} has one column, {names[0][:60]!r}: its separator seems to be "
                     f"{word}. Say so, separator: {other!r}."
                 )
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := sorted({name for name in names if name and names.count(name) > 1}):
         raise Unfit(f"{path} has several columns {', '.join(twice)}. Keep one of each.")

@@ -88,6 +88,21 @@ class Burden:
         cost = self.cost(who, counts)
         return cost if name == "mean cost" else rate * cost
 
+    def n_counted(self, name: str, who: np.ndarray) -> int:
+        """Return how many of a group one of `PARTS` is over.
+
+        Shares refused are of everybody, the others of those who have
+        recourse.
+
+        Example:
+            >>> cost = Mean(np.array([[0.1, 0, 0, 0]]), np.array([[1.0, 0, 0, 0]]))
+            >>> burden = Burden(np.array([True, True, False, False]), cost)
+            >>> [burden.n_counted(name, np.arange(4)) for name in PARTS]
+            [4, 1, 1]
+        """
+        checks.known("part", [name], PARTS)
+        return len(who) if name == "refused" else self.cost.n_counted(who)
+
 
 def spread(mean: Mean, rows: np.ndarray, n_people: int) -> Mean:
     """Return a mean over some people as one over all, of whom the others don't count.
@@ -121,7 +136,9 @@ def ratios(
 ) -> list[Question]:
     """Return the questions for the ratio of two groups in each of `PARTS`.
 
-    The ratio of the burdens is the product of the two others.
+    The ratio of the burdens is the product of the two others. Shares
+    refused are of all applicants, the other parts of those who have
+    recourse; the smaller group's number is the n_counted of a row.
 
     Arguments:
         row: What their rows say already.
@@ -140,9 +157,9 @@ def ratios(
     """
     checks.known("group", pair, tuple(groups))
     check_groups(groups, len(burden.is_refused))
-    n_counted = min(burden.cost.n_counted(groups[group]) for group in pair)
     asked = []
     for name in PARTS:
+        n_counted = min(burden.n_counted(name, groups[group]) for group in pair)
 
         def statistic(*counts: np.ndarray, name: str = name) -> np.ndarray:
             first, second = (
