@@ -123,7 +123,7 @@ def the_rule() -> Key:
         (
             (
                 chosen_by(lambda joint, n: joint.max()),
-                "By help alone, or nearly: how wide is the tolerance, and who is best in it?",
+                "By help alone, or nearly: how wide is the tolerance, and who wins in it?",
             ),
             (
                 chosen_by(lambda joint, n: -np.inf),
