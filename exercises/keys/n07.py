@@ -54,7 +54,7 @@ def half_the_strip() -> Key:
             (gain / 2, "The density doubles. What happens to its logarithm?"),
             (2 * gain, "The density doubles. What happens to its logarithm?"),
             (gain - 2, "Twice the density is not two nats more."),
-            (0.0, "Half the width is no half nat: logarithms."),
+            (0.0, "Half the width takes off no half nat. What of the logarithm?"),
             (gain - math.log10(2), "A nat is a natural logarithm: not to the base of 10."),
             (gain - 1, "A nat is a natural logarithm: not to the base of 2."),
             (more, "That is by how much it changes. Which way, and from where?"),

@@ -182,7 +182,7 @@ def a_second_key() -> Key:
         {
             "A": count,
             "B": f"Of amount and duration, which moves the other along? {count}",
-            "C": f"Savings rise with income. Is there something newer? {count}",
+            "C": f"Savings rise with income already. What does not? {count}",
         },
     )
 
@@ -265,7 +265,7 @@ def paired() -> Key:
             ),
             (
                 with_error(of_a_share),
-                "A difference can be -1, too: it is no share. Use each person's.",
+                "A difference can be -1, too: it has another spread.",
             ),
             (
                 with_error(lambda first, second: error(first, second) ** 2),
