@@ -133,7 +133,11 @@ def test_no_answer_crashes(number):
         assert check(number, answer).text == "Not answered yet."
 
 
-@pytest.mark.parametrize("number", ["00.4", "06.4", "11.1", "12.1"])
+FUNCTIONS = ["00.4", "02.4", "03.5", "03b.2", "05.3", "06.4", "08.1", "08.6", "09.3"]
+FUNCTIONS += ["10.2", "11.1", "12.1"]
+
+
+@pytest.mark.parametrize("number", FUNCTIONS)
 def test_a_number_where_a_function_is_asked(number):
     for answer in (3.0, [0.5, 0.8, 0.4, 0.1]):
         verdict = check(number, answer)

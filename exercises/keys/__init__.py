@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,6 +44,29 @@ def applied(cases: Sequence[tuple[Any, ...]]) -> Callable[[Any], Any]:
         return np.array(found, dtype=float)
 
     return of_each
+
+
+def place_by_place(
+    truth: Sequence[float], wrong: Sequence[Sequence[tuple[float, str]]]
+) -> tuple[tuple[np.ndarray, str], ...]:
+    """Return the mistakes of an array in which several places can be wrong at once.
+
+    Arguments:
+        truth: A number for each place.
+        wrong: For each place, pairs of a wrong number and its hint.
+
+    Example:
+        >>> pairs = place_by_place([1, 2], [[(0, "First: up.")], [(9, "Second: down.")]])
+        >>> [(mistake.tolist(), hint) for mistake, hint in pairs]  # doctest: +ELLIPSIS
+        [([1.0, 9.0], 'Second: down.'), ([0.0, 2.0], 'First: up.'), ([0.0, 9.0], 'First: ...
+    """
+    places = [((right, ""), *own) for right, own in zip(truth, wrong, strict=True)]
+    found = []
+    for choices in itertools.product(*places):
+        values, hints = zip(*choices, strict=True)
+        if any(hints):
+            found.append((np.array(values, dtype=float), " ".join(filter(None, hints))))
+    return tuple(found)
 
 
 def as_percent(share: float, hint: str) -> tuple[tuple[float, str], ...]:

@@ -4,7 +4,9 @@ import torch
 from torch import Tensor
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import as_percent, problem
+
+FIVE = slice(16, 21)  # refused test people, of whom some have an income above zero
 
 
 def promised_and_brought(name: str, step: float) -> tuple[Tensor, Tensor]:
@@ -50,7 +52,17 @@ def follows_from_education() -> Key:
         frozenset({"income", "savings"}),
         "Income follows from education, and savings from income.",
         (
-            ({"income"}, "Those are the children. What follows from what follows?"),
+            ({"income"}, "That follows directly. And what follows from what follows?"),
+            ({"savings"}, "Along which path? What lies on the way follows, too."),
+            (
+                {"education", "income"},
+                "Education itself is set. And what follows from what follows?",
+            ),
+            (set(), "Are there no arrows that leave education?"),
+            (
+                {"loan_amount", "loan_duration", "income", "savings"},
+                "Not everything that may change follows: look at the arrows.",
+            ),
             (
                 {"education", "income", "savings"},
                 "Education itself is set: it does not follow, it is acted on.",
@@ -68,7 +80,7 @@ def follows_from_education() -> Key:
 def savings_by_hand() -> Key:
     """Savings of five people once their income is 3."""
     population = problem().population
-    units = population.in_units(problem().refused("test")[:5])
+    units = population.in_units(problem().refused("test")[FIVE])
     income, savings = units[:, 5], units[:, 6]
     noise = savings - (-4 + 1.5 * income.clamp(min=0))
     after = -4 + 1.5 * 3.0
@@ -77,13 +89,25 @@ def savings_by_hand() -> Key:
         "Abduction (their own noise), action (income is 3), prediction.",
         (
             (
-                torch.full((5,), after),
+                torch.full_like(noise, after),
                 "That is somebody without noise. Keep their own.",
             ),
             (savings, "Those are their savings now: nothing has followed yet."),
             (
                 savings + 1.5 * (3.0 - income),
                 "Below zero, income moves no savings: the equation has max(income, 0).",
+            ),
+            (
+                savings + 1.5 * 3.0,
+                "That is what an income of 3 adds to none at all. What have they now?",
+            ),
+            (
+                -4 + 1.5 * (income + 3.0).clamp(min=0) + noise,
+                "They set their income to 3. They do not raise it by 3.",
+            ),
+            (
+                (after + noise - population.mean[6]) / population.std[6],
+                "That is standardised. Give model units.",
             ),
             (noise, "That is their noise. Now put it back into the equation."),
         ),
@@ -95,8 +119,10 @@ def savings_by_hand() -> Key:
 def wrong_both_ways() -> Key:
     """The share for whom a changed income of 3 misleads."""
     alone, acted = promised_and_brought("income", 3)
+    is_misled = alone != acted
+    share = is_misled.float().mean().item()
     return Key(
-        (alone != acted).float().mean().item(),
+        share,
         "In total the two look alike; person by person they do not.",
         (
             (
@@ -112,9 +138,17 @@ def wrong_both_ways() -> Key:
                 "That is the difference of the totals: the two errors cancel in it.",
             ),
             (
-                (alone != acted).float().sum().item(),
+                is_misled.float().sum().item(),
                 "That is how many people. Divide by how many were refused.",
             ),
+            (1 - share, "That is who gets the same decision either way."),
+            (
+                is_misled[alone | acted].float().mean().item(),
+                "It is a share of all who are refused now.",
+            ),
+            (acted.float().mean().item(), "That is who is accepted once they have acted."),
+            (alone.float().mean().item(), "That is who is promised acceptance."),
+            *as_percent(share, "A share between 0 and 1 is asked for, no percent."),
         ),
         within=0.001,
     )
@@ -124,12 +158,19 @@ def wrong_both_ways() -> Key:
 def as_the_step_grows() -> Key:
     """How those who are promised too much change with the step."""
     found = [promised_and_brought("income", step) for step in range(1, 7)]
+    n_either_way = int((found[-1][0] & found[-1][1]).sum())
     n = [int((alone & ~acted).sum()) for alone, acted in found]
     peak = n.index(max(n))
     shape = "A" if peak == len(n) - 1 else "C" if peak == 0 else "B"
     hints = {
-        "A": "Far enough out, what follows decides less. Print the number for each step.",
+        "A": "At a very large step, who is refused whatever follows? Print the numbers.",
         "B": "Print the number for each step: does it ever turn?",
         "C": "At a step of zero, nobody is promised anything. Print the numbers.",
     }
-    return choice(shape, f"{', '.join(map(str, n))} people at steps of 1 to 6.", hints)
+    return choice(
+        shape,
+        f"{', '.join(map(str, n))} people at steps of 1 to 6. A small step promises "
+        f"little. A large one is enough either way: at 6 it is for {n_either_way} of "
+        f"{len(found[-1][0])}.",
+        hints,
+    )

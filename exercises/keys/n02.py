@@ -8,7 +8,7 @@ from scipy import stats
 from torch import Tensor
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, as_percent, problem
 from lib.causal import flow
 from lib.causal.graph import Graph
 from lib.causal.maps import Affine
@@ -35,10 +35,15 @@ def what_can_be_wrong() -> Key:
                 {"income", "savings"},
                 "Income is set in this action. Does anything still decide it?",
             ),
+            ({"income"}, "Income is set in this action. And what follows from it?"),
             (set(), "Nothing follows if everything downstream is set. Is it?"),
-            (
-                {"education", "income", "savings"},
-                "Values that are set are taken as they are, to the bit.",
+            *(
+                (also, "Values that are set are taken as they are, to the bit.")
+                for also in (
+                    {"education", "income", "savings"},
+                    {"education", "savings"},
+                    {"education", "income"},
+                )
             ),
             (
                 {"loan_amount", "loan_duration", "savings"},
@@ -62,10 +67,23 @@ def a_third_layer() -> Key:
             (-entries[1], "That is what two layers do."),
             (0.0, "No layer has this entry, but what of their product?"),
             (-(entries[1] ** 2), "Layers are multiplied as matrices, not entry by entry."),
+            (
+                -entries[1] / 2,
+                "It does not shrink by half with each layer. Multiply the matrices.",
+            ),
+            (
+                torch.linalg.inv(torch.linalg.matrix_power(layer, 3))[2, 0].item(),
+                "That is with income free to follow. Here it is held.",
+            ),
             (-2 * entries[1], "It does not grow by the same for each layer. Multiply."),
         ),
         within=0.001,
     )
+
+
+def standard_normal(z: Tensor) -> Tensor:
+    """Return the log-density of a standard normal variable, in nats."""
+    return -(z**2) / 2 - np.log(2 * np.pi) / 2
 
 
 @key("02.3")
@@ -76,7 +94,7 @@ def density_of_savings() -> Key:
     own = fitted.map_of(savings, x[:, [fitted.index("income")]])
     assert isinstance(own, Affine)
     z = own.log_scale.exp() * x[:, savings] + own.shift
-    normal = -(z**2) / 2 - np.log(2 * np.pi) / 2
+    normal = standard_normal(z)
     truth = normal + own.log_scale
     return Key(
         truth,
@@ -87,6 +105,19 @@ def density_of_savings() -> Key:
             (
                 truth + np.log(2 * np.pi) / 2,
                 "The standard normal density has a constant in front.",
+            ),
+            (
+                standard_normal((x[:, savings] - own.shift) * (-own.log_scale).exp())
+                - own.log_scale,
+                "That is the map backwards: z is slope times x, plus shift.",
+            ),
+            (
+                standard_normal(own.log_scale * x[:, savings] + own.shift) + own.log_scale,
+                "The slope of the map is the exponential of beta, not beta.",
+            ),
+            (
+                truth - np.log(2 * np.pi) / 2,
+                "The constant of a normal density is the logarithm of a root.",
             ),
             (truth.exp(), "That is the density. Take its logarithm."),
             (
@@ -110,14 +141,6 @@ def chain() -> SCM:
     return SCM({"education": alone, **links})
 
 
-def walked(answer: Any) -> Any:
-    """Return what a function makes of four people, each with shape (3,)."""
-    if not callable(answer):
-        return answer
-    people = zip(CHAIN_X.clone(), CHAIN_ACTS.clone(), CHAIN_VALUES.clone(), strict=True)
-    return np.array([[float(value) for value in answer(*parts)] for parts in people])
-
-
 @key("02.4")
 def the_walk() -> Key:
     """Four people of the chain after their actions."""
@@ -128,25 +151,46 @@ def the_walk() -> Key:
     for j in (1, 2):
         follows = no_noise[:, j - 1] / 2
         no_noise[:, j] = torch.where(CHAIN_ACTS[:, j], CHAIN_VALUES[:, j], follows)
+    no_abduction = torch.where(CHAIN_ACTS, CHAIN_VALUES, CHAIN_X)
+    for j in (1, 2):
+        follows = no_abduction[:, j - 1] / 2 + CHAIN_X[:, j]
+        no_abduction[:, j] = torch.where(CHAIN_ACTS[:, j], CHAIN_VALUES[:, j], follows)
+    as_noise = model.predict(torch.where(CHAIN_ACTS, CHAIN_VALUES, model.abduct(CHAIN_X)))
     old_causes = model.abduct(CHAIN_X)
     old_causes[:, 1:] += written[:, :-1] / 2
     return Key(
-        model.counterfactual(CHAIN_X, CHAIN_ACTS, CHAIN_VALUES),
+        model.counterfactual(CHAIN_X, CHAIN_ACTS, CHAIN_VALUES).numpy(),
         "What is set is as commanded, and what stands between follows.",
         (
-            (written, "What nobody sets stays where it was in yours. It should follow."),
             (
-                model.predict(both),
+                written.numpy(),
+                "What nobody sets stays where it was in yours. It should follow its cause, "
+                "with the noise that it had beside the old one.",
+            ),
+            (
+                no_abduction.numpy(),
+                "A feature is not its own noise: take off what the old cause handed on.",
+            ),
+            (
+                as_noise.numpy(),
+                "What is set is the value of the feature, and not of its noise.",
+            ),
+            (
+                model.predict(both).numpy(),
                 "What is set misses its value: its noise was read beside the old causes.",
             ),
-            (no_noise, "In yours everybody is average: keep each person's own noise."),
             (
-                torch.where(CHAIN_ACTS, CHAIN_VALUES, old_causes),
+                no_noise.numpy(),
+                "In yours everybody is average: keep each person's own noise.",
+            ),
+            (
+                torch.where(CHAIN_ACTS, CHAIN_VALUES, old_causes).numpy(),
                 "Savings have to follow income as it is by now, not as it was.",
             ),
         ),
         within=0.001,
-        of=walked,
+        of=applied(list(zip(CHAIN_X, CHAIN_ACTS, CHAIN_VALUES, strict=True))),
+        each="made-up person",
     )
 
 
@@ -198,18 +242,28 @@ def just_enough() -> Key:
     helped, smallest = by_flow.any(0), steps[by_flow.int().argmax(0)]
     in_truth = lower_amount(truth, x, smallest)[helped]
     more = lower_amount(truth, x, smallest + 0.2)[helped].float().mean().item()
+    share = in_truth.float().mean().item()
+    swapped = torch.stack([lower_amount(truth, x, less) for less in steps])
+    first = steps[swapped.int().argmax(0)]
+    by_truth = lower_amount(problem().flow, x, first)[swapped.any(0)].float().mean().item()
     return Key(
-        in_truth.float().mean().item(),
+        share,
         f"With 0.2 more than needed it is {more:.3f}: leave a margin.",
         (
             (
                 in_truth.float().sum().item() / len(x),
                 "Of those who have such a step, and not of all refused people.",
             ),
-            (helped.float().mean().item(), "That is who has such a step by the flow."),
-            (more, "That leaves a margin already. Take the smallest step."),
-            (100 * in_truth.float().mean().item(), "Give a share between 0 and 1."),
-            (1 - in_truth.float().mean().item(), "That is who is missed."),
+            (
+                helped.float().mean().item(),
+                "That is who has such a step at all. Whom of these does the bank accept?",
+            ),
+            (more, "A little farther on nearly all are accepted. Take the smallest step."),
+            (by_truth, "The two worlds are swapped: they stop by the flow."),
+            (1.0, "By the flow all are accepted. And by the true equations?"),
+            (in_truth.sum().item(), "That is how many people. Give a share."),
+            *as_percent(share, "Give a share between 0 and 1."),
+            (1 - share, "That is who is missed."),
         ),
         within=0.002,
     )

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
 from lib.preferences.scores import Preferences
 from lib.solvers import icarma, metrics
 
 LOGITS = np.array([[2.1, 0.3, -0.8, 1.2], [0.3, -0.2, 0.45, 3.0], [-1.5, 0.2, 0.9, 0.1]])
-SCORES = np.array([[1, 2, 3, 5], [5, 1, 2, 5], [2, 5, 5, 1]])
+SCORES = np.array([[1, 4, 5, 5], [5, 1, 2, 5], [2, 5, 5, 1]])
 
 MASK_WEIGHT, PRICE = 0.0017, 0.002
 LOG_ODDS = np.array([-90.0, -12.0, -1.0, 0.05, 3.0])  # of five people
@@ -37,6 +37,14 @@ def masks() -> Key:
                 "A logit is no probability: at which logit is the probability 0.5?",
             ),
             (probability * can, "A mask is 0 or 1: a feature is acted on or it is not."),
+            (
+                wanted & (SCORES < 4),
+                "A 4 is the hardest that somebody can still do.",
+            ),
+            (
+                wanted | ~can,
+                "Which of these does the person say that they can't do?",
+            ),
             (~wanted & can, "Those are the features that it does not want to act on."),
         ),
     )
@@ -66,6 +74,18 @@ def two_draws() -> Key:
             (
                 2 * (1 - mask) * slope_of_soft,
                 "A loss that falls as the logit rises has a negative slope.",
+            ),
+            (
+                -(1 - mask) * slope_of_soft,
+                "The square has a slope, too: the chain rule brings a factor.",
+            ),
+            (
+                -2 * slope_of_soft,
+                "The slope of the square depends on the mask: what is it where m is 1?",
+            ),
+            (
+                -2 * mask * slope_of_soft,
+                "The loss is the square of 1 - m, and not of m.",
             ),
             (
                 slope_of_soft,
@@ -98,7 +118,8 @@ def colder() -> Key:
     batch = "The colder, the fewer draws have a slope at all. What does that do to a mean?"
     return choice(
         letter,
-        f"Distance and spread at each temperature are {'; '.join(listed)}.",
+        f"Distance and spread at each temperature are {'; '.join(listed)}. The colder, the "
+        "fewer draws have a slope, and the steeper it is: right in the mean, and noisy.",
         {"A": mean, "B": batch, "C": mean, "D": f"{mean} {batch}"},
     )
 
@@ -114,19 +135,25 @@ def prior_of_a_price() -> Key:
         f"leaving alone {-np.log(1 - prior):.2f}.",
         (
             (1 - prior, "At this prior features are handed out. Which way up is it?"),
-            (1 / odds, "Those are the odds p / (1 - p). Solve for p."),
+            (
+                1 / odds,
+                "Those are the odds p / (1 - p): not acting has a price, too. Solve for p.",
+            ),
+            (odds, "Those are the odds of leaving it alone. Solve for p."),
+            (
+                1 / (1 + np.exp(MASK_WEIGHT / PRICE)),
+                "Turned round: the price is the mask weight times the logarithm.",
+            ),
             (0.5, "At 0.5 the price is zero. Is the mask weight in your formula?"),
-            (100 * prior, "Give it as a probability between 0 and 1."),
+            *as_percent(prior, "Give it as a probability between 0 and 1."),
         ),
         within=0.002,
     )
 
 
-def hinge_of(answer: Any) -> Any:
+def hinges(answer: Any) -> Any:
     """Return what a function finds for five people."""
-    if not callable(answer):
-        return answer
-    return [float(answer(one, MARGIN, CAP)) for one in torch.tensor(LOG_ODDS)]
+    return applied([(torch.tensor(LOG_ODDS), MARGIN, CAP)])(answer).reshape(-1)
 
 
 @key("03.5")
@@ -135,8 +162,12 @@ def the_hinge() -> Key:
     lacking = np.maximum(0, MARGIN - LOG_ODDS)
     slope = (1 + lacking[:2] / CAP) ** -2
     probability = 1 / (1 + np.exp(-LOG_ODDS))
+
+    def bent(short: np.ndarray) -> np.ndarray:
+        return short / (1 + short / CAP)
+
     return Key(
-        lacking / (1 + lacking / CAP),
+        bent(lacking),
         f"With log-odds of {LOG_ODDS[0]:.0f} a share of {slope[0]:.2f} of the slope is "
         f"left, with {LOG_ODDS[1]:.0f} a share of {slope[1]:.2f}.",
         (
@@ -150,16 +181,29 @@ def the_hinge() -> Key:
                 "This is the printed form, on a probability. Use the log-odds.",
             ),
             (
-                np.maximum(0, -LOG_ODDS) / (1 + np.maximum(0, -LOG_ODDS) / CAP),
+                bent(np.maximum(0, -LOG_ODDS)),
                 "Accepted is not enough: what about the margin?",
             ),
             (
-                (MARGIN - LOG_ODDS) / (1 + (MARGIN - LOG_ODDS) / CAP),
+                bent(MARGIN - LOG_ODDS),
                 "Who is beyond the margin lacks nothing: it is never below zero.",
+            ),
+            (
+                bent(np.maximum(0, LOG_ODDS - MARGIN)),
+                "The sign: who has too little pays, and not who has enough.",
+            ),
+            (
+                bent(np.maximum(0, -MARGIN - LOG_ODDS)),
+                "The sign of the margin: with it, people need more than to be accepted.",
+            ),
+            (
+                bent(np.maximum(0, MARGIN - (2 * probability - 1))),
+                "The cap is right. But it is on a probability: use the log-odds.",
             ),
         ),
         within=0.001,
-        of=hinge_of,
+        of=hinges,
+        each="person",
     )
 
 

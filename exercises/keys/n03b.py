@@ -1,12 +1,13 @@
 """Which settings? A rule that was fixed beforehand."""
 
 import functools
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
 from exercises.checking import Key, choice, key
+from exercises.keys import applied, place_by_place
 from lib.base.files import PARAMS
 from lib.studies import selection
 
@@ -14,7 +15,7 @@ STUDY = ["elicitation", "profile"]
 
 # five people: who is helped, what they pay, and the least that they could pay
 HELPED = np.array([True, True, True, False, False])
-PAID = np.array([0.02, 0.06, 0.04, 0.05, 0.01])
+PAID = np.array([0.02, 0.08, 0.04, 0.05, 0.01])
 LEAST = np.array([0.02, 0.03, 0.05, 0.04, np.inf])
 
 
@@ -28,82 +29,127 @@ def trials() -> pd.DataFrame:
 @key("03b.1")
 def efficiency_and_ratio() -> Key:
     """Efficiency and cost ratio of five people."""
-    each = np.where(HELPED, np.minimum(1, LEAST / PAID), 0.0)
-    both = HELPED & np.isfinite(LEAST)
-    truth = np.array([each.mean(), PAID[both].mean() / LEAST[both].mean()])
+    most_one = np.minimum(1, LEAST / PAID)
+    each = np.where(HELPED, most_one, 0.0)
     uncapped = np.where(HELPED, LEAST / PAID, 0.0)
+    found = np.isfinite(LEAST)
+    both = HELPED & found
+    truth = [each.mean(), PAID[both].mean() / LEAST[both].mean()]
+    unhelped = (
+        "Efficiency: it is a mean over all people, and who is not helped counts as 0."
+    )
+    capped = "Efficiency: nobody counts more than 1, cheaper than the search or not."
+    whom = "Cost ratio: of means over those whom both help."
+    of_efficiency = [
+        (each[HELPED].mean(), unhelped),
+        (each[found].mean(), unhelped),
+        (most_one.mean(), unhelped),
+        (most_one[found].mean(), unhelped),
+        (uncapped.mean(), capped),
+        (uncapped[HELPED].mean(), f"{capped} And who is not helped counts as 0."),
+        (LEAST[both].sum() / PAID[both].sum(), "Efficiency: it is a mean of ratios."),
+    ]
+    of_ratio = [
+        ((PAID[both] / LEAST[both]).mean(), "Cost ratio: of two means, no mean of ratios."),
+        (PAID[found].mean() / LEAST[found].mean(), whom),
+        (PAID[HELPED].mean() / LEAST[found].mean(), whom),
+        (PAID.mean() / LEAST[found].mean(), whom),
+        (1 / truth[1], "Cost ratio: what is paid over the least."),
+    ]
     return Key(
-        truth,
+        np.array(truth),
         f"{(~HELPED).sum()} of {len(HELPED)} people are not helped. The ratio does not see "
         "them; in the efficiency they count as 0.",
         (
-            (
-                np.array([each[HELPED].mean(), truth[1]]),
-                "Efficiency is a mean over all people: who is not helped counts as 0.",
-            ),
-            (
-                np.array([uncapped.mean(), truth[1]]),
-                "Nobody counts more than 1, cheaper than the search or not.",
-            ),
-            (
-                np.array([truth[0], (PAID[both] / LEAST[both]).mean()]),
-                "The cost ratio is a ratio of two means, not a mean of ratios.",
-            ),
-            (
-                np.array([truth[0], PAID[:4].mean() / LEAST[:4].mean()]),
-                "In the cost ratio are those whom both help.",
-            ),
-            (truth[::-1], "Both are right, in the other order."),
+            *place_by_place(truth, [of_efficiency, of_ratio]),
+            (np.array(truth[::-1]), "Both are right, in the other order."),
         ),
-        within=0.002,
+        within=0.0015,
     )
 
 
-def chosen_in_each_study(answer: Any) -> Any:
-    """Return the rows that a function chooses, of the trials of each of eight studies."""
-    if not callable(answer):
-        return answer
-    found = []
-    for _, own in trials()[trials().n_seeds == 1].groupby(STUDY, sort=False):
-        joint, efficiency = own.joint.to_numpy(), own.efficiency.to_numpy()
-        found.append(int(answer(joint.copy(), efficiency.copy(), 2_391)))
-    return found
+@functools.cache
+def cases() -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Return joint share, efficiency and number of people: eight studies, and one of ours.
+
+    Ours tells the standard error of the best from each trial's own.
+    """
+    groups = trials()[trials().n_seeds == 1].groupby(STUDY, sort=False)
+    found = [(g.joint.to_numpy(), g.efficiency.to_numpy(), 2_391) for _, g in groups]
+    ours = np.array([0.9, 0.832, 0.85, 0.7]), np.array([0.3, 0.5, 0.4, 0.6])
+    return [*found, (*ours, 100)]
 
 
-def by_errors(n_errors: float, counts_kept: bool = False) -> list[int]:
-    """Return what the rule chooses with so many standard errors, in eight studies.
+Rule = Callable[[np.ndarray, int], np.ndarray | float]
+
+
+def chosen_by(line: Rule, counts_kept: bool = False) -> np.ndarray:
+    """Return the row that is chosen in each case, if those at or above a line are kept.
 
     Arguments:
+        line: From joint shares and the number of people.
         counts_kept: Count the row among those that are kept alone.
     """
     found = []
-    for _, own in trials()[trials().n_seeds == 1].groupby(STUDY, sort=False):
-        joint, efficiency = own.joint.to_numpy(), own.efficiency.to_numpy()
-        error = np.sqrt(joint.max() * (1 - joint.max()) / 2_391)
-        kept = joint >= joint.max() - n_errors * error
+    for joint, efficiency, n_people in cases():
+        kept = joint >= line(joint, n_people)
         row = int(np.where(kept, efficiency, -1).argmax())
         found.append(int(kept[:row].sum()) if counts_kept else row)
-    return found
+    return np.array(found, dtype=float)
+
+
+def error_of(joint: np.ndarray | float, n_people: int) -> np.ndarray:
+    """Return the standard error of shares."""
+    return np.sqrt(np.asarray(joint) * (1 - np.asarray(joint)) / n_people)
+
+
+def lower_by(n_errors: float) -> Rule:
+    """Return the line that lies so many standard errors of the best below it."""
+    return lambda joint, n: joint.max() - n_errors * error_of(joint.max(), n)
 
 
 @key("03b.2")
 def the_rule() -> Key:
-    """What the rule chooses in eight studies."""
-    own = trials()[trials().n_seeds == 1].groupby(STUDY, sort=False)
-    by_lib = [g.index.get_loc(selection.ranked(g).index[0]) for _, g in own]
+    """What the rule chooses in eight studies, and in a made-up one."""
+    frames = [
+        pd.DataFrame({"joint": j, "efficiency": e, "n_people": n}) for j, e, n in cases()
+    ]
+    by_lib = [selection.ranked(own).index[0] for own in frames]
+    whose = "Whose standard error? That of the highest share, for all."
     return Key(
         np.array(by_lib, dtype=float),
-        "It was asked of the trials with one network, in each of the eight studies.",
+        "It was asked of the trials with one network, in each of the eight studies, and of "
+        "a made-up study of 100 people.",
         (
-            (by_errors(0), "By help alone: what is the second step of the rule?"),
-            (by_errors(np.inf), "By efficiency alone: who is given up by that?"),
             (
-                by_errors(2, counts_kept=True),
+                chosen_by(lambda joint, n: joint.max()),
+                "By help alone, or nearly: how wide is the tolerance, and who wins in it?",
+            ),
+            (
+                chosen_by(lambda joint, n: -np.inf),
+                "By efficiency alone: who is given up by that?",
+            ),
+            (
+                chosen_by(lower_by(2), counts_kept=True),
                 "You count among the kept alone. Which place is it among all?",
             ),
-            (by_errors(1), "The rule has two standard errors of tolerance."),
+            (chosen_by(lower_by(1)), "The rule has two standard errors of tolerance."),
+            (chosen_by(lower_by(3)), "The rule has two standard errors of tolerance."),
+            (
+                chosen_by(lambda joint, n: joint.max() - 2 * error_of(joint, n)),
+                whose,
+            ),
+            (
+                chosen_by(lambda joint, n: joint.max() - 2 * error_of(joint, n).mean()),
+                whose,
+            ),
+            (
+                chosen_by(lambda joint, n: lower_by(2)(joint, 2_391)),
+                "On how many people was it measured? It is an argument.",
+            ),
         ),
-        of=chosen_in_each_study,
+        of=applied(cases()),
+        each="study",
     )
 
 
@@ -128,7 +174,9 @@ def more_tolerant() -> Key:
     below = "Who is kept only now lies below the old line. And who was chosen before?"
     return choice(
         letter,
-        f"{len(helped)} of 8 choices change: joint {few}, efficiency {many} on average.",
+        f"{len(helped)} of 8 choices change: joint {few}, efficiency {many} on average. "
+        "Whoever is chosen only now lies below the old line, and is the most efficient of "
+        "more.",
         {"A": "Try it on the trials.", "B": below, "C": more, "D": f"{more} {below}"},
     )
 
@@ -148,6 +196,10 @@ def how_many_people() -> Key:
             (n / 2, "Two standard errors: the square of the two counts."),
             (4 * p / wanted**2, "A share p has the variance p (1 - p)."),
             (4 * p * (1 - p) / wanted, "The standard error goes with the root of n."),
+            (
+                1.96**2 * p * (1 - p) / wanted**2,
+                "Two standard errors are asked for, not 1.96.",
+            ),
             (1 / wanted**2, "That is the worst case, a share of one half."),
         ),
         within=10,

@@ -3,10 +3,11 @@
 import functools
 from typing import Any
 
+import numpy as np
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import problem
+from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
 from lib.preferences.scores import GAMMA, Preferences, Profile
 from lib.problem.recourse import Recommendation
@@ -15,14 +16,17 @@ from lib.studies import designs, stacks
 
 N_PEOPLE = 150  # that are searched
 
-# scores of six people, and what they are recommended to act on
-SIX = torch.tensor(
-    [[1, 2, 3, 4], [1, 2, 3, 5], [2, 2, 1, 2], [3, 1, 3, 5], [1, 5, 5, 5], [4, 3, 2, 1]]
-)
-ACTS = torch.tensor(
-    [[1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]],
-    dtype=torch.bool,
-)
+
+def groups_of_people() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return scores and what is acted on, of three groups: only what can be done."""
+    rng, groups = np.random.default_rng(0), []
+    for n in (8, 12, 20):
+        scores = rng.integers(1, 6, (n, 4))
+        scores[:, 0] = np.minimum(scores[:, 0], 4)  # everybody can do something
+        acts = (scores <= 4) & (rng.random((n, 4)) < 0.4)
+        acts[0] = False
+        groups.append((torch.tensor(scores), torch.tensor(acts)))
+    return groups
 
 
 @key("05.1")
@@ -45,10 +49,16 @@ def convex_weights() -> Key:
                 1 + 7 * hardness,
                 "The hardest has the weight w_max, so how far is it from 1?",
             ),
-            (
-                1 + 6 * (torch.arange(1, 5) / 4) ** 2,
-                "The easiest has hardness 0: count from s - 1, up to K - 1.",
+            *(
+                (
+                    1 + 6 * hard**2,
+                    "The easiest has hardness 0 and the hardest 1: from s - 1, to K - 1.",
+                )
+                for hard in (torch.arange(1, 5) / 4, torch.arange(4) / 4)
             ),
+            (6 * hardness, "The easiest has the weight 1."),
+            (7 * hardness, "The easiest has the weight 1. How far is w_max from there?"),
+            (weights["linear"] ** 2, "The power is of the hardness, not of the weight."),
         ),
         within=0.01,
     )
@@ -67,6 +77,11 @@ def how_far_on_the_hard_one() -> Key:
             (0.0, "A first small step costs next to nothing, since it is squared."),
             (w / (1 + w), "That is how far it goes on the easy one."),
             (1 / w, "That is the ratio of the two steps. They add up to 1."),
+            (
+                1 / (1 + w**2),
+                "The step is squared, the weight is not.",
+            ),
+            *as_percent(1 / (1 + w), "Give it as a part of 1, no percent."),
             (0.5, "That is without weights. Where do both cost the same for a bit more?"),
             (
                 1 / (1 + w**0.5),
@@ -77,44 +92,69 @@ def how_far_on_the_hard_one() -> Key:
     )
 
 
-def hap_of_six(answer: Any) -> Any:
-    """Return what a function finds for six people."""
-    return float(answer(SIX.clone(), ACTS.clone())) if callable(answer) else answer
-
-
 @key("05.3")
 def hap() -> Key:
-    """The hard actions probability of six people."""
-    has_any = ACTS.any(-1)
-    can = SIX <= 4
-    hard = metrics.hard_action(Preferences(SIX), ACTS)
-    is_4 = (ACTS & (SIX == 4)).any(-1)
-    worst = torch.where(can, SIX, 0)
-    first = torch.zeros_like(ACTS).scatter(-1, worst.argmax(-1, keepdim=True), True)
-    one_of_ties = (ACTS & first).any(-1)
-    closed_too = (ACTS & (SIX.amax(-1, keepdim=True) == SIX)).any(-1)
+    """The hard actions probability of three groups."""
+    of_each = applied(groups_of_people())
 
-    def share(of: torch.Tensor) -> float:
-        return of[has_any].double().mean().item()
+    def hardest(scores: torch.Tensor) -> torch.Tensor:
+        can = torch.where(scores <= 4, scores, 0)
+        return can == can.amax(-1, keepdim=True)
 
+    def share(of: Any, told_only: bool = True) -> np.ndarray:
+        def found(scores: torch.Tensor, acts: torch.Tensor) -> float:
+            rows = acts.any(-1) if told_only else torch.ones(len(acts), dtype=torch.bool)
+            return of(scores, acts)[rows].double().mean().item()
+
+        return of_each(found)
+
+    def hard(scores: torch.Tensor, acts: torch.Tensor) -> torch.Tensor:
+        return (acts & hardest(scores)).any(-1)
+
+    def among_all(scores: torch.Tensor, acts: torch.Tensor) -> torch.Tensor:
+        return (acts & (scores == scores.amax(-1, keepdim=True))).any(-1)
+
+    def of_ties(scores: torch.Tensor, acts: torch.Tensor, last: bool) -> torch.Tensor:
+        place = torch.arange(1.0, 5.0) if last else torch.arange(4.0, 0.0, -1.0)
+        one = (hardest(scores) * place).argmax(-1, keepdim=True)
+        return acts.gather(-1, one).squeeze(-1)
+
+    ties = "Where several features tie at the worst, any of them will do."
+    truth = share(lambda s, a: metrics.hard_action(Preferences(s), a))
     return Key(
-        share(hard),
-        f"{int(hard.sum())} of the {int(has_any.sum())} who are recommended something.",
+        truth,
+        f"For three made-up groups: {', '.join(f'{one:.2f}' for one in truth)}.",
         (
             (
-                hard.double().mean().item(),
+                share(hard, told_only=False),
                 "Who is recommended nothing is not asked: of whom is it a share?",
             ),
             (
-                share(is_4),
+                share(lambda s, a: (a & (s == 4)).any(-1)),
                 "Hardest is what this person likes least, whatever its score.",
             ),
-            (share(closed_too), "What is closed is not among the hardest."),
-            (share(one_of_ties), "Where several features tie at the worst, all count."),
-            (hard.double().sum().item(), "That is how many people. Give a share."),
+            (
+                share(lambda s, a: (a & (s == s.amin(-1, keepdim=True))).any(-1)),
+                "Those are the favourites: a high score is hard.",
+            ),
+            (share(among_all), "What is closed is not among the hardest."),
+            (share(lambda s, a: of_ties(s, a, False)), ties),
+            (share(lambda s, a: of_ties(s, a, True)), ties),
+            (share(lambda s, a: (a | ~hardest(s)).all(-1)), ties),
+            (
+                of_each(lambda s, a: (a & hardest(s)).sum() / a.sum()),
+                "That is a share of the actions. A share of people is asked for.",
+            ),
+            (1 - truth, "That is who is spared: at least one is asked for."),
+            (100 * truth, "A share between 0 and 1 is asked for, no percent."),
+            (
+                of_each(lambda s, a: hard(s, a).sum()),
+                "That is how many people. Give a share.",
+            ),
         ),
         within=0.001,
-        of=hap_of_six,
+        of=of_each,
+        each="made-up group",
     )
 
 
@@ -176,8 +216,9 @@ def without_it_first() -> Key:
     helped, spared = two_stages("score")
     by_weights = hap_by_search("score", 7.0)
     n_needs = (helped & ~spared).sum().item()
+    share, n_helped = n_needs / helped.sum().item(), helped.sum().item()
     return Key(
-        n_needs / helped.sum().item(),
+        share,
         f"By weights alone it is {by_weights:.2f}, and as many people are helped.",
         (
             (n_needs / len(helped), "It is a share of those whom it helps."),
@@ -193,6 +234,16 @@ def without_it_first() -> Key:
                 spared.sum().item() / helped.sum().item(),
                 "That is who is spared, of those who are helped.",
             ),
+            (
+                (~spared).sum().item() / n_helped,
+                "Some of these can't be helped at all: they act on nothing.",
+            ),
+            (
+                n_needs / (~spared).sum().item(),
+                "That is who is helped in the second stage. Of all who are helped?",
+            ),
+            (n_needs, "That is how many people. Give a share."),
+            *as_percent(share, "A share between 0 and 1 is asked for, no percent."),
             (by_weights, "That is the search by weights, in one stage."),
         ),
         within=0.002,

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
+from exercises.keys import as_percent
 from lib.base import files
 from lib.base.files import MODELS, ROOT
 from lib.causal import flow
@@ -53,6 +54,10 @@ def half_the_strip() -> Key:
             (gain / 2, "The density doubles. What happens to its logarithm?"),
             (2 * gain, "The density doubles. What happens to its logarithm?"),
             (gain - 2, "Twice the density is not two nats more."),
+            (0.0, "Half the width takes off no half nat. What of the logarithm?"),
+            (gain - math.log10(2), "A nat is a natural logarithm: not to the base of 10."),
+            (gain - 1, "A nat is a natural logarithm: not to the base of 2."),
+            (more, "That is by how much it changes. Which way, and from where?"),
             (-more, "That is the change. They had 0.5 nats to begin with."),
         ),
         within=0.01,
@@ -77,8 +82,27 @@ def what_follows() -> Key:
             ),
             (
                 {"debt_ratio", "late_30_to_59", "late_60_to_89", "late_90"},
-                "Those follow directly from credit lines. And from income?",
+                "Those follow directly from credit lines. And from income? What could be "
+                "acted on can follow, too, if it is not.",
             ),
+            (
+                {"credit_lines", "real_estate_loans", "utilization"},
+                "Those follow directly from income. Which of them is set? And what follows "
+                "from these?",
+            ),
+            (
+                follow - {"real_estate_loans"},
+                "What could be acted on can follow, too, if it is not.",
+            ),
+            (
+                follow - {"utilization"},
+                "What could be acted on can follow, too, if it is not.",
+            ),
+            (
+                follow | {"age", "dependents"},
+                "No arrows lead from what is set to age or dependents.",
+            ),
+            ({"age"}, "That is a cause. Follow the arrows forward."),
             (
                 {"late_30_to_59", "late_60_to_89", "late_90"},
                 "Those are the ends of the paths. What lies on the way moves, too.",
@@ -110,6 +134,9 @@ def carried_out() -> Key:
         return sum((moved[name] / sd[name]) ** 2 / ranges[name] for name in moved) / 4
 
     as_said, done = cost(4.4, -0.35), cost(4, 0)
+    moves = np.array([[4.4 - 11, -0.35 - 0.97], [4 - 11, 0 - 0.97]])
+    in_sd = moves / [sd["credit_lines"], sd["utilization"]]
+    wide = np.array([ranges["credit_lines"], ranges["utilization"]])
     return Key(
         np.array([as_said, done]),
         "Nobody has a utilization below zero: what is beyond it costs and does nothing.",
@@ -129,6 +156,18 @@ def carried_out() -> Key:
             (
                 np.array([4 * as_said, 4 * done]),
                 "That is the sum. Divide by the number of actionable features.",
+            ),
+            ((moves**2 / wide).sum(1) / 4, "Moves are in standard deviations, too."),
+            ((np.abs(in_sd) / wide).sum(1) / 4, "The moves are squared."),
+            ((in_sd**2 / wide**2).sum(1) / 4, "The range is not squared."),
+            ((in_sd**2).sum(1) / 4, "Each is divided by its range."),
+            (
+                np.array([as_said, cost(5, 0)]),
+                "To which whole number is 4.4 nearer?",
+            ),
+            (
+                np.array([as_said, as_said]),
+                "Neither of the two can be carried out as it is said.",
             ),
             (np.array([done, as_said]), "Give the cost as it is said first."),
         ),
@@ -182,9 +221,18 @@ def rests_on_an_arrow() -> Key:
             (past.joint / fair.joint, "That is the share that stays."),
             (fair.joint - past.joint, "Of all people. Of the recommendations that hold?"),
             (1 - past.validity / fair.validity, "Valid is not enough here: look at joint."),
-            (100 * share, "A share between 0 and 1 is asked for, no percent."),
+            (
+                1 - past.joint / rows.joint["the paper's graph"],
+                "Compare with *refitted*: that flow was fitted as briefly.",
+            ),
+            (
+                1 - past.joint / rows.joint["refitted again"],
+                "Compare with *refitted*, and not with *refitted again*.",
+            ),
+            (1 - past.joint, "Not all were good to begin with. Of those that were?"),
+            *as_percent(share, "A share between 0 and 1 is asked for, no percent."),
         ),
-        within=0.005,
+        within=0.001,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import applied, problem
+from exercises.keys import applied, as_percent, problem
 from lib.solvers import continuous
 from lib.solvers.descent import cheapest_within
 from lib.solvers.sets import Table
@@ -78,9 +78,31 @@ def one_step() -> Key:
                 ),
                 "The sign: this step makes it lack more.",
             ),
+            (
+                of_each(lambda *case: np.abs(by_search(*case))),
+                "Where the slope is negative, the feature has to fall.",
+            ),
+            *(
+                (
+                    of_each(lambda *case, factor=factor: factor * by_search(*case)),
+                    "The direction is right. How far along it does the tangent reach?",
+                )
+                for factor in (0.5, 2.0)
+            ),
+            (
+                of_each(
+                    lambda price, slope, lacking: np.where(
+                        slope**2 / price == (slope**2 / price).max(),
+                        lacking / np.where(slope == 0, 1, slope),
+                        0,
+                    )
+                ),
+                "All on one feature is dear, since moves are squared. Share it out.",
+            ),
         ),
         within=1e-3,
         of=of_each,
+        each="made-up case",
     )
 
 
@@ -104,17 +126,28 @@ def two_things_and_little_slack() -> Key:
 def read_off_the_table() -> Key:
     """The share helped by one thing to do and little slack."""
     share = helped(1, SLACK)
+    by_one = table().gain[:, table().sets.sum(-1) == 1] >= -SLACK
     return Key(
         share,
         f"Without slack it is {helped(1, 0.0):.3f}.",
         (
             (helped(1, 0.0), "That is without slack. What may be given up?"),
-            (helped(4, SLACK), "That is with any number of things to do."),
             (
-                (table().gain[:, table().sets.sum(-1) <= 1] >= -SLACK)
-                .double()
-                .mean()
-                .item(),
+                helped(4, SLACK),
+                "One thing to do, and 0.25 nats: you leave out one of the two conditions.",
+            ),
+            (helped(2, SLACK), "That is with one or two things to do."),
+            (
+                by_one.double().sum(1).mean().item(),
+                "Who can be helped by two features is counted twice.",
+            ),
+            (
+                by_one.double().mean(0).max().item(),
+                "That is with the same feature for all. Each person may take their own.",
+            ),
+            (1 - share, "That is who has no recourse."),
+            (
+                by_one.double().mean().item(),
                 "That is a share of people and sets. A person needs one set that helps.",
             ),
             (
@@ -126,6 +159,7 @@ def read_off_the_table() -> Key:
                 "The sign: here the log-density has to rise by that much.",
             ),
             (N_PEOPLE * share, "That is how many people. Divide by all of them."),
+            *as_percent(share, "A share between 0 and 1 is asked for, no percent."),
         ),
         within=0.001,
     )
@@ -139,13 +173,17 @@ def a_second_key() -> Key:
     freed = table().unlocked_by(only)[has_none].isfinite().sum(0).tolist()
     numbers = {"A": freed[0], "B": freed[1], "C": freed[3]}
     best = max(numbers, key=lambda letter: numbers[letter])
-    hint = "Count it: `table.unlocked_by(only_income)`, of those who have no recourse."
+    count = "Count it with `table.unlocked_by`, of those who have no recourse."
     return choice(
         best,
         f"Of {int(has_none.sum())} people without recourse the amount frees {freed[0]}, "
         f"the duration {freed[1]}, savings {freed[3]}. Savings follow from income "
         "already.",
-        dict.fromkeys("ABC", hint),
+        {
+            "A": count,
+            "B": f"Of amount and duration, which moves the other along? {count}",
+            "C": f"Savings rise with income already. What does not? {count}",
+        },
     )
 
 
@@ -158,22 +196,27 @@ def seen_zero_times() -> Key:
         bound,
         f"(1 - {bound:.3f}) to the power of {n} is 0.05. Nearly 3 / n, the rule of three.",
         (
+            (
+                1 - 0.95 ** (1 / n),
+                "With so small a share zero are seen in 95 of 100 samples. In 5 of 100?",
+            ),
+            (1 - bound, "That is the share without. How large is the other?"),
             (0.0, "Zero were seen. So would they often be of a share of 1 in 1,000."),
             (0.01, f"With 1 in {n}, zero are seen in more than a third of such samples."),
             (0.05, "That is the chance. Which share leads to it?"),
             (1 - 0.05**n, "The chance of no error in n answers is (1 - p) ** n."),
-            (100 * bound, "A share between 0 and 1 is asked for, no percent."),
+            *as_percent(bound, "A share between 0 and 1 is asked for, no percent."),
         ),
-        within=0.0006,
+        within=0.0005,
     )
 
 
 def two_solvers() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return whom two made-up solvers help, in two cases: nearly the same people."""
+    """Return whom two made-up solvers help, in two cases: mostly the same people."""
     rng, cases = np.random.default_rng(0), []
-    for n, share in ((200, 0.7), (80, 0.4)):
-        first = rng.random(n) < share
-        second = first & (rng.random(n) < 0.9)
+    for n, lost, won in ((200, 0.25, 0.05), (80, 0.05, 0.3)):
+        first, chance = rng.random(n) < 0.6, rng.random(n)
+        second = np.where(first, chance >= lost, chance < won)
         cases.append((first.astype(float), second.astype(float)))
     return cases
 
@@ -188,6 +231,10 @@ def paired() -> Key:
 
     def alone(first: np.ndarray, second: np.ndarray) -> float:
         return float(np.sqrt((first.var() + second.var()) / len(first)))
+
+    def of_a_share(first: np.ndarray, second: np.ndarray) -> float:
+        apart = abs((first - second).mean())
+        return float((apart * (1 - apart) / len(first)) ** 0.5)
 
     def with_error(how: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
         return of_each(lambda first, second: ((first - second).mean(), how(first, second)))
@@ -211,10 +258,35 @@ def paired() -> Key:
                 "One standard error is asked for, not two.",
             ),
             (
+                with_error(
+                    lambda first, second: (first.std() + second.std()) / len(first) ** 0.5
+                ),
+                "Errors do not add up. Take the difference of each person first.",
+            ),
+            (
+                with_error(of_a_share),
+                "A difference can be -1, too: it has another spread.",
+            ),
+            (
+                with_error(lambda first, second: error(first, second) ** 2),
+                "That is the variance of the mean. Where is the root?",
+            ),
+            (
+                of_each(
+                    lambda first, second: (
+                        np.abs(first - second).mean(),
+                        error(first, second),
+                    )
+                ),
+                "That is a share of people who differ. Keep the sign of each person.",
+            ),
+            (with_error(error)[:, ::-1], "Both are right, in the other order."),
+            (
                 with_error(error) * [-1, 1],
                 "The sign: the first less the second.",
             ),
         ),
         within=0.001,
         of=of_each,
+        each="made-up case",
     )

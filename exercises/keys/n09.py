@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import applied, problem
+from exercises.keys import applied, as_percent, problem
 from lib.base.files import MODELS, ROOT
 from lib.preferences.scores import Preferences
 from lib.problem.classifier import Classifier
@@ -63,6 +63,19 @@ def which_way() -> Key:
             (1 - away, "That is the cosine. One less that is asked for."),
             (1 - from_zero, "A way begins at the person, and not at (0, 0)."),
             (from_zero, "A way begins at the person, and not at (0, 0)."),
+            (
+                metrics.closeness(outcome, x, ideal)[1].item(),
+                "Both ways begin at the person. The ideal's, too.",
+            ),
+            (
+                2 - away,
+                "One less the cosine, and not one more: the same way has a GTD of 0.",
+            ),
+            (
+                1 - ((outcome - x) @ (ideal - x)).item(),
+                "For a cosine the product is divided by both lengths.",
+            ),
+            *as_percent(away, "Give the number as it is, no percent."),
             (far, "That is the distance, GTP. Which way does the outcome lie?"),
             (float(np.arccos(1 - away)), "That is the angle. Its cosine is needed."),
             (float(np.degrees(np.arccos(1 - away))), "That is the angle, in degrees."),
@@ -77,21 +90,34 @@ def walked_back() -> Key:
 
     def to(margin: float) -> np.ndarray:
         h = Classifier(("x1", "x2"), lambda x: x.sum(-1) - 1 - margin)
-        x, last = torch.tensor([[[0.2, 0.3]], [[0.9, 0.6]]]).double()
+        x, last = torch.tensor([[[0.2, 0.3]], [[0.8, 0.5]]]).double()
         space = Features(h, x, torch.tensor([True, True]))
         both = torch.ones_like(x, dtype=torch.bool)
         nearer, _ = walk_back(space, space.outcome(both, last))
         return nearer.x_cf[0].numpy()
 
     place, bare = to(0.1), to(0.0)
-    share = (place[0] - 0.2) / 0.7
-    from_end = np.array([0.9, 0.6]) - share * np.array([0.7, 0.3])
+    person, last = np.array([0.2, 0.3]), np.array([0.8, 0.5])
+    before, after = person.sum() - 1, last.sum() - 1
+    share = (place[0] - person[0]) / (last - person)[0]
+    straight = person + (0.1 - before) / 2
     return Key(
         place,
-        f"{share:.1f} of the way: log-odds go from -0.5 to 0.5, and 0.1 are asked for.",
+        f"{share:.2f} of the way: log-odds go from {before:.1f} to {after:.1f}, and 0.1 "
+        "are asked for.",
         (
             (bare, "There the log-odds are 0. A margin of 0.1 is asked for."),
-            (from_end, "That is so far from the end. Measure from the person."),
+            (
+                last - share * (last - person),
+                "That is so far from the end. Measure from the person.",
+            ),
+            (to(-0.1), "There the person is still refused: mind the sign of the margin."),
+            (share * (last - person), "That is how far it is. From where?"),
+            (straight, "It lies on no line between the person and the candidate."),
+            (
+                last - 0.1 * (last - person),
+                "The margin is in log-odds. It is no share of the way.",
+            ),
         ),
         within=0.001,
     )
@@ -116,12 +142,20 @@ def belief() -> Key:
     def log_sigmoid(t: np.ndarray) -> np.ndarray:
         return -np.log1p(np.exp(-t))
 
-    truth, turned, bare, squared, chance = (
+    def streets_of(guesses: np.ndarray, place: np.ndarray) -> np.ndarray:
+        return np.abs(guesses - place).sum(1)
+
+    truth, turned, bare, times, streets, plain, squared, chance = (
         of_each(function)
         for function in (
             lambda g, good, bad, tau: log_sigmoid((far(g, bad) - far(g, good)) / tau),
             lambda g, good, bad, tau: log_sigmoid((far(g, good) - far(g, bad)) / tau),
             lambda g, good, bad, tau: log_sigmoid(far(g, bad) - far(g, good)),
+            lambda g, good, bad, tau: log_sigmoid((far(g, bad) - far(g, good)) * tau),
+            lambda g, good, bad, tau: log_sigmoid(
+                (streets_of(g, bad) - streets_of(g, good)) / tau
+            ),
+            lambda g, good, bad, tau: (far(g, bad) - far(g, good)) / tau,
             lambda g, good, bad, tau: log_sigmoid(
                 (far(g, bad) ** 2 - far(g, good) ** 2) / tau
             ),
@@ -137,11 +171,16 @@ def belief() -> Key:
         (
             (turned, "Turned round: guesses near the better outcome lose most."),
             (bare, "How sharply are answers read? Divide by tau."),
+            (times, "The difference is divided by tau, and not multiplied."),
+            (-truth, "The sign: the logarithm of a chance is below zero."),
+            (streets, "Distances are straight lines: the root of the squares' sum."),
+            (plain, "That is inside the sigmoid. Then comes the logarithm of it."),
             (squared, "Distances are not squared here."),
             (chance, "That is the chance of the answer. The weight is a logarithm."),
         ),
         within=1e-4,
         of=of_each,
+        each="made-up answer",
     )
 
 
@@ -197,6 +236,15 @@ def price_of_a_margin() -> Key:
                 np.array([mild, table.GTP[mild] - table.GTP[none]]),
                 "The margin is right. Compare with the notebook's, and not with none.",
             ),
+            (
+                np.array([mild, nearer / table.GTP[strict]]),
+                "The margin is right. Give a difference of GTP, and not a part of it.",
+            ),
+            (
+                np.array([mild, table.GTP[mild] / table.GTP[strict]]),
+                "The margin is right. Give a difference of GTP, and not a ratio.",
+            ),
+            (np.array([nearer, mild]), "Both are right, in the other order."),
             (
                 np.array([3.0, table.GTP[strict] - table.GTP[3.0]]),
                 "Is there a smaller margin that is enough?",

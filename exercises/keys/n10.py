@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import applied, problem
+from exercises.keys import applied, place_by_place, problem
 from lib.base.files import MODELS, ROOT
 from lib.preferences.scores import Preferences
 from lib.problem.recourse import Recommendation
@@ -21,31 +21,50 @@ N_PEOPLE = 60
 @key("10.1")
 def four_rulers() -> Key:
     """Four rulers on one action, by hand."""
-    income, amount, savings = 0.8, 0.05, 0.45
+    income, amount, savings = 0.8, 0.07, 0.45
     ranges = np.array([7.65, 8.0, 8.16])
     shares = np.array([income, amount, savings]) / ranges
     efforts = np.array([income, amount, savings]) ** 2 / ranges
     cost, shown = efforts[:2].sum() / 4, float((shares > 0.01).sum())
-    truth = np.array([cost, 2, shown, shares.sum()])
-
-    def but(place: int, value: float) -> np.ndarray:
-        return np.where(np.arange(4) == place, value, truth)
-
+    truth = [cost, 2.0, shown, shares.sum()]
+    wrong: list[list[tuple[float, str]]] = [
+        [
+            (efforts.sum() / 4, "Cost: what follows by itself is no effort."),
+            (efforts[:2].sum(), "Cost: it is a mean over K features."),
+            (efforts[:2].sum() / 2, "Cost: K counts all actionable features."),
+            (shares[:2].sum() / 4, "Cost: the moves are squared."),
+            ((shares[:2] ** 2).sum() / 4, "Cost: the range is not squared."),
+            (efforts[0] / 4, "Cost: small steps count here, however small."),
+        ],
+        [
+            (3.0, "Acted on: savings are not set, they follow."),
+            (1.0, "Acted on: small steps count here, however small."),
+        ],
+        [
+            (3.0, "Shown: is each move above 1 % of its range?"),
+            (1.0, "Shown: it counts the profile. What follows shows, too."),
+        ],
+        [
+            (shares[:2].sum(), "Proximity of the profile: what follows is in it."),
+            (shares.sum() / 4, "Proximity of the profile: a sum, and no mean."),
+            (shares.sum() / 3, "Proximity of the profile: a sum, and no mean."),
+            (
+                shares.sum() - 2 * shares[1],
+                "Proximity of the profile: a move down is a move, too.",
+            ),
+            (
+                shares.sum() - shares[1],
+                "Proximity of the profile: small moves count here.",
+            ),
+            (efforts.sum(), "Proximity of the profile: moves are not squared."),
+        ],
+    ]
     return Key(
-        truth,
+        np.array(truth),
         "Two features are set and three move, of which two show: cost measures the "
         "action, proximity the profile.",
-        (
-            (but(0, efforts.sum() / 4), "Cost: what follows by itself is no effort."),
-            (but(0, efforts[:2].sum()), "Cost: it is a mean over K features."),
-            (but(0, efforts[:2].sum() / 2), "Cost: K counts all actionable features."),
-            (but(1, 3), "Acted on: savings are not set, they follow."),
-            (but(1, 1), "Acted on: small steps count here, however small."),
-            (but(2, 3), "Shown: is each move above 1 % of its range?"),
-            (but(2, 1), "Shown: it counts the profile. What follows shows, too."),
-            (but(3, shares[:2].sum()), "Proximity of the profile: what follows is in it."),
-        ),
-        within=0.0005,
+        place_by_place(truth, wrong),
+        within=0.00007,
     )
 
 
@@ -81,6 +100,25 @@ def kendalls_tau() -> Key:
         f"For three made-up pairs of rulers: {', '.join(f'{tau:.3f}' for tau in truth)}.",
         (
             (over(lambda untied: untied.shape[1]), "Pairs that are tied do not count."),
+            *(
+                (
+                    over(count),
+                    "Each ruler has ties of its own: the geometric mean of both counts.",
+                )
+                for count in (
+                    lambda untied: untied[0].sum(),
+                    lambda untied: untied[1].sum(),
+                    lambda untied: untied.sum() / 2,
+                )
+            ),
+            (
+                over(lambda untied: untied[0].sum() * untied[1].sum()),
+                "The product of both counts needs its root.",
+            ),
+            (
+                of_each(lambda one, other: np.corrcoef(one, other)[0, 1]),
+                "Only the order counts, and not by how much solvers differ.",
+            ),
             (
                 over(lambda untied: untied.prod(0).sum()),
                 "Each ruler has ties of its own: the geometric mean of both counts.",
@@ -93,6 +131,7 @@ def kendalls_tau() -> Key:
         ),
         within=1e-4,
         of=of_each,
+        each="made-up pair",
     )
 
 
@@ -174,7 +213,12 @@ def answers_enough() -> Key:
             (exact, "Answers come in whole numbers."),
             (float(np.floor(exact)), "With so many it is still a little below 0.9."),
             (float(np.ceil(9 / 1.1)), "The formula has variances: squares of these."),
+            (
+                9 / 1.1,
+                "The formula has variances: squares of these. And answers are whole.",
+            ),
             (float(np.ceil(9 * ratio)), "Which variance is multiplied by n?"),
+            (9 * ratio, "Which variance is multiplied by n?"),
             (362 * 0.9, "That is the EDF itself. How many answers lead to it?"),
         ),
         within=0.01,
@@ -222,6 +266,7 @@ def a_smaller_study() -> Key:
             (3.62, "That is by what factor there are fewer people. And the error?"),
             (1 / 3.62, "With fewer people, is the error smaller?"),
             (1 / factor, "With fewer people, is the error smaller?"),
+            (factor - 1, "That is by how much it grows. By what factor?"),
             (3.62**2, "The variance falls as 1 / n. And the standard error?"),
         ),
         within=0.05,
