@@ -211,7 +211,7 @@ def _choice(answer: Any, options: str) -> str:
 def _names(answer: Any) -> frozenset[str]:
     expected = "expected names, as in {'income', 'savings'}"
     if isinstance(answer, str):
-        return frozenset([answer.strip()])
+        answer = answer.split(",")
     if not isinstance(answer, Iterable):
         raise NotUnderstood(f"{expected}, and {type(answer).__name__} came.")
     try:
@@ -220,7 +220,7 @@ def _names(answer: Any) -> frozenset[str]:
         raise NotUnderstood(f"{expected}.") from error
     if not all(isinstance(name, str) for name in found):
         raise NotUnderstood(f"{expected}.")
-    return frozenset(name.strip() for name in found)
+    return frozenset(name.strip().lower().replace(" ", "_") for name in found)
 
 
 def _array(answer: Any) -> np.ndarray:

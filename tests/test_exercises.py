@@ -171,6 +171,11 @@ def test_a_difference_says_whose():
     assert re.search(r"the first for made-up person \d+\.", text)
 
 
+def test_names_may_be_written_in_other_ways():
+    for answer in ("Income, savings", ["savings", "income"], {"income ": 1, "Savings": 2}):
+        assert check("01.2", answer).status == "right", answer
+
+
 def test_a_number_that_is_no_exercise():
     with pytest.raises(ValueError, match=r"no checked exercise '01\.77'"):
         check("01.77", 1)
