@@ -18,10 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import compare
 import pandas as pd
 import parameters
 import pytest
 import torch
+import tune
 from safetensors.torch import save
 
 from lib.base import csv_files, files, inputs
@@ -31,7 +33,7 @@ from lib.preferences import scores
 from lib.problem import frames, gmsc, gmsc_data, loan, tabular
 from lib.problem.classifier import NetworkClassifier
 from lib.solvers import fitted, icarma, propose
-from lib.studies import claims, willingness, yaml_files
+from lib.studies import claims, stacks, willingness, yaml_files
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +262,33 @@ def test_a_model_too_large_is_not_read(tmp_path, monkeypatch):
     (tmp_path / "mine.safetensors").write_bytes(with_model(GOOD))
     monkeypatch.setattr(files, "MOST_BYTES", 10)
     assert "more than 10 bytes" in refusal(lambda: files.load(tmp_path, "mine"))
+
+
+def test_lowest_costs_of_other_people_are_refused(small, tmp_path, monkeypatch):
+    """A search goes on from runs/; infinite there means that nothing was found."""
+    problem = small[0]
+    monkeypatch.setattr(tune, "inside", lambda folder: tmp_path)
+    own = problem.population.fingerprint
+    costs = torch.full((len(problem.refused("validation")),), torch.inf)
+    by_profile = dict.fromkeys(stacks.SEARCHES["ranking"])
+
+    def found(cost: torch.Tensor) -> dict[str, torch.Tensor]:
+        parts = {profile: cost.clone() for profile in by_profile}
+        files.save(tmp_path, "cheapest_ranking", parts, {}, {}, own)
+        return tune.cheapest_known(problem, "ranking")
+
+    assert found(costs).keys() == by_profile.keys()
+    for wrong in (costs[1:], costs.double().half(), torch.full_like(costs, torch.nan)):
+        said = refusal(lambda wrong=wrong: found(wrong))
+        assert "cheapest_ranking.safetensors holds no lowest costs" in said
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.csv", "a.png"])
+def test_a_damaged_result_is_told_apart_and_does_not_end_the_count(tmp_path, name):
+    one, other = tmp_path / name, tmp_path / f"other_{name}"
+    one.write_bytes(b"\xff damaged")
+    other.write_bytes(b"")
+    assert compare.verdict_on(one, other).startswith("DIFFERS: one of the files is damaged")
 
 
 # --- csv, gz and zip
@@ -531,6 +560,12 @@ def test_a_table_with_a_list_for_a_label_is_refused():
             "own", dict.fromkeys(tabular.SPLITS, frame), "repaid", ("age",), (), ()
         )
     )
+
+
+def test_complex_numbers_lose_no_half():
+    frame = pd.DataFrame({"age": [1 + 2j]})
+    said = refusal(lambda: frames.values(frame, ["age"]))
+    assert "Column 'age' holds complex128: expected numbers" in said
 
 
 def test_settings_of_a_member_are_rebuilt_as_they_were():

@@ -32,7 +32,7 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
     """
     for name in features:
         _column(frame, name)
-        if not pd.api.types.is_numeric_dtype(frame[name]):
+        if frame[name].dtype.kind not in "iufb":
             raise ValueError(
                 f"Column {name!r} holds {frame[name].dtype}: expected numbers. Turn "
                 "categories into 0 and 1 first, for instance with pandas.get_dummies."
