@@ -43,7 +43,8 @@ from torch import Tensor
 FOUND = files.ROOT / "runs" / "fuzz"
 FEATURES = ("income", "savings", "loan_amount")
 MEMORY = Path("/dev/shm")  # where there is one, files are not written to a disk
-FOLDER = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
+FOLDER = (MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())) / "icarma_fuzz"
+FOLDER.mkdir(exist_ok=True)
 ODD: list[Any] = [
     None,
     True,
@@ -195,7 +196,7 @@ def spoilt(
         lambda: {name: own[None]},
         lambda: {name: own.reshape(-1)[0] if own.numel() else own},
         lambda: {
-            name: torch.full_like(own, given.PickValueInList([torch.nan, -torch.inf]))
+            name: torch.full(own.shape, given.PickValueInList([torch.nan, -torch.inf]))
         },
         lambda: {name: -own.float()},
     ]
@@ -307,8 +308,11 @@ def ended_well(name: str, seconds: str) -> bool:
         text=True,
         check=False,
     )
-    tried = re.findall(r"(?:^#|Done )(\d+)", done.stderr, re.MULTILINE)
-    verdict = "no crash" if done.returncode == 0 else f"CRASHED\n{done.stderr[-3000:]}"
+    said = done.stderr + done.stdout  # libFuzzer's lines, then the traceback
+    tried = re.findall(r"(?:^#|Done )(\d+)", said, re.MULTILINE)
+    verdict = (
+        "no crash" if done.returncode == 0 else f"CRASHED\n{said[said.find('Uncaught') :]}"
+    )
     print(f"{name}: {int(tried[-1]) if tried else 0:,} inputs, {verdict}", flush=True)
     return done.returncode == 0
 
