@@ -229,11 +229,12 @@ def check_tensors(
             raise ValueError(
                 f"{name} must be of {' or '.join(map(str, allowed))}, got {tensor.dtype}."
             )
-        finite = tensor.isfinite()
-        if not finite.all():
+        ends = tensor.detach().aminmax() if tensor.numel() else ()  # NaN if there is one
+        if not all(map(math.isfinite, ends)):
+            n_wrong = int((~tensor.isfinite()).sum())
             raise ValueError(
-                f"{name} has {int((~finite).sum())} NaN or infinite values of "
-                f"{tensor.numel()}, expected finite numbers."
+                f"{name} has {n_wrong} NaN or infinite values of {tensor.numel()}, "
+                "expected finite numbers."
             )
 
 
