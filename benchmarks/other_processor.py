@@ -78,7 +78,7 @@ def gmsc_people() -> Population:
         "debt_ratio": rng.random(n).round(3),
         "paid_back": rng.random(n) < 0.8,
     }
-    scaler, _ = files.load(MODELS, "gmsc_scaler")
+    scaler, _ = gmsc.scaler(MODELS)
     own = (scaler["mean"], scaler["std"])
     people = gmsc.Applicants(pd.DataFrame(numbers), {}, is_real=False, scaler=own)
     return gmsc.population(people)

@@ -193,7 +193,7 @@ def test_models_of_other_people_are_refused(tmp_path, table, models, h, x):
     own = models.autoencoders
     for call, message in (
         (lambda: fitted.load(tmp_path, "all", {"mine": other}), "fitted to another mine"),
-        (lambda: fitted.load(tmp_path, "all", {"adult": table}), "Unknown data set in all"),
+        (lambda: fitted.load(tmp_path, "all", {"adult": table}), "Unknown data set in it"),
         (lambda: fitted.save(tmp_path, "a", {"b": models}, {}, {}), "Unknown data set 'b'"),
         (lambda: fitted.base("gs", table, h, models, x, 1), "Unknown generator 'gs'"),
         (lambda: fitted.fit_all(table, seeds=()), "seeds is empty"),

@@ -217,7 +217,7 @@ def others(problem: Problem, people: tuple) -> dict[str, tuple[Callable[[], obje
         ),
         "NetworkClassifier.load: no classifier": (
             lambda: NetworkClassifier.load(MODELS, "loan_flow"),
-            "is no classifier",
+            "holds no classifier",
         ),
         "Problem: other world": (lambda: problem.check_world(backwards), "order"),
         "Problem: split": (lambda: problem.refused("tset"), "mean 'test'"),

@@ -141,7 +141,8 @@ def test_a_population_says_whether_its_people_are_real(people, invented):
 
 def test_models_of_a_stand_in_are_refused_for_real_people(people, invented, tmp_path):
     """Both have one scaler, so that the fingerprint does not tell them apart."""
-    files.save(tmp_path, "gmsc_scaler", {"a": torch.ones(1)}, {"people": "synthetic"}, {})
+    scaler = gmsc.scaler(files.MODELS)[0]
+    files.save(tmp_path, "gmsc_scaler", scaler, {"people": "synthetic"}, {})
     gmsc.check_models(invented, tmp_path)
     real = Applicants(people, {}, is_real=True)
     gmsc.check_models(real, files.MODELS)

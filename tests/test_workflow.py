@@ -524,7 +524,7 @@ def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
     # touch the first.
     for size in ("paper", "tiny"):
         with open(batch / "params" / size / "run.yaml", "a") as shared:
-            print("figures: elsewhere", file=shared)
+            print("figures: runs/elsewhere", file=shared)
     assert re.findall(r"^(\w+): started", reproduce(batch)[1], flags=re.MULTILINE) == [
         "one",
         "two",
@@ -532,8 +532,8 @@ def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
 
 
 def test_part_of_a_batch_runs_in_a_copy_and_imports_its_lib(batch):
-    (batch / "lib").mkdir()
-    (batch / "lib" / "__init__.py").write_text("")
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "lib", batch / "lib", ignore=without)
     write_notebook(
         batch / "notebooks" / "one.ipynb",
         FIRST,

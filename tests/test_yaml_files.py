@@ -17,8 +17,8 @@ def test_entries_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n_actionable: [", "mine.yaml is not YAML"),
-        ("- 2", r"mine.yaml should hold lines `name: value`, it holds \[2\]"),
+        ("n_actionable: [", "mine.yaml: This is not YAML"),
+        ("- 2", r"mine.yaml: It should hold lines `name: value`, it holds \[2\]"),
         ("", "it holds None"),
     ],
 )

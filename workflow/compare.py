@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from PIL import Image
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from lib.base import files
+from lib.base import csv_files, files
+from lib.problem import gmsc
 
 PATTERNS = {
     "models": ("*.safetensors", "*.csv"),
@@ -129,7 +129,7 @@ def is_of_real_people(models: Path) -> bool:
         >>> is_of_real_people(files.MODELS)
         True
     """
-    return files.load(models, "gmsc_scaler")[1]["people"] == "real"
+    return gmsc.scaler(models)[1] == "real"
 
 
 def verdict_on(rebuilt: Path, committed: Path) -> str:
@@ -147,12 +147,15 @@ def verdict_on(rebuilt: Path, committed: Path) -> str:
         return "not committed"
     if rebuilt.read_bytes() == committed.read_bytes():
         return "equal"
-    if rebuilt.suffix == files.ENDING:
-        return _verdict_on_models(rebuilt, committed)
-    if rebuilt.suffix == ".csv":
-        return f"DIFFERS: {_difference_of_tables(rebuilt, committed)}"
-    if rebuilt.suffix == ".png":
-        return f"DIFFERS: {_difference_of_images(rebuilt, committed)}"
+    try:
+        if rebuilt.suffix == files.ENDING:
+            return _verdict_on_models(rebuilt, committed)
+        if rebuilt.suffix == ".csv":
+            return f"DIFFERS: {_difference_of_tables(rebuilt, committed)}"
+        if rebuilt.suffix == ".png":
+            return f"DIFFERS: {_difference_of_images(rebuilt, committed)}"
+    except ValueError as error:
+        return f"DIFFERS: one of the files is damaged ({error})"
     return "DIFFERS: its bytes"
 
 
@@ -162,10 +165,7 @@ def _verdict_on_models(rebuilt: Path, committed: Path) -> str:
     The same version of torch comes in several builds, and the header
     names the one at hand. That alone is no other model.
     """
-    try:
-        (tensors, header), (others, other_header) = map(_model, (rebuilt, committed))
-    except (SafetensorError, json.JSONDecodeError) as error:
-        return f"DIFFERS: one of the files is damaged ({error})"
+    (tensors, header), (others, other_header) = map(_model, (rebuilt, committed))
     in_tensors = files.difference(tensors, others)
     keys = [
         key
@@ -189,12 +189,9 @@ def _verdict_on_models(rebuilt: Path, committed: Path) -> str:
 def _model(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return tensors of a model file, and its header, by path ("model.settings.tau").
 
-    Raises: SafetensorError, JSONDecodeError: the file is damaged.
+    Raises: ValueError: the file is damaged.
     """
-    with safe_open(path, framework="pt") as file:
-        names = file.keys()
-        tensors = {name: file.get_tensor(name) for name in names}
-        header = {key: json.loads(text) for key, text in file.metadata().items()}
+    tensors, header = files.read(path)
     return tensors, _flat(header, "")
 
 
@@ -213,7 +210,8 @@ def _flat(part: Any, path: str) -> dict[str, str]:
 def _difference_of_tables(rebuilt: Path, committed: Path) -> str:
     """Return in what two tables differ: shape, columns or cells."""
     tables = [
-        pd.read_csv(path, dtype=str, keep_default_na=False) for path in (rebuilt, committed)
+        csv_files.read(path, dtype=str, keep_default_na=False)
+        for path in (rebuilt, committed)
     ]
     own, other = tables
     if own.shape != other.shape:
@@ -235,10 +233,7 @@ def _difference_of_tables(rebuilt: Path, committed: Path) -> str:
 
 def _difference_of_images(rebuilt: Path, committed: Path) -> str:
     """Return in what two images differ: size or pixels."""
-    own, other = (
-        np.asarray(Image.open(path).convert("RGBA")).astype(int)
-        for path in (rebuilt, committed)
-    )
+    own, other = map(_pixels, (rebuilt, committed))
     if own.shape != other.shape:
         sizes = [f"{width} x {height}" for height, width, _ in (own.shape, other.shape)]
         return f"{sizes[0]} pixels, not {sizes[1]}"
@@ -247,3 +242,15 @@ def _difference_of_images(rebuilt: Path, committed: Path) -> str:
         return "its bytes, and no pixel"
     n_differ = np.count_nonzero(apart)
     return f"{n_differ:,} of {apart.size:,} pixels, by {apart.max()} of 255 at most"
+
+
+def _pixels(path: Path) -> np.ndarray:
+    """Return the pixels of an image, with shape (height, width, 4).
+
+    Raises: ValueError: it is none.
+    """
+    try:
+        with Image.open(path) as image:
+            return np.asarray(image.convert("RGBA")).astype(int)
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{path} is no image: {error}") from error

@@ -6,20 +6,26 @@ networks.yaml is for what is fitted outside of notebooks. A value
 stands in one file only.
 
 papermill only warns about a name that the notebook does not have, and
-takes a value of any type. So both are checked here.
+takes a value of any type. So both are checked here, and that seeds and
+sizes are not below zero. A batch writes below runs/ alone: elsewhere
+it would not find again what it wrote, or change what is committed. Who
+wants a notebook's results elsewhere runs it by hand and names a folder
+(papermill's -p outputs).
 """
 
 import ast
 import difflib
-import json
+import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from lib.base import inputs
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL_SIZE = "paper"  # the size whose run.yaml and networks.yaml say what has to be there
+FOLDERS = ("models", "outputs", "figures")  # that a batch writes to
 
 
 def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, Any]:
@@ -46,6 +52,7 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, An
     check_parameters(taken, defaults, f"params/{size}/run.yaml", notebook)
     own = _read(root, size, notebook)
     check_parameters(own, defaults, f"params/{size}/{notebook}.yaml")
+    _check_folders(own, f"params/{size}/{notebook}.yaml")
     _check_said_once(own, shared, f"params/{size}/{notebook}.yaml")
     return taken | own
 
@@ -69,6 +76,10 @@ def read_network_parameters(size: str, root: Path = ROOT) -> dict[str, Any]:
     for name, values in model.items():
         if isinstance(values, dict):
             _check_like_the_papers(own[name], values, f"{where}, {name}")
+            for key, value in own[name].items():  # None: as a search found
+                if value is not None and type(value) is not int:
+                    raise ValueError(f"{where}: {key} is {value!r}, expected int or null.")
+                _check_range(name, value, 1, f"{where}, {key}")
     _check_said_once(own, shared, where)
     return shared | own
 
@@ -78,7 +89,7 @@ def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
 
     Raises: ValueError: no such file; a name that no notebook has; a
         name is missing, or a value has another type than in
-        params/paper.
+        params/paper; a folder is not below runs.
 
     Example:
         >>> read_shared("quick")["n_recourse"]
@@ -92,6 +103,7 @@ def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
         if name not in in_some_notebook:
             hint = _near(name, sorted(in_some_notebook))
             raise ValueError(f"{where}: no notebook has a parameter {name!r}; {hint}")
+    _check_folders(shared, where)
     return shared
 
 
@@ -106,11 +118,8 @@ def notebook_defaults(path: Path) -> dict[str, Any]:
         >>> notebook_defaults(path)["n_values"]
         25
     """
-    cells = [
-        cell
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-        if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])
-    ]
+    with inputs.in_file(path):
+        cells = _tagged(inputs.parsed(inputs.text(path, inputs.MOST_JSON)))
     if len(cells) != 1:
         raise ValueError(
             f"{path.name} has {len(cells)} code cells tagged `parameters`, expected one: "
@@ -118,8 +127,11 @@ def notebook_defaults(path: Path) -> dict[str, Any]:
             "Tags)."
         )
     try:
-        return dict(map(_assigned, ast.parse("".join(cells[0]["source"])).body))
-    except (SyntaxError, ValueError) as error:
+        lines = [_assigned(line) for line in ast.parse(cells[0]).body]
+        if twice := [name for name, _ in lines if [n for n, _ in lines].count(name) > 1]:
+            raise ValueError(f"{twice[0]} stands there twice")
+        return dict(lines)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise ValueError(
             f"{path.name}: the parameters cell may hold only lines `name = literal` "
             f"({error}). Derive other values in a later cell: papermill's values land "
@@ -134,6 +146,9 @@ def check_parameters(
     owner: str = "the notebook",
 ) -> None:
     """Raise ValueError unless each parameter has a name and a type of its owner's defaults.
+
+    Numbers must be finite, and not below zero where the owner's are
+    not; sizes (n_...) must be above zero where the owner's are.
 
     Arguments:
         parameters: Names and values, as a file says them.
@@ -161,6 +176,50 @@ def check_parameters(
                 f"{_expected(defaults[name])} like {owner}'s {defaults[name]!r}."
                 f"{_likely_cause(value)}"
             )
+        _check_range(name, value, defaults[name], f"{where}: {name}")
+
+
+def _check_range(name: str, value: Any, default: Any, where: str) -> None:
+    """Raise ValueError if a number is not finite, or below what name and default say."""
+    numbers = [n for n in (value if isinstance(value, list) else [value]) if _is_number(n)]
+    usual = [
+        n for n in (default if isinstance(default, list) else [default]) if _is_number(n)
+    ]
+    least = 1 if name.startswith("n_") and min(usual, default=1) >= 1 else 0
+    for number in numbers:
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"{where} is {number!r}, expected a finite number.")
+        if number < least and min(usual, default=0) >= 0:
+            raise ValueError(f"{where} is {number!r}, expected {least} or more.")
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, which True is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_folders(values: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError unless the folders that a batch writes to lie below runs."""
+    for name in FOLDERS:
+        parts = os.path.normpath(values.get(name, "runs/any")).split(os.sep)
+        if parts[0] != "runs" or len(parts) < 2:
+            raise ValueError(
+                f"{where}: {name} is {values[name]!r}, expected a folder below runs, such "
+                "as runs/mine: a batch writes nowhere else."
+            )
+
+
+def _tagged(notebook: Any) -> list[str]:
+    """Return the source of each code cell of a notebook that is tagged `parameters`."""
+    try:
+        return [
+            "".join(cell["source"])
+            for cell in notebook["cells"]
+            if cell["cell_type"] == "code"
+            and "parameters" in cell["metadata"].get("tags", [])
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"This is no notebook ({error!r}).") from error
 
 
 def _read(root: Path, size: str, name: str) -> Any:
@@ -171,7 +230,7 @@ def _read(root: Path, size: str, name: str) -> Any:
             f"{path.relative_to(root)} is missing: each size has run.yaml, networks.yaml "
             "and one file for each notebook."
         )
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return inputs.entries(path)
 
 
 def _check_like_the_papers(

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from lib.base import csv_files
+
 COLUMNS = [
     "table",
     "setting",
@@ -49,7 +51,7 @@ def collect(run: Path) -> pd.DataFrame:
         )
     tables = []
     for path in paths:
-        table = pd.read_csv(path)
+        table = csv_files.read(path)
         if list(table.columns) != COLUMNS:
             raise ValueError(
                 f"{path} has the columns {', '.join(table.columns)}; expected "

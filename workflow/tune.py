@@ -86,6 +86,14 @@ def cheapest_known(problem: Problem, search: str) -> dict[str, Tensor]:
     fingerprint = problem.population.fingerprint
     if (folder / f"{name}.safetensors").is_file():
         found, _ = files.load(folder, name, fingerprint)
+        with files.holding("lowest costs", folder, name):
+            shapes = dict.fromkeys(
+                stacks.SEARCHES[search], (len(problem.refused("validation")),)
+            )
+            files.check_tensors(  # a cost is infinite where nothing was found
+                {key: cost.where(~cost.isposinf(), 0.0) for key, cost in found.items()},
+                shapes,
+            )
         return found
     bar = progress.bar(f"{search}, cheapest known")
     found = tuning.cheapest_known(problem, search, bar, **EFFORT.get(search, {}))

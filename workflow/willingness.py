@@ -25,7 +25,7 @@ from jobs import run
 from parameters import ROOT
 from rooms import imported_by
 
-from lib.base import progress
+from lib.base import inputs, progress
 from lib.base.files import inside
 from lib.studies import gamm, refits
 from lib.studies.refits import Sample
@@ -173,10 +173,12 @@ def _finished(kept: Path, fingerprint: str) -> list[dict[str, Any]]:
     What another fingerprint left is dropped, and so is a last line
     that was cut off.
     """
-    lines = kept.read_text(encoding="utf-8").split("\n") if kept.exists() else []
-    done = lines[1:-1] if lines and lines[0] == fingerprint else []
+    with inputs.in_file(kept, "Delete it, and begin anew."):
+        lines = kept.read_text(encoding="utf-8").split("\n") if kept.exists() else []
+        done = lines[1:-1] if lines and lines[0] == fingerprint else []
+        found = [json.loads(line) for line in done]
     kept.write_text("\n".join([fingerprint, *done, ""]), encoding="utf-8")
-    return [json.loads(line) for line in done]
+    return found
 
 
 JOBS = {"willingness": willingness}

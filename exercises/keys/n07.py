@@ -9,7 +9,6 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import as_percent
-from lib.base import files
 from lib.base.files import MODELS, ROOT
 from lib.causal import flow
 from lib.problem import gmsc
@@ -22,7 +21,7 @@ N_PEOPLE = 8_000  # of the stand-in
 @functools.cache
 def stand_in() -> Problem:
     """Return the problem of drawn people, whether the data is here or not."""
-    scaler, _ = files.load(MODELS, "gmsc_scaler")
+    scaler, _ = gmsc.scaler(MODELS)
     people = gmsc.stand_in(
         flow.CausalFlow.load(MODELS, "gmsc_flow"),
         NetworkClassifier.load(MODELS, "gmsc_classifier"),
@@ -36,7 +35,7 @@ def stand_in() -> Problem:
 
 def weight_of_a_default() -> float:
     """Return how many loans repaid a default weighs as much as."""
-    scaler, _ = files.load(MODELS, "gmsc_scaler")
+    scaler, _ = gmsc.scaler(MODELS)
     return scaler["weight"].item()
 
 

@@ -1,21 +1,30 @@
 """Where this project keeps its files, and how fitted models are saved and loaded.
 
 A model is a safetensors file: tensors, and a header with everything
-else. No pickles.
+else. No pickles. What a file holds is checked before it is used:
+`load` checks the header, `check_tensors` what a model's tensors have
+to be like, and `rebuilt` its settings.
 """
 
+import dataclasses
 import json
+import math
 import os
 import platform
-from collections.abc import Mapping
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from lib.base import checks, inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
@@ -25,6 +34,10 @@ PUBLISHED = ROOT / "published"  # tables of papers and the GMSC graph, as CSV
 
 ENDING = ".safetensors"
 REMEDY = "`make reproduce`, then `make models`, makes this project's; or restore the file."
+MOST_BYTES = 1_000_000_000  # of a model; the largest of this project has 6 million
+FLOATS = (torch.float32, torch.float64)
+LARGEST = 2**62  # of the whole numbers in a header
+T = TypeVar("T")
 
 
 def save(
@@ -112,19 +125,265 @@ def load(
     path = _path(folder, name)
     if not path.is_file():
         raise ValueError(f"Expected a fitted model at {path}, found none. {REMEDY}")
+    tensors, metadata = read(path)
+    header = metadata.get("model", metadata)  # older files have a key for each part
+    parts = {"settings": dict, "provenance": dict, "fingerprint": str}
+    found: dict[str, Any] = {"fingerprint": ""}
+    found |= header if isinstance(header, dict) else {}
+    for part, kind in parts.items():
+        if not isinstance(found.get(part), kind):
+            raise ValueError(
+                f"{path} is damaged or was not written by this project (its header has no "
+                f"{part}). {REMEDY}"
+            )
+    if fingerprint:
+        _check_fingerprint(path, found["fingerprint"], fingerprint, found["provenance"])
+    return tensors, found["settings"]
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors of a model file, and what its header says, unchecked.
+
+    Raises: ValueError: the file can't be read, is larger than a model
+        is, or is damaged; a name stands in it twice.
+
+    Example:
+        >>> tensors, header = read(MODELS / "loan_classifier.safetensors")
+        >>> tensors["bias_2"].shape, header["model"]["provenance"]["seed"]
+        (torch.Size([1]), 0)
+    """
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+        metadata = _metadata(path)
         with safe_open(path, framework="pt") as file:
-            header = _header(file.metadata())
-            settings, made_with = header["settings"], header["provenance"]
             names = file.keys()
-            tensors = {key: file.get_tensor(key) for key in names}
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+            return {key: file.get_tensor(key) for key in names}, metadata
+    except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged or was not written by this project ({error}). {REMEDY}"
         ) from error
-    if fingerprint:
-        _check_fingerprint(path, header.get("fingerprint", ""), fingerprint, made_with)
-    return tensors, settings
+
+
+@contextmanager
+def holding(what: str, folder: Path, name: str) -> Iterator[None]:
+    """Raise what a block finds wrong in a model file as ValueError that names the file.
+
+    Arguments:
+        what: The file should hold.
+        folder, name: Of the file, as for `load`.
+
+    Example:
+        >>> with holding("classifier", Path("models"), "mine"):
+        ...     check_tensors({}, {"weight_0": (2, 1)})  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: models/mine.safetensors holds no classifier: weight_0 must have ...
+    """
+    try:
+        yield
+    except ValueError as error:
+        said = f"{folder / name}{ENDING} holds no {what}: {error}"
+        raise ValueError(f"{said} Restore the file, or fit and save it again.") from error
+
+
+def check_tensors(
+    tensors: Mapping[str, Tensor],
+    shapes: Mapping[str, Sequence[int]],
+    dtypes: Sequence[torch.dtype] = FLOATS,
+) -> None:
+    """Raise ValueError unless tensors are as a model needs them.
+
+    They must have just these names and shapes, one dtype among these,
+    and nothing but finite numbers.
+
+    Arguments:
+        tensors: By name.
+        shapes: Of each, by name.
+        dtypes: That all of them may have.
+
+    Example:
+        >>> check_tensors({"bias": torch.zeros(2)}, {"bias": (2,)})
+        >>> check_tensors({"bias": torch.zeros(2)}, {"bias": (2,)}, [torch.float64])
+        Traceback (most recent call last):
+        ...
+        ValueError: bias must be of torch.float64, got torch.float32.
+        >>> check_tensors({"bias": torch.tensor([0.0, torch.nan])}, {"bias": (2,)})
+        Traceback (most recent call last):
+        ...
+        ValueError: bias has 1 NaN or infinite values of 2, expected finite numbers.
+    """
+    came = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    due = {name: tuple(shape) for name, shape in shapes.items()}
+    wrong = [name for name in due | came if came.get(name) != due.get(name)]
+    if wrong:
+        name, others = wrong[0], f" ({len(wrong)} tensors are wrong)" if wrong[1:] else ""
+        raise ValueError(
+            f"{name} must have shape {due.get(name, 'none')}, got "
+            f"{came.get(name, 'none')}{others}."
+        )
+    first = next(iter(tensors.values())).dtype if tensors else dtypes[0]
+    for name, tensor in tensors.items():
+        if tensor.dtype not in dtypes or tensor.dtype != first:
+            allowed = [first] if first in dtypes else dtypes
+            raise ValueError(
+                f"{name} must be of {' or '.join(map(str, allowed))}, got {tensor.dtype}."
+            )
+        ends = tensor.detach().aminmax() if tensor.numel() else ()  # NaN if there is one
+        if not all(map(math.isfinite, ends)):
+            n_wrong = int((~tensor.isfinite()).sum())
+            raise ValueError(
+                f"{name} has {n_wrong} NaN or infinite values of {tensor.numel()}, "
+                "expected finite numbers."
+            )
+
+
+def layers(
+    widths: Sequence[int], start: str = "", n_members: int | None = None
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a network's weights and biases, by name.
+
+    Arguments:
+        widths: Of its inputs, its hidden layers and its outputs.
+        start: Of each name.
+        n_members: Of a stack of networks; None: it is a single one.
+
+    Example:
+        >>> layers([7, 32, 1])
+        {'weight_0': (7, 32), 'bias_0': (32,), 'weight_1': (32, 1), 'bias_1': (1,)}
+        >>> layers([7, 4], "mask_", n_members=10)
+        {'mask_weight_0': (10, 7, 4), 'mask_bias_0': (10, 1, 4)}
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for i, (n_in, n_out) in enumerate(pairwise(widths)):
+        weight, bias = (n_in, n_out), (n_out,)
+        stacked = () if n_members is None else (n_members,)
+        found[f"{start}weight_{i}"] = (*stacked, *weight)
+        found[f"{start}bias_{i}"] = (*stacked, 1, *bias) if stacked else bias
+    return found
+
+
+def rebuilt(kind: type[T], given: Any) -> T:
+    """Return a dataclass from what `dataclasses.asdict` made of it, with types checked.
+
+    Arguments:
+        kind: Its fields are numbers, bools, None or such dataclasses.
+        given: A value for each field, by name.
+    Raises: ValueError: a field is missing, unknown or of another
+        type; or as the dataclass.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Settings:
+        ...     tau: float
+        ...     hidden: int | None
+        >>> rebuilt(Settings, {"tau": 1, "hidden": None})
+        Settings(tau=1, hidden=None)
+        >>> rebuilt(Settings, {"tau": 0.5, "hidden": "8"})
+        Traceback (most recent call last):
+        ...
+        ValueError: hidden of Settings must be int | None, got '8'.
+    """
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    names = [field.name for field in fields]
+    if not isinstance(given, dict):
+        raise ValueError(f"{kind.__name__} must be settings by name, got {given!r}.")
+    if missing := [name for name in names if name not in given]:
+        raise ValueError(f"{kind.__name__} lacks {', '.join(missing)}.")
+    checks.known(f"setting of {kind.__name__}", given, names)
+    values = {}
+    for field in fields:
+        value = given[field.name]
+        if dataclasses.is_dataclass(field.type):
+            value = rebuilt(typing.cast(type[Any], field.type), value)
+        elif not _fits(value, typing.get_args(field.type) or (field.type,)):
+            expected = getattr(field.type, "__name__", str(field.type))
+            raise ValueError(
+                f"{field.name} of {kind.__name__} must be {expected}, got {value!r}."
+            )
+        values[field.name] = value
+    return kind(**values)
+
+
+def by_first_name(
+    tensors: Mapping[str, Tensor], settings: Mapping[str, Any]
+) -> dict[str, dict[str, Tensor]]:
+    """Return the tensors of models that share a file, by model and by their own names.
+
+    Arguments:
+        tensors: Called "model/tensor".
+        settings: Of each model, by its name.
+    Raises: ValueError: there is no model, or a tensor of none.
+
+    Example:
+        >>> tensors = {"a/w": torch.ones(1), "b/w": torch.ones(1)}
+        >>> parts = by_first_name(tensors, {"b": 1, "a": 2})
+        >>> {name: list(own) for name, own in parts.items()}
+        {'b': ['w'], 'a': ['w']}
+    """
+    if not settings:
+        raise ValueError("it has settings of no model.")
+    found: dict[str, dict[str, Tensor]] = {model: {} for model in settings}
+    for name, tensor in tensors.items():
+        model, slash, own = name.partition("/")
+        if model not in found or not slash:
+            raise ValueError(f"its tensor {name} is of no model that it has settings of.")
+        found[model][own] = tensor
+    return found
+
+
+def filled(what: str, given: Any) -> list[Any]:
+    """Return a header's list if it is one, with something in it.
+
+    Raises: ValueError: it is something else.
+
+    Example:
+        >>> filled("settings", [1])
+        [1]
+        >>> filled("settings", None)
+        Traceback (most recent call last):
+        ...
+        ValueError: settings must be a list with something in it, got None.
+    """
+    if not isinstance(given, list) or not given:
+        raise ValueError(f"{what} must be a list with something in it, got {given!r}.")
+    return given
+
+
+def names(what: str, given: Any) -> list[str]:
+    """Return a header's list of names, each once; at least one.
+
+    Raises: ValueError: it is something else.
+
+    Example:
+        >>> names("features", ["age", "age"])
+        Traceback (most recent call last):
+        ...
+        ValueError: features must be names, each once, got ['age', 'age'].
+    """
+    found = filled(what, given)
+    if not all(isinstance(name, str) for name in found) or len(set(found)) < len(found):
+        raise ValueError(f"{what} must be names, each once, got {given!r}.")
+    return found
+
+
+def whole_numbers(what: str, given: Any) -> list[int]:
+    """Return a header's list of whole numbers, 0 or more, such as seeds; at least one.
+
+    Raises: ValueError: it is something else.
+
+    Example:
+        >>> whole_numbers("seeds", [1000, 2000])
+        [1000, 2000]
+        >>> whole_numbers("seeds", [-1])
+        Traceback (most recent call last):
+        ...
+        ValueError: seeds must be whole numbers, 0 or more, got [-1].
+    """
+    is_one = [_fits(value, (int,)) and value >= 0 for value in filled(what, given)]
+    if not all(is_one):
+        raise ValueError(f"{what} must be whole numbers, 0 or more, got {given!r}.")
+    return given
 
 
 def same(name: str, folder: Path, other: Path) -> bool:
@@ -196,10 +455,22 @@ def difference(tensors: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> s
 def inside(folder: str | Path) -> Path:
     """Return the folder as an absolute path; relative ones start at the repository's root.
 
+    An absolute path is on purpose and taken as it is.
+
+    Raises: ValueError: a relative path leads out of the repository.
+
     Example:
         >>> inside("models") == MODELS
         True
+        >>> inside("../models")
+        Traceback (most recent call last):
+        ...
+        ValueError: ../models leads out of the repository. Give an absolute path if ...
     """
+    if not Path(folder).is_absolute() and os.path.normpath(folder).split(os.sep)[0] == "..":
+        raise ValueError(
+            f"{folder} leads out of the repository. Give an absolute path if that is meant."
+        )
     return ROOT / folder
 
 
@@ -214,11 +485,31 @@ def _path(folder: Path, name: str) -> Path:
     return folder / f"{name}{ENDING}"
 
 
-def _header(metadata: Mapping[str, str]) -> dict[str, Any]:
-    """Return settings, provenance and fingerprint; older files have a key for each."""
-    if "model" in metadata:
-        return json.loads(metadata["model"])
-    return {key: json.loads(text) for key, text in metadata.items()}
+def _metadata(path: Path) -> dict[str, Any]:
+    """Return what the header of a model file says beside its tensors.
+
+    safetensors itself takes the last of two names that are the same.
+
+    Raises: OSError: it can't be read. ValueError: it is no header.
+    """
+    with open(path, "rb") as file:
+        n_bytes = int.from_bytes(file.read(8), "little")
+        if n_bytes > inputs.MOST_JSON:
+            raise ValueError(f"a header of {n_bytes:,} bytes")
+        header = inputs.parsed(file.read(n_bytes).decode("utf-8"))
+    texts = header.get("__metadata__") if isinstance(header, dict) else None
+    if not isinstance(texts, dict) or not all(isinstance(t, str) for t in texts.values()):
+        raise ValueError("its header has no settings")
+    return {key: inputs.parsed(said) for key, said in texts.items()}
+
+
+def _fits(value: Any, kinds: Sequence[Any]) -> bool:
+    """Return whether a header's value is of one of these types; an int may be a float."""
+    if isinstance(value, bool) or value is None:
+        return type(value) in kinds
+    if isinstance(value, int):
+        return (int in kinds or float in kinds) and abs(value) <= LARGEST
+    return type(value) in kinds and not (isinstance(value, float) and math.isnan(value))
 
 
 def _check_fingerprint(

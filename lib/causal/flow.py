@@ -406,7 +406,8 @@ class CausalFlow(World):
             {'hidden': [8], 'activation': 'elu', 'n_bins': 0}
         """
         weights, settings = files.load(folder, name, fingerprint)
-        return cls._rebuilt(weights, settings, folder / f"{name}.safetensors")
+        with files.holding("causal flow", folder, name):
+            return cls._rebuilt(weights, settings)
 
     def _saved_settings(self) -> dict[str, Any]:
         """Return what rebuilds the flow, beside its weights, as JSON can hold it."""
@@ -417,21 +418,18 @@ class CausalFlow(World):
         return settings
 
     @classmethod
-    def _rebuilt(
-        cls, weights: Mapping[str, Tensor], settings: Any, path: Path
-    ) -> "CausalFlow":
-        """Return the flow with these weights and `_saved_settings`, found in this file."""
-        needed = {"parents", "hidden", "activation"}
-        try:
-            if not isinstance(settings, dict) or not needed <= settings.keys():
-                raise ValueError(f"its settings must name {', '.join(sorted(needed))}.")
-            others = {key: value for key, value in settings.items() if key != "parents"}
-            return cls(Graph(settings["parents"]), weights=weights, **others)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{path} holds no causal flow: {error} Was it saved by CausalFlow.save? "
-                "Then fit the flow again, or restore the file."
-            ) from error
+    def _rebuilt(cls, weights: Mapping[str, Tensor], settings: Any) -> "CausalFlow":
+        """Return the flow with these weights and `_saved_settings`."""
+        given: dict[str, Any] = {"n_bins": 0}
+        given |= settings if isinstance(settings, dict) else {}
+        needed = {"parents": dict, "hidden": list, "activation": str, "n_bins": int}
+        checks.known("setting", given, tuple(needed))
+        for key, kind in needed.items():
+            if type(given.get(key)) is not kind:
+                raise ValueError(
+                    f"its setting {key} must be {kind.__name__}, got {given.get(key)!r}."
+                )
+        return cls(Graph(given.pop("parents")), weights=weights, **given)
 
 
 def save_all(
@@ -482,13 +480,11 @@ def load_all(folder: Path, name: str, fingerprint: str = "") -> dict[str, Causal
         1
     """
     weights, settings = files.load(folder, name, fingerprint)
-    path = folder / f"{name}.safetensors"
-    flows = {}
-    for key, own in settings.items():
-        start = f"{key}/"
-        of_key = {k[len(start) :]: w for k, w in weights.items() if k.startswith(start)}
-        flows[key] = CausalFlow._rebuilt(of_key, own, path)
-    return flows
+    with files.holding("causal flow", folder, name):
+        return {
+            key: CausalFlow._rebuilt(own, settings[key])
+            for key, own in files.by_first_name(weights, settings).items()
+        }
 
 
 def fit(

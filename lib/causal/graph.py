@@ -91,6 +91,10 @@ class Graph:
                 f"The causes of {name} are the text {causes!r}. Expected names in a tuple "
                 f"or a list, such as ({causes!r},)."
             )
+        if isinstance(causes, Mapping) or not isinstance(causes, Iterable):
+            raise ValueError(
+                f"The causes of {name} are {causes!r}. Expected names in a tuple or a list."
+            )
         checks.known(f"cause of {name}", causes, self.features)
         if len(set(causes)) < len(causes):
             raise ValueError(

@@ -1,7 +1,6 @@
 """The networks of a causal flow: one small one a feature, and how they are fitted."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks
+from lib.base import checks, files
 from lib.base.arithmetic import ACTIVATIONS, Adam, network
 from lib.causal.graph import Graph
 from lib.causal.maps import Affine, Map, Spline
@@ -53,9 +52,7 @@ def shapes(
         if not causes:
             found[f"{name}.raw"] = (n_raw,)
             continue
-        for i, layer in enumerate(pairwise([len(causes), *hidden, n_raw])):
-            found[f"{name}.weight_{i}"] = layer
-            found[f"{name}.bias_{i}"] = layer[1:]
+        found |= files.layers([len(causes), *hidden, n_raw], f"{name}.")
     return found
 
 
@@ -100,7 +97,8 @@ class Networks:
         weights: By name, with the shapes that `shapes` gives. They
             are not copied.
     Raises: ValueError: a setting is of no use; weights are missing,
-        unknown, have other shapes, or differ in dtype.
+        unknown, have other shapes, differ in dtype, or are not
+        finite.
     Example:
         Income knows the age; age has no causes, so that everyone has
         the same shift and scale:
@@ -125,18 +123,7 @@ class Networks:
         weights: Mapping[str, Tensor],
     ) -> None:
         checks.known("activation", [activation], ACTIVATIONS)
-        expected = shapes(graph, hidden, n_bins)
-        came = {name: tuple(weight.shape) for name, weight in weights.items()}
-        wrong = [name for name in expected | came if came.get(name) != expected.get(name)]
-        if wrong:
-            name = wrong[0]
-            raise ValueError(
-                f"{len(wrong)} weights do not fit these networks: {name}, for one, must "
-                f"have shape {expected.get(name, 'none')}, got {came.get(name, 'none')}."
-            )
-        dtypes = sorted({str(weight.dtype) for weight in weights.values()})
-        if len(dtypes) > 1:
-            raise ValueError(f"weights must have one dtype, got {', '.join(dtypes)}.")
+        files.check_tensors(weights, shapes(graph, hidden, n_bins))
         self.graph, self.activation, self.weights = graph, activation, dict(weights)
         self.univariate: type[Map] = Spline if n_bins else Affine
         self._layers = {

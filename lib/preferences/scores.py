@@ -7,8 +7,10 @@ weights and priors are derived from them.
 """
 
 import csv
+import io
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib.base import checks, inputs
 
 # shape of the hardness for each cost profile of the paper; the numbers are reconstructed
 GAMMA = {"constant": None, "concave": 0.5, "linear": 1.0, "convex": 2.0}
@@ -27,6 +29,7 @@ GAMMA = {"constant": None, "concave": 0.5, "linear": 1.0, "convex": 2.0}
 # how hard a person may call a feature, from easiest to hardest; evenly spread over 1 to K
 WORDS = ("easy", "manageable", "hard", "very hard")
 IMPOSSIBLE = ("can't", "cannot", "impossible")
+MOST_BYTES = 50_000_000  # of a table of answers
 
 
 @dataclass(frozen=True)
@@ -304,7 +307,9 @@ def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Preferences:
     for label, cells in zip(frame.index, answers, strict=True):
         try:
             empty = [
-                name for name, cell in zip(features, cells, strict=True) if pd.isna(cell)
+                name
+                for name, cell in zip(features, cells, strict=True)
+                if pd.api.types.is_scalar(cell) and pd.isna(cell)
             ]
             if empty:
                 raise ValueError(
@@ -344,12 +349,22 @@ def read(path: Path, features: Sequence[str]) -> Preferences:
             f"Expected a table of answers at {path}, found none. "
             f"It needs the columns {', '.join(features)}."
         )
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        table = csv.DictReader(file)
+    table = csv.DictReader(io.StringIO(inputs.text(path, MOST_BYTES), ""), strict=True)
+    lines: dict[int, list[str]] = {}
+    try:
         _has_columns(str(path), list(table.fieldnames or ()), features)
-        lines = {}
         for row in table:
+            if None in row:
+                raise ValueError(
+                    f"{path}, line {table.line_num}: more answers than columns. Expected "
+                    "one for each column."
+                )
             lines[table.line_num] = [row[name] or "" for name in features]
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, after line {table.line_num}: {error}. Expected a csv file with a "
+            "column for each feature."
+        ) from error
     if not lines:
         raise ValueError(f"{path} holds no answers below its header.")
     frame = pd.DataFrame.from_dict(lines, orient="index", columns=list(features))
@@ -366,7 +381,7 @@ def _has_columns(what: str, found: Sequence[Any], features: Sequence[str]) -> No
             f"{what} has no column {', '.join(missing)}; "
             f"found {', '.join(map(str, found)) or 'nothing'}."
         )
-    if twice := [name for name in features if list(found).count(name) > 1]:
+    if twice := [name for name, n in Counter(found).items() if n > 1 and name != ""]:
         raise ValueError(f"{what} has the column {twice[0]} twice. Keep one of them.")
 
 
@@ -444,7 +459,7 @@ def _score(feature: str, answer: str, n_features: int) -> int:
     if answer in WORDS:
         return 1 + round(WORDS.index(answer) * (n_features - 1) / (len(WORDS) - 1))
     number = answer.removesuffix(".0")  # pandas makes 1.0 of 1 beside a gap
-    if number.isdecimal() and 1 <= int(number) <= n_features:
+    if re.fullmatch("[0-9]{1,9}", number) and 1 <= int(number) <= n_features:
         return int(number)
     raise ValueError(
         f"{feature}: can't read {answer!r}. Say {', '.join(WORDS)}, "

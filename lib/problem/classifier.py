@@ -197,17 +197,13 @@ class NetworkClassifier(Classifier):
             'savings'
         """
         tensors, settings = files.load(folder, name, fingerprint)
-        layers = range(len(tensors) // 2)
-        try:
-            return cls(
-                settings["features"],
-                [tensors[f"weight_{i}"] for i in layers],
-                [tensors[f"bias_{i}"] for i in layers],
-            )
-        except KeyError as error:
-            raise ValueError(
-                f"{folder / name}.safetensors is no classifier: it lacks {error}."
-            ) from error
+        layers = range(sum(key.startswith("weight_") for key in tensors))
+        with files.holding("classifier", folder, name):
+            features = files.names("features", settings.get("features"))
+            biases = [tensors.get(f"bias_{i}", torch.zeros(0)) for i in layers]
+            hidden = [bias.numel() for bias in biases[:-1]]
+            files.check_tensors(tensors, files.layers([len(features), *hidden, 1]))
+        return cls(features, [tensors[f"weight_{i}"] for i in layers], biases)
 
 
 def fit(

@@ -32,7 +32,7 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
     """
     for name in features:
         _column(frame, name)
-        if not pd.api.types.is_numeric_dtype(frame[name]):
+        if frame[name].dtype.kind not in "iufb":
             raise ValueError(
                 f"Column {name!r} holds {frame[name].dtype}: expected numbers. Turn "
                 "categories into 0 and 1 first, for instance with pandas.get_dummies."
@@ -56,13 +56,30 @@ def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
         >>> labels(pd.DataFrame({"repaid": [1, 0]}), "repaid")
         array([ True, False])
     """
-    found = pd.unique(_column(frame, label))
-    if not set(found.tolist()) <= {0, 1}:
+    if others := not_binary(_column(frame, label)):
         raise ValueError(
-            f"The label {label!r} holds {found[:5].tolist()}: expected True or 1 where the "
+            f"The label {label!r} holds {others[:5]}: expected True or 1 where the "
             "decision should be positive, and False or 0 else, without gaps."
         )
     return frame[label].to_numpy(dtype=bool)
+
+
+def not_binary(column: pd.Series) -> list[object]:
+    """Return what a column holds that is neither 0 nor 1, each value once.
+
+    Example:
+        >>> not_binary(pd.Series([0, 1, 2, 2])), not_binary(pd.Series([[0], True]))
+        ([2], [[0]])
+    """
+    try:
+        found = pd.unique(column).tolist()
+    except TypeError:  # lists, for instance of a Parquet file
+        found = column.tolist()
+    known = [
+        pd.api.types.is_scalar(value) and not pd.isna(value) and value in (0, 1)
+        for value in found
+    ]
+    return [value for value, is_known in zip(found, known, strict=True) if not is_known]
 
 
 def graph(features: Sequence[str], edges: Edges) -> Graph:

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks, files
+from lib.base import checks, csv_files, files
 from lib.base.files import MODELS, PARAMS
 from lib.causal.flow import CausalFlow
 from lib.causal.graph import Graph
@@ -162,15 +162,45 @@ def applicants(
             "Or ask for a synthetic stand-in by or_stand_in=True: people drawn from the "
             "flow that was fitted to the real ones."
         )
-    scaler, _ = files.load(models, "gmsc_scaler")
+    scaling, _ = scaler(models)
     drawn = stand_in(
         CausalFlow.load(models, "gmsc_flow"),
         NetworkClassifier.load(models, "gmsc_classifier"),
-        scaler,
+        scaling,
         n_people,
         seed,
     )
-    return Applicants(drawn, {}, is_real=False, scaler=(scaler["mean"], scaler["std"]))
+    return Applicants(drawn, {}, is_real=False, scaler=(scaling["mean"], scaling["std"]))
+
+
+def scaler(models: Path) -> tuple[dict[str, Tensor], str]:
+    """Return the scaler in a folder of models, and whose it is: "real" or "synthetic".
+
+    Arguments:
+        models: Folder with gmsc_scaler.
+    Returns: "mean" and "std" in the units of the data, with shape
+        (10,), and the "weight" of a default in the classifier's loss;
+        and whether real people, or a stand-in, were scaled.
+    Raises: ValueError: there is no such file, or it holds something
+        else.
+
+    Example:
+        >>> scaling, people = scaler(MODELS)
+        >>> scaling["mean"].shape, people
+        (torch.Size([10]), 'real')
+    """
+    found, settings = files.load(models, "gmsc_scaler")
+    with files.holding("scaler", models, "gmsc_scaler"):
+        shapes = dict.fromkeys(("mean", "std"), (len(COLUMNS),))
+        weight = {name: part for name, part in found.items() if name == "weight"}
+        others = {name: part for name, part in found.items() if name != "weight"}
+        files.check_tensors(others, shapes, [torch.float64])
+        files.check_tensors(weight, {"weight": ()}, [torch.float32])
+        for name in ("std", "weight"):
+            if not (found[name] > 0).all():
+                raise ValueError(f"{name} must be above zero, got {found[name].tolist()}.")
+        checks.known("kind of people", [str(settings.get("people"))], ("real", "synthetic"))
+    return found, settings["people"]
 
 
 def stand_in(
@@ -209,6 +239,12 @@ def stand_in(
         raise ValueError(
             f"The scaler has no {missing[0]!r}: expected mean, std and weight."
         )
+    for what, features in (("flow", flow.features), ("classifier", classifier.features)):
+        if features != tuple(COLUMNS):
+            raise ValueError(
+                f"The {what} is for the features {', '.join(features)}: expected "
+                f"gmsc_{what}, for {', '.join(COLUMNS)}."
+            )
     rng = np.random.default_rng(seed)
     noise = torch.from_numpy(rng.standard_normal((n_people, len(COLUMNS))))
     x = flow.predict(noise.to(flow.dtype))
@@ -240,7 +276,9 @@ def graph(
         ('credit_lines', 'real_estate_loans')
     """
     ours = {theirs: name for name, theirs in COLUMNS.items()}
-    table = pd.read_csv(PARAMS / "gmsc_edges.csv")
+    table = csv_files.read(PARAMS / "gmsc_edges.csv", ["parent", "child"])
+    for column in (table.parent, table.child):
+        checks.known("feature in gmsc_edges.csv", column, tuple(ours))
     published = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
     edges = list(published)
     for pair in [*remove, *reverse]:
@@ -377,7 +415,7 @@ def check_models(applicants: Applicants, models: Path) -> None:
         >>> invented = {name: rng.poisson(3, 40) for name in COLUMNS} | {"paid_back": True}
         >>> check_models(Applicants(pd.DataFrame(invented), {}, is_real=True), MODELS)
     """
-    fitted_to = files.load(models, "gmsc_scaler")[1]["people"]
+    _, fitted_to = scaler(models)
     if applicants.is_real and fitted_to == "synthetic":
         raise ValueError(
             f"The data is here, but the models in {models} were fitted to the stand-in: "

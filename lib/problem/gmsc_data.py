@@ -12,13 +12,13 @@ import hashlib
 import io
 import os
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pooch
 
+from lib.base import csv_files, inputs
 from lib.problem import frames
 
 VARIABLE = "ICARMA_GMSC_CSV"
@@ -33,6 +33,7 @@ HOW_TO_GET_IT = (
     f"{VARIABLE}=/path/to/cs-training.csv (or .zip)."
 )
 N_ROWS = 150_000
+MOST_BYTES = 50_000_000  # of a file that may be the data, which has 7.6 million
 
 # our names, in causal order, and the columns of the csv
 COLUMNS = {
@@ -121,15 +122,12 @@ def read(path: str | Path) -> pd.DataFrame:
          is not the data: There is no column dependents
     """
     path = Path(path)
-    try:
-        content = _csv_of(path)
-    except FileNotFoundError as error:
-        raise ValueError(f"There is no file {path}. {HOW_TO_GET_IT}") from error
-    except (zipfile.BadZipFile, zlib.error, KeyError, IsADirectoryError) as error:
-        raise ValueError(
-            f"{path} is not a zip with a cs-training.csv inside ({error}): "
-            f"half a download? Delete it. {HOW_TO_GET_IT}"
-        ) from error
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}. {HOW_TO_GET_IT}")
+    content = inputs.content(path, MOST_BYTES)
+    with inputs.in_file(path, f"Is it half a download? Delete it. {HOW_TO_GET_IT}"):
+        if path.suffix == ".zip" or zipfile.is_zipfile(io.BytesIO(content)):
+            content = csv_files.unzipped(content, "cs-training.csv", MOST_BYTES)
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256:
         raise ValueError(
@@ -221,21 +219,9 @@ def _downloaded(path: Path) -> Path | None:
     return path
 
 
-def _csv_of(path: Path) -> bytes:
-    """Return the bytes of the csv, which may lie in a zip."""
-    if not zipfile.is_zipfile(path) and path.suffix != ".zip":
-        return path.read_bytes()
-    with zipfile.ZipFile(path) as file:
-        held = file.namelist()
-        names = [name for name in held if Path(name).name == "cs-training.csv"]
-        if not names:
-            raise KeyError(f"it holds {', '.join(held)}")
-        return file.read(names[0])
-
-
 def _named(content: bytes) -> pd.DataFrame:
     """Return the rows of a csv, its columns called as in `COLUMNS`."""
-    raw = pd.read_csv(io.BytesIO(content), index_col=0)
+    raw = csv_files.table(content, index_col=0)
     return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
 
 
@@ -266,7 +252,7 @@ def _check_columns(raw: pd.DataFrame) -> None:
         )
     if twice := [name for name in expected if columns.count(name) > 1]:
         raise ValueError(f"There are several columns {twice[0]}: expected one.")
-    if unknown := sorted(set(raw[LABEL].dropna().unique()) - {0, 1}, key=str):
+    if unknown := frames.not_binary(raw[LABEL].dropna()):
         raise ValueError(
             f"{LABEL} holds {unknown[0]!r}: "
             "expected 1 for a serious delinquency and 0 for none."

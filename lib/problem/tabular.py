@@ -15,8 +15,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib.base import checks, csv_files
 from lib.base.files import DATA
+from lib.problem import frames as frames_of
 from lib.problem import gmsc_data
 
 SPLITS = ("train", "test")
@@ -209,7 +210,8 @@ def credit(path: str | Path) -> Tabular:
     spread = values.std(ddof=0)
     kept = raw[((values - values.mean()).abs() < MOST_DEVIATIONS * spread).all(axis=1)]
     kept = kept.assign(paid_back=1 - kept[gmsc_data.LABEL])
-    rows = pd.read_csv(DATA / "give_me_some_credit_test_index.csv.gz", header=None)[0] + 1
+    index = csv_files.read(DATA / "give_me_some_credit_test_index.csv.gz", header=None)
+    rows = index[0] + 1
     frames = {"train": kept.drop(index=rows), "test": kept.loc[rows]}
     return from_frames("credit", frames, "paid_back", CREDIT, (), CREDIT_IMMUTABLE)
 
@@ -249,13 +251,14 @@ def from_frames(
     for split in SPLITS:
         checks.known("split that a table needs:", [split], tuple(frames))
         checks.known("column", [*features, label], tuple(frames[split]))
+        csv_files.check_names(list(frames[split]), ())
         if frames[split][[*features, label]].isna().any(axis=None):
             raise ValueError(f"Split {split!r} misses values: drop those rows first.")
     both = pd.concat([frames[split] for split in SPLITS])
     for column in continuous:
         if not pd.api.types.is_numeric_dtype(both[column]):
             raise ValueError(f"{column} holds {both[column].dtype} values, not numbers.")
-    if found := sorted(set(both[label]) - {0, 1}, key=str):
+    if found := frames_of.not_binary(both[label]):
         raise ValueError(f"{label} holds {found[0]!r}, expected 1 (positive) or 0.")
     second = {column: _second_of(both[column]) for column in binary}
     coded = both.assign(
@@ -280,7 +283,7 @@ def from_frames(
 
 def _bundled(name: str) -> dict[str, pd.DataFrame]:
     """Return the splits of a data set that comes with the repository."""
-    return {split: pd.read_csv(DATA / f"{name}_{split}.csv.gz") for split in SPLITS}
+    return {split: csv_files.read(DATA / f"{name}_{split}.csv.gz") for split in SPLITS}
 
 
 def _second_of(column: pd.Series) -> object:

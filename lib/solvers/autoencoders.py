@@ -161,9 +161,9 @@ def fit(
         (5, True)
     """
     checks.known("kind of autoencoder", [kind], KINDS)
-    recipe = (FOR_COMPAS if table.name == "compas" else {}).get(kind, RECIPES[kind])
+    recipe = recipe_for(table, kind)
     rng = np.random.default_rng(seed)
-    model = _initial(table, kind, recipe, rng)
+    model = _initial(table, kind, rng)
     others = [part for name, net in model.nets.items() if name != "label" for part in net]
     descent = Adam(others, recipe.learning_rate)
     guess = list(model.nets.get("label", ()))
@@ -201,13 +201,28 @@ def is_seen(table: Tabular, kind: str) -> Tensor:
     return torch.ones_like(table.is_free) if kind == "CLUE" else ~table.is_immutable
 
 
-def _initial(
-    table: Tabular, kind: str, recipe: Recipe, rng: np.random.Generator
-) -> Autoencoder:
-    """Return an autoencoder with weights uniform within 1 / sqrt(fan-in)."""
-    seen = is_seen(table, kind)
-    n_seen = int(seen.sum())
-    n_told, hidden, n_z = len(seen) - n_seen, recipe.hidden, recipe.n_latent
+def recipe_for(table: Tabular, kind: str) -> Recipe:
+    """Return the recipe of an autoencoder for a data set.
+
+    Example:
+        >>> from lib.problem import tabular
+        >>> recipe_for(tabular.compas(), "CCHVAE").hidden
+        (512, 256)
+    """
+    return (FOR_COMPAS if table.name == "compas" else {}).get(kind, RECIPES[kind])
+
+
+def widths(table: Tabular, kind: str) -> dict[str, tuple[int, ...]]:
+    """Return the widths of each network of an autoencoder: inputs, hidden layers, outputs.
+
+    Example:
+        >>> from lib.problem import tabular
+        >>> widths(tabular.compas(), "CLUE")
+        {'encoder': (7, 10, 10, 10, 24), 'decoder': (12, 10, 10, 10, 7)}
+    """
+    recipe = recipe_for(table, kind)
+    n_seen = int(is_seen(table, kind).sum())
+    n_told, hidden, n_z = len(table.features) - n_seen, recipe.hidden, recipe.n_latent
     n_in = n_z + n_told + (N_LABEL if kind == "CRUDS" else 0)
     sizes = {
         "encoder": (n_seen, *hidden, 2 * n_z),
@@ -219,15 +234,20 @@ def _initial(
             "prior": (1, 2 * N_LABEL),
             "label": (n_z, *hidden, 1),
         }
+    return sizes
+
+
+def _initial(table: Tabular, kind: str, rng: np.random.Generator) -> Autoencoder:
+    """Return an autoencoder with weights uniform within 1 / sqrt(fan-in)."""
     nets: dict[str, list[Tensor]] = {}
-    for name, widths in sizes.items():
+    for name, sizes in widths(table, kind).items():
         nets[name] = []
-        for n_from, n_to in pairwise(widths):
+        for n_from, n_to in pairwise(sizes):
             bound = 1 / np.sqrt(n_from)
             for shape in ((n_from, n_to), (n_to,)):
                 part = torch.from_numpy(rng.uniform(-bound, bound, shape))
                 nets[name].append(part.requires_grad_())
-    return Autoencoder(kind, seen, nets)
+    return Autoencoder(kind, is_seen(table, kind), nets)
 
 
 def _run(net: Sequence[Tensor], x: Tensor) -> Tensor:

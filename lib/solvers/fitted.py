@@ -5,12 +5,14 @@ autoencoder of each kind. Autoencoders do not know the classifier, so
 that all seeds share them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from lib.base import checks, files
@@ -132,25 +134,23 @@ def load(folder: Path, name: str, tables: Mapping[str, Tabular]) -> dict[str, Mo
 
         >>> load(files.MODELS, "loan_flow", {})
         Traceback (most recent call last):
-        ValueError: loan_flow does not hold what the base generators need.
+        ValueError: ...loan_flow.safetensors holds no fits for the base generators...
     """
     tensors, settings = files.load(folder, name)
-    if "fingerprints" not in settings:
-        raise ValueError(f"{name} does not hold what the base generators need.")
-    checks.known(f"data set in {name}", tables, tuple(settings["fingerprints"]))
     found = {}
-    for table, own in tables.items():
-        if settings["fingerprints"][table] != own.fingerprint:
-            raise ValueError(
-                f"{name} was fitted to another {table} (features, their kinds or their "
-                f"range differ). {files.REMEDY}"
-            )
-        nets: dict[tuple[str, str], list[Tensor]] = {}
-        mine = [key.rsplit("/", 3) for key in tensors if key.rsplit("/", 3)[0] == table]
-        for key in sorted(mine, key=lambda parts: int(parts[-1])):
-            _, kind, which, _ = key
-            nets.setdefault((kind, which), []).append(tensors["/".join(key)].double())
-        found[table] = _models(own, nets)
+    with files.holding("fits for the base generators", folder, name):
+        prints = settings.get("fingerprints")
+        if not isinstance(prints, dict):
+            raise ValueError(f"its settings have no fingerprints, got {settings!r}.")
+        checks.known("data set in it", tables, tuple(prints))
+        by_table = _by_table(tensors, prints)
+        for table, own in tables.items():
+            if prints[table] != own.fingerprint:
+                raise ValueError(
+                    f"it was fitted to another {table} (features, their kinds or their "
+                    "range differ)."
+                )
+            found[table] = _models(own, _nets(own, by_table[table]))
     return found
 
 
@@ -203,6 +203,45 @@ def base(
 def _numbered(prefix: str, parts: Sequence[Tensor]) -> dict[str, Tensor]:
     """Return tensors under names that keep their order."""
     return {f"{prefix}/{i}": part for i, part in enumerate(parts)}
+
+
+def _by_table(
+    tensors: Mapping[str, Tensor], tables: Iterable[str]
+) -> dict[str, dict[tuple[str, str], dict[str, Tensor]]]:
+    """Return tensors by data set, by kind and seed (or network), and by name."""
+    found: dict[str, dict[tuple[str, str], dict[str, Tensor]]] = {t: {} for t in tables}
+    for key, tensor in tensors.items():
+        table, *rest = key.rsplit("/", 3)
+        if table not in found or len(rest) != 3:
+            raise ValueError(f"its tensor {key} is of no data set that it names.")
+        found[table].setdefault((rest[0], rest[1]), {})["/".join(rest)] = tensor
+    return found
+
+
+def _nets(
+    table: Tabular, found: Mapping[tuple[str, str], Mapping[str, Tensor]]
+) -> dict[tuple[str, str], list[Tensor]]:
+    """Return weights and biases in turn by kind and seed (or network), once checked."""
+    kinds = {kind for kind, _ in found if kind in autoencoders.KINDS}
+    due = {(kind, net) for kind in kinds for net in autoencoders.widths(table, kind)}
+    if missing := due - found.keys():
+        raise ValueError(f"it lacks {', '.join('/'.join(key) for key in sorted(missing))}.")
+    nets = {}
+    for (kind, which), tensors in found.items():
+        if kind in classifier.HIDDEN and re.fullmatch("0|[1-9][0-9]{0,8}", which):
+            dtype, widths = (
+                torch.float64,
+                (len(table.features), *classifier.HIDDEN[kind], 1),
+            )
+        elif (kind, which) in due:
+            dtype, widths = torch.float32, autoencoders.widths(table, kind)[which]
+        else:
+            raise ValueError(f"{kind}/{which} is nothing that is fitted.")
+        layers = list(files.layers(widths).values())
+        shapes = {f"{kind}/{which}/{i}": shape for i, shape in enumerate(layers)}
+        files.check_tensors(tensors, shapes, [dtype])
+        nets[kind, which] = [tensors[key].double() for key in shapes]
+    return nets
 
 
 def _models(table: Tabular, nets: Mapping[tuple[str, str], Sequence[Tensor]]) -> Models:

@@ -6,6 +6,7 @@ shape (M, B, ...), and one matrix product serves all members.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,10 +83,13 @@ class Settings:
             weight = getattr(self, name)
             if name == "hinge" and weight is None:
                 continue
-            if not weight >= 0:
+            if not 0 <= weight < math.inf:
                 raise ValueError(
-                    f"The weight of {name} must not be below zero, got {weight!r}."
+                    f"The weight of {name} must not be below zero, got {weight!r}; "
+                    "expected a finite number."
                 )
+        if not math.isfinite(self.margin):
+            raise ValueError(f"margin must be finite, got {self.margin!r}.")
 
 
 class ICarma:
@@ -443,19 +447,42 @@ class ICarma:
             >>> ICarma.load(files.MODELS, "loan_flow", other)  # doctest: +ELLIPSIS
             Traceback (most recent call last):
             ...
-            ValueError: ...loan_flow.safetensors holds no stack: it lacks 'settings'.
+            ValueError: ...loan_flow.safetensors holds no stack: seeds must be a list...
         """
         weights, members = files.load(folder, name, problem.population.fingerprint)
-        try:
-            settings = [
-                Settings(**(s | {"profile": Profile(**s["profile"])}))
-                for s in members["settings"]
-            ]
-            return cls(problem, settings, members["seeds"], weights, members.get("ids"))
-        except KeyError as error:
-            raise ValueError(
-                f"{folder / name}.safetensors holds no stack: it lacks {error}."
-            ) from error
+        with files.holding("stack", folder, name):
+            seeds = files.whole_numbers("seeds", members.get("seeds"))
+            ids = files.whole_numbers("ids", members.get("ids", list(range(len(seeds)))))
+            given = files.filled("settings", members.get("settings"))
+            settings = [files.rebuilt(Settings, own) for own in given]
+            if len({own.hidden for own in settings}) > 1:
+                raise ValueError("its members have layers of different widths.")
+            shapes = weight_shapes(problem, settings[0].hidden, len(seeds))
+            files.check_tensors(weights, shapes, [problem.flow.dtype])
+            return cls(problem, settings, seeds, weights, ids)
+
+
+def weight_shapes(
+    problem: Problem, hidden: int, n_members: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight of a stack, by its name.
+
+    Arguments:
+        hidden: Width of the two hidden layers of either network.
+    Example:
+        >>> from lib.problem import loan
+        >>> shapes = weight_shapes(loan.problem(), 64, n_members=2)
+        >>> shapes["mask_weight_0"]  # members, inputs, width
+        (2, 15, 64)
+    """
+    n_actionable = len(problem.population.actionable)
+    n_context = len(problem.population.features) + 2 * n_actionable
+    n_inputs = {"mask": n_context, "action": n_context + n_actionable}
+    found: dict[str, tuple[int, ...]] = {}
+    for which, n_first in n_inputs.items():
+        widths = [n_first, hidden, hidden, n_actionable]
+        found |= files.layers(widths, f"{which}_", n_members)
+    return found
 
 
 def capped(lacking: Tensor, cap: Tensor | float) -> Tensor:

@@ -9,6 +9,7 @@ proposes is a start, and what is returned has been verified.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,9 +96,10 @@ class Settings:
             learning_rate=self.learning_rate,
         )
         for name in (*TERMS, "spare_log_odds", "spare_nats"):
-            if not getattr(self, name) >= 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(
-                    f"{name} must not be below zero, got {getattr(self, name)!r}."
+                    f"{name} must not be below zero, got {getattr(self, name)!r}; expected "
+                    "a finite number."
                 )
 
 
@@ -180,8 +182,8 @@ class Proposer:
     ) -> None:
         problem.check_gradient("Proposing")
         self.columns = problem.population.actionable_index
+        checks.shape("sets", sets, (*sets.shape[:1], len(self.columns)))
         checks.not_empty("sets", sets)
-        checks.shape("sets", sets, (len(sets), len(self.columns)))
         if sets.dtype != torch.bool:
             raise ValueError(f"sets must be of bool, got {sets.dtype}.")
         self.problem, self.settings = problem, settings
@@ -594,15 +596,29 @@ def load_all(folder: Path, name: str, problem: Problem) -> dict[str, Proposer]:
     """
     tensors, settings = files.load(folder, name, problem.population.fingerprint)
     found = {}
-    try:
-        for key, own in settings.items():
-            start = f"{key}/"
-            part = {k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)}
-            sets = part.pop("sets")
-            found[key] = Proposer(problem, Settings(**own), sets, part)
-    except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"{folder / name}.safetensors holds no proposer ({error}). Was it saved by "
-            "lib.solvers.propose?"
-        ) from error
+    with files.holding("proposer", folder, name):
+        for key, weights in files.by_first_name(tensors, settings).items():
+            own = files.rebuilt(Settings, settings[key])
+            sets = weights.pop("sets", torch.zeros(0, dtype=torch.bool))
+            n_layers = sum(part.startswith("weight_") for part in weights)
+            if n_layers != own.n_hidden + 1:
+                raise ValueError(f"it has {n_layers} layers, expected {own.n_hidden + 1}.")
+            found[key] = Proposer(problem, own, sets, weights)
+            shapes = files.layers(widths(problem, own, len(sets)))
+            files.check_tensors(weights, shapes, [problem.flow.dtype])
     return found
+
+
+def widths(problem: Problem, settings: Settings, n_sets: int) -> list[int]:
+    """Return the widths of a proposer's network: inputs, hidden layers, outputs.
+
+    Arguments:
+        n_sets: How many sets of features it proposes for.
+    Example:
+        >>> from lib.problem import loan
+        >>> widths(loan.problem(), Settings(hidden=64, n_hidden=2), n_sets=15)
+        [20, 64, 64, 60]
+    """
+    n_actionable = len(problem.population.actionable)
+    n_inputs = 2 * len(problem.population.features) + n_actionable + 2
+    return [n_inputs, *[settings.hidden] * settings.n_hidden, n_sets * n_actionable]

@@ -20,7 +20,7 @@ from lib.base.arithmetic import Adam
 from lib.problem.recourse import Problem
 from lib.solvers import continuous
 from lib.solvers.icarma import capped
-from lib.solvers.propose import TERMS, Proposer, Settings
+from lib.solvers.propose import TERMS, Proposer, Settings, widths
 from lib.solvers.sets import sets_of
 
 # log of the factor by which a random weight differs from one, at most
@@ -285,11 +285,8 @@ def _first_weights(
     Those of the last layer are smaller, so that the first proposals
     are near the factual values.
     """
-    n_features = len(problem.population.actionable)
-    n_inputs = 2 * len(problem.population.features) + n_features + 2
-    sizes = [n_inputs, *[settings.hidden] * settings.n_hidden, n_sets * n_features]
     weights = {}
-    for i, (n_in, n_out) in enumerate(pairwise(sizes)):
+    for i, (n_in, n_out) in enumerate(pairwise(widths(problem, settings, n_sets))):
         size = (LAST if i == settings.n_hidden else 1.0) / math.sqrt(n_in)
         for part, shape in (("weight", (n_in, n_out)), ("bias", (n_out,))):
             drawn = torch.tensor(rng.uniform(-size, size, shape), dtype=dtype)

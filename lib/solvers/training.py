@@ -1,7 +1,6 @@
 """Training of a stack of iCARMA's networks: side by side, each with its own draws."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from lib.base.arithmetic import Adam
 from lib.preferences.samplers import Sampler
 from lib.preferences.scores import Preferences
 from lib.problem.recourse import Problem
-from lib.solvers.icarma import TERMS, ICarma, Settings
+from lib.solvers.icarma import TERMS, ICarma, Settings, weight_shapes
 
 # members that agree in these are trained side by side
 SIDE_BY_SIDE = ("n_epochs", "batch_size", "learning_rate")
@@ -201,20 +200,12 @@ def initial_weights(
         >>> weights["mask_weight_0"].shape  # members, inputs, width
         torch.Size([2, 15, 64])
     """
-    n_actionable = len(problem.population.actionable)
-    n_context = len(problem.population.features) + 2 * n_actionable
-    n_inputs = {"mask": n_context, "action": n_context + n_actionable}
-    weights = {}
-    for which, n_first in n_inputs.items():
-        sizes = [n_first, hidden, hidden, n_actionable]
-        for i, (n_in, n_out) in enumerate(pairwise(sizes)):
-            for part, shape in (("weight", (n_in, n_out)), ("bias", (1, n_out))):
-                drawn = np.stack(
-                    [rng.uniform(-1, 1, shape) / np.sqrt(n_in) for rng in rngs]
-                )
-                weights[f"{which}_{part}_{i}"] = torch.tensor(
-                    drawn, dtype=dtype, requires_grad=True
-                )
+    weights, n_in = {}, 1
+    for name, (_, *shape) in weight_shapes(problem, hidden, len(rngs)).items():
+        if "weight" in name:  # a layer's weight, and then its bias
+            n_in = shape[0]
+        drawn = np.stack([rng.uniform(-1, 1, shape) / np.sqrt(n_in) for rng in rngs])
+        weights[name] = torch.tensor(drawn, dtype=dtype, requires_grad=True)
     return weights
 
 

@@ -6,7 +6,7 @@ What its claims say of such numbers is judged in `verdicts`.
 import numpy as np
 import pandas as pd
 
-from lib.base import checks
+from lib.base import checks, csv_files
 from lib.base.files import PUBLISHED
 from lib.studies.estimates import STANDARD_ERRORS, Estimate, by_person, ratio
 
@@ -64,7 +64,7 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     """
     checks.known("table of the paper", [number], tuple(TABLES))
     checks.known("data set", [dataset], DATASETS)
-    rows = pd.read_csv(
+    rows = csv_files.read(
         PUBLISHED / f"{TABLES[number]}.csv", dtype={"n_individually_actionable": str}
     )
     rows = rows[rows.dataset == dataset].drop(

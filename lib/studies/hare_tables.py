@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib.base import checks, csv_files
 from lib.base.draws import streams
 from lib.base.files import PUBLISHED
 from lib.problem.classifier import Classifier
@@ -72,7 +72,8 @@ def published(number: int | None = None) -> pd.DataFrame:
     checks.known("table of HARE", [number or 1], tuple(NUMBERS))
     numbers = NUMBERS if number is None else (number,)
     rows = pd.concat(
-        [pd.read_csv(PUBLISHED / f"hare_table{i}.csv") for i in numbers], ignore_index=True
+        [csv_files.read(PUBLISHED / f"hare_table{i}.csv") for i in numbers],
+        ignore_index=True,
     )
     counts = {name: rows[name].fillna(0).astype(int) for name in ("budget_B", "iters_T")}
     rows = rows.assign(**counts)

@@ -12,11 +12,10 @@ ideal may end where it is refused, as it is clipped after the check.
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib.base import checks, csv_files
 from lib.base.draws import streams
 from lib.base.files import PUBLISHED
 from lib.problem.classifier import Classifier
@@ -39,7 +38,7 @@ def directions(table: Tabular, seed: int) -> Tensor:
         >>> directions(tabular.compas(), seed=1).shape
         torch.Size([12, 3])
     """
-    known = pd.read_csv(PUBLISHED / "hare_directions.csv")
+    known = csv_files.read(PUBLISHED / "hare_directions.csv")
     checks.known(
         "data set with published directions", [table.name], tuple(known.dataset.unique())
     )

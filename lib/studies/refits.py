@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import root
 
-from lib.base import checks
+from lib.base import checks, csv_files
 from lib.base.arithmetic import each
 from lib.base.files import PUBLISHED
 from lib.studies import gamm
@@ -85,7 +85,7 @@ def printed(model: int) -> Printed:
         (0.0, 5597.44)
     """
     checks.known("model", [model], MODELS)
-    table = pd.read_csv(PUBLISHED / "tominaga_tableS2.csv")
+    table = csv_files.read(PUBLISHED / "tominaga_tableS2.csv")
     rows = table[table.model == model].set_index("kind")
     first = rows.loc["parametric"]
     kinds = dict(

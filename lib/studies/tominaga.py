@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from lib.base import checks
+from lib.base import checks, csv_files
 from lib.base.files import PUBLISHED
 
 TABLES = ("table1", "table2", "tableS1", "tableS2", "quotes", "numbers", "questionnaire")
@@ -40,7 +40,7 @@ def published(name: str) -> pd.DataFrame:
         1   Position       Supervisor
     """
     checks.known("table of the study", [name], TABLES)
-    return pd.read_csv(PUBLISHED / f"tominaga_{name}.csv")
+    return csv_files.read(PUBLISHED / f"tominaga_{name}.csv")
 
 
 def items() -> dict[str, tuple[str, ...]]:

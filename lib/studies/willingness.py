@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from lib.base import checks
+from lib.base import checks, csv_files
 from lib.base.arithmetic import each
 
 N_PEOPLE, N_REMOVED = 362, 72  # people, and answers removed: a change was impossible
@@ -314,14 +314,7 @@ def read_answers(path: Path) -> pd.DataFrame:
         ...     read_answers(path).action.tolist()
         [5.0]
     """
-    table = pd.read_csv(path)
-    missing = [name for name in COLUMNS if name not in table.columns]
-    if missing:
-        raise ValueError(
-            f"{path.name} has no column {', '.join(missing)}. Expected "
-            f"{', '.join(COLUMNS)}, found {', '.join(table.columns)}."
-        )
-    table = table[list(COLUMNS)]
+    table = csv_files.read(path, COLUMNS)[list(COLUMNS)]
     _check_cells(path, table[["uid"]].isna(), "is missing: whose answer is it?")
     numbers = table[list(COLUMNS[1:])].apply(pd.to_numeric, errors="coerce").astype(float)
     _check_cells(path, ~np.isfinite(numbers), "is not a finite number")

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from lib.base import checks
+from lib.base import checks, inputs
 
 
 def read(path: Path) -> dict[str, Any]:
     """Return the entries of a YAML file by name.
 
     Raises: ValueError: there is no such file (the message names those
-        in its folder), or it does not hold lines `name: value`.
+        in its folder), or as `inputs.entries`.
 
     Example:
         >>> import tempfile
@@ -28,13 +26,7 @@ def read(path: Path) -> dict[str, Any]:
             f"Expected a file {path}, found none. "
             f"Those in its folder: {', '.join(there) or 'none'}."
         )
-    try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {error}") from error
-    if not isinstance(given, dict):
-        raise ValueError(f"{path} should hold lines `name: value`, it holds {given!r}.")
-    return given
+    return inputs.entries(path)
 
 
 def only(given: Any, allowed: Sequence[str], what: str) -> None:

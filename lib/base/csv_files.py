@@ -1,0 +1,192 @@
+"""Tables in csv files: read within bounds, with errors that name the file."""
+
+import csv
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from lib.base import inputs
+
+MOST_BYTES = 200_000_000  # of a table, unpacked; the longest of this project has 8 million
+# what pandas raises of content that it can't make a table of
+UNREADABLE = (ValueError, TypeError, OverflowError, IndexError, KeyError, csv.Error)
+UNPACKING = (  # what a damaged, encrypted or exotic zip or gz raises
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    OverflowError,
+)
+
+
+def read(
+    path: Path,
+    columns: Iterable[str] = (),
+    most: int = MOST_BYTES,
+    **options: Any,
+) -> pd.DataFrame:
+    """Return the table of a csv file, which may be packed (.gz).
+
+    Arguments:
+        path: Of the file. Its first line names the columns, unless
+            options say otherwise.
+        columns: That it needs; there may be others.
+        most: So many bytes at most, unpacked.
+        options: As for `pandas.read_csv`.
+    Raises: ValueError: there is no such file, it is too large or no
+        csv, a column is missing or stands there twice, or rows have
+        more fields than there are names.
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> _ = path.write_text("age,income\\n30,2000\\n")
+        >>> read(path).income.tolist()
+        [2000]
+        >>> read(path, ["savings"])  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: ...people.csv: It has no column savings; found age, income.
+    """
+    found = inputs.content(path, most)
+    with inputs.in_file(path):
+        if path.suffix == ".gz":
+            found = gunzipped(found, most)
+        return table(found, columns, **options)
+
+
+def table(found: bytes, columns: Iterable[str] = (), **options: Any) -> pd.DataFrame:
+    """Return the table in the bytes of a csv file; arguments and errors as for `read`.
+
+    Example:
+        >>> table(b"age,age\\n30,30")
+        Traceback (most recent call last):
+        ...
+        ValueError: It has the column age twice. Keep one of them.
+    """
+    if options.get("header", 0) is not None:
+        names, *row = first_lines(found, 2)
+        check_names(names, columns)
+        if row and len(row[0]) > len(names):  # pandas takes the first as names of rows
+            raise ValueError(
+                f"Its rows have {len(row[0])} fields, its first line {len(names)} names. "
+                "Name every column."
+            )
+    try:
+        return pd.read_csv(io.BytesIO(found), **options)
+    except UNREADABLE as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(
+            f"This is no csv in UTF-8: {why.rstrip('.')}. Expected a line of names, then "
+            "a line for each row with as many fields."
+        ) from error
+
+
+def first_lines(found: bytes, n_lines: int) -> list[list[str]]:
+    """Return the fields of a csv's first lines that are not blank; at least one line.
+
+    Raises: ValueError: there is no such line, or they are no csv.
+    Example:
+        >>> first_lines(b'age,"income, a month"\\n\\n30,2000', 2)
+        [['age', 'income, a month'], ['30', '2000']]
+    """
+    try:
+        lines = csv.reader(io.TextIOWrapper(io.BytesIO(found), "utf-8-sig", newline=""))
+        first = list(islice(filter(None, lines), n_lines))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"This is no csv in UTF-8: {error}.") from error
+    if not first:
+        raise ValueError("It is empty: expected a line of names, then rows.")
+    return first
+
+
+def check_names(names: Sequence[str], columns: Iterable[str]) -> None:
+    """Raise ValueError if a column is missing, or one with a name stands there twice.
+
+    Example:
+        >>> check_names(["age", "", ""], ["age"])  # of empty columns there may be many
+        >>> check_names(["age"], ["income"])
+        Traceback (most recent call last):
+        ...
+        ValueError: It has no column income; found age.
+    """
+    if missing := [name for name in columns if name not in names]:
+        raise ValueError(
+            f"It has no column {', '.join(missing)}; found {', '.join(names) or 'nothing'}."
+        )
+    known = set()
+    for name in filter(None, names):
+        if name in known:
+            raise ValueError(f"It has the column {name} twice. Keep one of them.")
+        known.add(name)
+
+
+def gunzipped(packed: bytes, most: int) -> bytes:
+    """Return what is packed in the bytes of a gz file, if it is not too much.
+
+    Raises: ValueError: it is damaged, or holds more bytes.
+    Example:
+        >>> gunzipped(gzip.compress(b"age"), most=3)
+        b'age'
+        >>> gunzipped(gzip.compress(b"age" * 1000), most=3)
+        Traceback (most recent call last):
+        ...
+        ValueError: Unpacked it is longer than 3 bytes. Is it the right file?
+    """
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            found = file.read(most + 1)
+    except UNPACKING as error:
+        raise ValueError(f"It can't be unpacked ({error}). Is it damaged?") from error
+    return _at_most(found, most)
+
+
+def unzipped(packed: bytes, name: str, most: int) -> bytes:
+    """Return the one file of this name in the bytes of a zip, if it is not too large.
+
+    Arguments:
+        packed: The zip.
+        name: Of the file, in whatever folder of the zip.
+        most: So many bytes at most.
+    Raises: ValueError: the zip is damaged, encrypted, holds no such
+        file or several, or more bytes.
+    Example:
+        >>> zipped = io.BytesIO()
+        >>> with zipfile.ZipFile(zipped, "w") as file:
+        ...     file.writestr("data/people.csv", "age")
+        >>> unzipped(zipped.getvalue(), "people.csv", most=3)
+        b'age'
+        >>> unzipped(zipped.getvalue(), "others.csv", most=3)
+        Traceback (most recent call last):
+        ...
+        ValueError: It is no zip with one others.csv inside (it holds data/people.csv).
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as file:
+            held = file.namelist()
+            own = [other for other in held if Path(other).name == name]
+            if len(own) != 1:
+                raise KeyError(f"it holds {', '.join(held[:5]) or 'nothing'}")
+            with file.open(own[0]) as part:
+                found = part.read(most + 1)
+    except (*UNPACKING, KeyError) as error:
+        said = str(error).strip("'\"") or type(error).__name__
+        raise ValueError(f"It is no zip with one {name} inside ({said}).") from error
+    return _at_most(found, most)
+
+
+def _at_most(found: bytes, most: int) -> bytes:
+    """Return what was read, unless it is more than asked for."""
+    if len(found) > most:
+        raise ValueError(
+            f"Unpacked it is longer than {most:,} bytes. Is it the right file?"
+        )
+    return found

@@ -1,0 +1,574 @@
+"""No file can do more than be refused: a ValueError that names it, before anything is used.
+
+Most cases were found by benchmarks/fuzz.py, or by hand before it.
+"""
+
+import lib.pinned
+
+import ast
+import gzip
+import io
+import json
+import re
+import socket
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import compare
+import pandas as pd
+import parameters
+import pytest
+import torch
+import tune
+from safetensors.torch import save
+
+from lib.base import csv_files, files, inputs
+from lib.base.files import ROOT
+from lib.causal import flow
+from lib.preferences import scores
+from lib.problem import frames, gmsc, gmsc_data, loan, tabular
+from lib.problem.classifier import NetworkClassifier
+from lib.solvers import fitted, icarma, propose
+from lib.studies import claims, stacks, willingness, yaml_files
+
+
+@pytest.fixture(scope="module")
+def valid() -> ModuleType:
+    """The small valid files that fuzzing starts from."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    import valid_files
+
+    return valid_files
+
+
+@pytest.fixture(scope="module")
+def small(valid):
+    """The Loan problem, a small model of each kind, and what loads it."""
+    problem = loan.problem()
+    return problem, *valid.small_models(problem, tabular.compas())
+
+
+def refusal(load: Callable[[], object]) -> str:
+    """Return what a loader's ValueError says."""
+    with pytest.raises(ValueError) as error:  # noqa: PT011  (callers look at it)
+        load()
+    return str(error.value)
+
+
+# --- models
+
+KINDS = ("classifier", "flow", "flows", "icarma", "proposers", "fits", "gmsc_scaler")
+
+
+def write_model(small, folder: Path, kind: str, tensors, settings) -> Callable[[], object]:
+    """Save a model of a kind, and return what loads it."""
+    problem, _, loads = small
+    header = {"settings": settings, "provenance": {}}
+    header["fingerprint"] = problem.population.fingerprint
+    contents = {name: part.contiguous() for name, part in tensors.items()}
+    path = folder / f"{kind}.safetensors"
+    path.write_bytes(save(contents, {"model": json.dumps(header)}))
+    return lambda: loads[kind](folder)
+
+
+def with_first(value: float) -> Callable:
+    """Return what puts a value in the place of a tensor's first number."""
+
+    def change(part):
+        changed = part.clone()
+        changed.view(-1)[0] = value
+        return changed
+
+    return change
+
+
+TENSORS = {
+    "a weight is NaN": with_first(torch.nan),
+    "a weight is infinite": with_first(-torch.inf),
+    "other floats": lambda part: (
+        part.double() if part.dtype == torch.float32 else part.float()
+    ),
+    "half floats": lambda part: part.half(),
+    "whole numbers": lambda part: part.long(),
+    "an axis too many": lambda part: part[None],
+    "no axis": lambda part: part.reshape(-1)[0] if part.ndim else part[None],
+    "empty": lambda part: part.reshape(-1)[:0],
+    "missing": None,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_with_one_wrong_tensor_is_refused(small, tmp_path, kind):
+    """Every tensor of every kind of model, in all ways, is refused in a file's name."""
+    tensors, settings = small[1][kind]
+    write_model(small, tmp_path, kind, tensors, settings)()  # as it is, it loads
+    for name, part in list(tensors.items())[:8]:
+        for way, change in TENSORS.items():
+            if part.dtype == torch.bool and change is not None and way not in ("empty",):
+                continue
+            others = {key: other for key, other in tensors.items() if key != name}
+            wrong = others if change is None else others | {name: change(part)}
+            said = refusal(write_model(small, tmp_path, kind, wrong, settings))
+            assert f"{kind}.safetensors holds no " in said, (name, way)
+            assert said.endswith("Restore the file, or fit and save it again."), (name, way)
+    more = tensors | {f"{next(iter(tensors))}x": torch.zeros(1)}
+    assert "holds no " in refusal(write_model(small, tmp_path, kind, more, settings))
+
+
+SETTINGS = {
+    "classifier": [
+        {},
+        {"features": 7},
+        {"features": ["age", "age"]},
+        {"features": [[]] * 7},
+    ],
+    "flow": [
+        {"hidden": None},
+        {"hidden": [0]},
+        {"hidden": [True]},
+        {"hidden": ["8"]},
+        {"activation": []},
+        {"n_bins": -1},
+        {"n_bins": True},
+        {"n_bins": 2**70},
+        {"parents": {}},
+        {"parents": {"age": 1}},
+        {"parents": {"age": {"age": 1}}},
+        {"parents": {"age": [[]]}},
+        {"depth": 1},
+    ],
+    "icarma": [
+        {"seeds": [-1, 2]},
+        {"seeds": [1.0, 2]},
+        {"seeds": [True, 2]},
+        {"seeds": []},
+        {"seeds": [1]},
+        {"ids": [0, 0]},
+        {"ids": [-1, 0]},
+        {"settings": []},
+        {"settings": None},
+        {"settings": [{}] * 2},
+        {"settings": [None, None]},
+    ],
+    "gmsc_scaler": [{"people": "others"}, {"people": None}, {"people": []}],
+    "fits": [{"fingerprints": None}, {"fingerprints": {"compas": 1}}, {"fingerprints": {}}],
+}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_model_with_wrong_settings_is_refused(small, tmp_path, kind):
+    tensors, settings = small[1][kind]
+    for change in SETTINGS[kind]:
+        wrong = settings | change if change else {}
+        said = refusal(write_model(small, tmp_path, kind, tensors, wrong))
+        assert f"{kind}.safetensors holds no " in said, change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tau": "0.4"}, "tau of Settings must be float, got '0.4'"),
+        ({"tau": True}, "tau of Settings must be float, got True"),
+        ({"tau": 2**70}, "tau of Settings must be float"),
+        ({"tau": -0.4}, "tau must be above zero"),
+        ({"cost": float("inf")}, "cost must not be below zero, got inf"),
+        ({"margin": float("inf")}, "margin must be finite"),
+        ({"hidden": 2.0}, "hidden of Settings must be int"),
+        ({"hidden": 3}, "different widths"),
+        ({"on_probability": 1}, "on_probability of Settings must be bool"),
+        ({"profile": None}, "Profile must be settings by name"),
+        ({"profile": {"gamma": 1.0}}, "Profile lacks w_max"),
+        ({"depth": 2}, "Unknown setting of Settings 'depth'"),
+    ],
+)
+def test_each_setting_of_a_member_is_checked(small, tmp_path, change, message):
+    tensors, settings = small[1]["icarma"]
+    wrong = settings | {
+        "settings": [settings["settings"][0] | change, settings["settings"][1]]
+    }
+    assert message in refusal(write_model(small, tmp_path, "icarma", tensors, wrong))
+
+
+def test_a_network_of_more_layers_than_memory_is_refused(small, tmp_path):
+    tensors, settings = small[1]["proposers"]
+    wrong = {"a": settings["a"] | {"n_hidden": 2**60}}
+    said = refusal(write_model(small, tmp_path, "proposers", tensors, wrong))
+    assert "it has 2 layers, expected" in said
+
+
+def test_a_classifier_of_other_floats_does_not_decide_for_these_people(small):
+    problem = small[0]
+    h = problem.classifier
+    layers = ([part.double() for part in own] for own in (h.weights, h.biases))
+    with pytest.raises(ValueError, match=r"torch.float64 and x torch.float32"):
+        replace(problem, classifier=NetworkClassifier(h.features, *layers))
+
+
+def raw(header: bytes, data: bytes = bytes(8)) -> bytes:
+    """Return a model file with this header."""
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def with_model(said: str) -> bytes:
+    """Return a model file of which `said` is the project's own part of the header."""
+    tensor = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+    return raw(json.dumps({"w": tensor, "__metadata__": {"model": said}}).encode())
+
+
+GOOD = '{"settings": {}, "provenance": {}, "fingerprint": ""}'
+TENSOR = b'"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}'
+HEADERS = {
+    "a tensor twice": raw(
+        b'{"__metadata__": {"model": "{}"}, ' + TENSOR + b", " + TENSOR + b"}"
+    ),
+    "a key of the header twice": raw(
+        b'{"__metadata__": {"model": "{}", "model": "{}"}, ' + TENSOR + b"}"
+    ),
+    "settings twice": with_model(GOOD.replace("{}", '{}, "settings": {}', 1)),
+    "a number that is none": with_model(GOOD.replace("{}", '{"tau": NaN}', 1)),
+    "too deep": with_model(GOOD.replace("{}", "[" * 100_000 + "]" * 100_000, 1)),
+    "a number too long": with_model(GOOD.replace("{}", f'{{"tau": {"9" * 5_000}}}', 1)),
+    "settings in a list": with_model(GOOD.replace("{}", "[]", 1)),
+    "a fingerprint that is no text": with_model(GOOD.replace('""', "1")),
+    "a header that is no text": raw(b"\xff" * 20),
+    "a header in a list": raw(b"[]"),
+    "a header without end": raw(b"{}")[:-9],
+    "a header longer than memory": (2**60).to_bytes(8, "little") + b"{}",
+    "nothing": b"",
+    "floats of 8 bits": raw(
+        b'{"__metadata__": {"model": "{}"}, "w": '
+        b'{"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HEADERS)
+def test_a_header_that_can_be_read_in_two_ways_or_none_is_refused(tmp_path, what):
+    (tmp_path / "sound.safetensors").write_bytes(with_model(GOOD))
+    files.load(tmp_path, "sound")
+    (tmp_path / "mine.safetensors").write_bytes(HEADERS[what])
+    said = refusal(lambda: files.load(tmp_path, "mine"))
+    assert re.search(
+        r"mine.safetensors is damaged or was not written by this project", said
+    )
+    assert said.endswith(files.REMEDY)
+
+
+def test_a_model_too_large_is_not_read(tmp_path, monkeypatch):
+    (tmp_path / "mine.safetensors").write_bytes(with_model(GOOD))
+    monkeypatch.setattr(files, "MOST_BYTES", 10)
+    assert "more than 10 bytes" in refusal(lambda: files.load(tmp_path, "mine"))
+
+
+def test_lowest_costs_of_other_people_are_refused(small, tmp_path, monkeypatch):
+    """A search goes on from runs/; infinite there means that nothing was found."""
+    problem = small[0]
+    monkeypatch.setattr(tune, "inside", lambda folder: tmp_path)
+    own = problem.population.fingerprint
+    costs = torch.full((len(problem.refused("validation")),), torch.inf)
+    by_profile = dict.fromkeys(stacks.SEARCHES["ranking"])
+
+    def found(cost: torch.Tensor) -> dict[str, torch.Tensor]:
+        parts = {profile: cost.clone() for profile in by_profile}
+        files.save(tmp_path, "cheapest_ranking", parts, {}, {}, own)
+        return tune.cheapest_known(problem, "ranking")
+
+    assert found(costs).keys() == by_profile.keys()
+    for wrong in (costs[1:], costs.double().half(), torch.full_like(costs, torch.nan)):
+        said = refusal(lambda wrong=wrong: found(wrong))
+        assert "cheapest_ranking.safetensors holds no lowest costs" in said
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.csv", "a.png"])
+def test_a_damaged_result_is_told_apart_and_does_not_end_the_count(tmp_path, name):
+    one, other = tmp_path / name, tmp_path / f"other_{name}"
+    one.write_bytes(b"\xff damaged")
+    other.write_bytes(b"")
+    assert compare.verdict_on(one, other).startswith("DIFFERS: one of the files is damaged")
+
+
+# --- csv, gz and zip
+
+CSVS = {
+    "a column twice": b"age,income,age\n1,2,3\n",
+    "more fields than names": b"age,income\n1,2,3\n4,5,6\n",
+    "more fields in a row": b"age,income\n1,2\n1,2,3\n",
+    "a field without end": b'age,income\n"1,2\n',
+    "a name longer than csv allows": b"a" * 200_000 + b",b\n1,2\n",
+    "no text": b"age,income\n\xff\xfe,2\n",
+    "no text in its names": b"age,\xff\n1,2\n",
+    "nothing": b"",
+    "blank lines": b"\n\n\n",
+}
+
+
+@pytest.mark.parametrize("what", CSVS)
+def test_a_csv_that_holds_no_table_is_refused(tmp_path, what):
+    path = tmp_path / "people.csv"
+    path.write_bytes(CSVS[what])
+    assert refusal(lambda: csv_files.read(path)).startswith(f"{path}: ")
+
+
+def test_a_csv_that_unpacks_without_end_is_refused(tmp_path):
+    path = tmp_path / "people.csv.gz"
+    path.write_bytes(gzip.compress(bytes(10_000_000)))
+    assert path.stat().st_size < 20_000
+    said = refusal(lambda: csv_files.read(path, most=100_000))
+    assert "Unpacked it is longer than 100,000 bytes" in said
+    path.write_bytes(gzip.compress(b"age\n1\n")[:-9])
+    assert "can't be unpacked" in refusal(lambda: csv_files.read(path))
+
+
+def zips(valid) -> dict[str, bytes]:
+    """Return zips that are not the data, by what is wrong."""
+    sound = valid.packed(valid.RAW)
+    twice = io.BytesIO(sound)
+    with zipfile.ZipFile(twice, "a") as file:
+        file.writestr("more/cs-training.csv", valid.RAW)
+    at = sound.index(b"PK\x01\x02")
+    method, encrypted = bytearray(sound), bytearray(sound)
+    method[8] = method[at + 10] = 99
+    encrypted[6] |= 1
+    encrypted[at + 8] |= 1
+    return {
+        "two of that name": twice.getvalue(),
+        "a method that nobody knows": bytes(method),
+        "a password": bytes(encrypted),
+        "half of it": sound[: len(sound) // 2],
+        "without its middle": sound[:50] + sound[60:],
+        "too much": valid.packed(bytes(60_000_000)),
+        "another file": valid.packed(valid.CSV, "people.csv"),
+        "a csv of other people": valid.RAW,
+    }
+
+
+def test_a_zip_that_is_not_the_data_is_refused(valid, tmp_path):
+    path = tmp_path / "data.zip"
+    for what, content in zips(valid).items():
+        path.write_bytes(content)
+        said = refusal(lambda: gmsc_data.read(path))
+        assert said.startswith(f"{path}: ") and gmsc_data.HOW_TO_GET_IT in said, what
+    assert "There is no file" in refusal(lambda: gmsc_data.read(tmp_path))
+
+
+def test_answers_that_hide_something_are_refused(tmp_path):
+    path = tmp_path / "answers.csv"
+    for content, message in (
+        (b"income,savings\n1,2,1\n", "line 2: more answers than columns"),
+        (b"income,savings,note,note\n1,2,a,b\n", "the column note twice"),
+        (b'income,savings\n1,"2\n', "unexpected end of data"),
+        (b"income,savings\n" + b"1" * 200_000 + b",1\n", "after line 1: field larger"),
+        (b"income,savings\n1,\xff\n", "is no text in UTF-8"),
+        (b"income,savings\n1," + b"1" * 5_000 + b"\n", "line 2: savings: can't read"),
+    ):
+        path.write_bytes(content)
+        said = refusal(lambda: scores.read(path, ("income", "savings")))
+        assert said.startswith(str(path)) and message in said, content[:40]
+    path.write_bytes(b"income,savings,,\n1,2,,\n")  # as spreadsheets leave them
+    assert scores.read(path, ("income", "savings")).scores.tolist() == [[1, 2]]
+
+
+def test_a_cell_that_is_a_list_is_refused():
+    frame = pd.DataFrame({"income": [["easy", "hard"]], "savings": ["easy"]})
+    said = refusal(lambda: scores.from_frame(frame, ("income", "savings")))
+    assert "row 0: income: can't read" in said
+
+
+def test_a_study_in_no_csv_is_refused(tmp_path):
+    path = tmp_path / "study.csv"
+    names = ",".join(willingness.COLUMNS)
+    for content in (
+        b"",
+        b"\xff",
+        f"{names},uid\n".encode(),
+        f"{names}\nP,1,2,3,4,5".encode(),
+    ):
+        path.write_bytes(content)
+        assert "study.csv" in refusal(lambda: willingness.read_answers(path))
+
+
+def test_a_file_larger_than_expected_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "mine.yaml"
+    path.write_text("a: 1\n" * 30_000)
+    said = refusal(lambda: yaml_files.read(path))
+    assert "mine.yaml is 150,000 bytes long: expected 100,000 at most" in said
+    assert "There is no file" in refusal(lambda: inputs.content(Path("/dev/zero"), 10))
+
+
+# --- YAML, parameters, notebooks
+
+YAMLS = {
+    "a key twice": ("seed: 1\nseed: 2", "line 2: 'seed' stands there twice"),
+    "a key twice inside": ("a: {b: 1, b: 2}", "line 1: 'b' stands there twice"),
+    "3,000 brackets": ("a: " + "[" * 3_000, "more than 20 brackets within brackets"),
+    "a reference": ("a: &b [1]\nc: *b", r"line 1: & and \* are not allowed"),
+    "itself": ("a: &a [*a]", r"& and \* are not allowed"),
+    "a tag": ("a: !!python/object:os.system x", "the tag .* is not allowed"),
+    "a tag for no number": ('a: !!int ""', "the tag .* is not allowed"),
+    "a list as a name": ("? [1]\n: 2", "a list can't be a name"),
+    "a number as a name": ("1: 2", "It should hold lines `name: value`"),
+    "no such day": ("a: 2001-13-45", "month must be in 1..12"),
+    "a number too long": (f"a: {'9' * 5_000}", "Exceeds the limit"),
+    "a hidden sign": ("a: \x01", "This is not YAML"),
+    "two documents": ("a: 1\n---\na: 2", "This is not YAML"),
+    "to be merged": ("<<: {a: 1}", "This is not YAML"),
+    "a lone =": ("a: =", "This is not YAML"),
+}
+
+
+@pytest.mark.parametrize("what", YAMLS)
+def test_yaml_that_is_not_plain_is_refused(tmp_path, what):
+    text, message = YAMLS[what]
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    said = refusal(lambda: yaml_files.read(path))
+    assert said.startswith(f"{path}: ") and re.search(message, said)
+
+
+DEFAULTS = {"seed": 0, "n_people": 10, "n_all": 0, "rate": 0.5, "shift": -1, "ks": [4, 3]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seed": -1}, "p.yaml: seed is -1, expected 0 or more"),
+        ({"n_people": 0}, "n_people is 0, expected 1 or more"),
+        ({"n_people": -5}, "n_people is -5, expected 1 or more"),
+        ({"n_all": -1}, "n_all is -1, expected 0 or more"),
+        ({"rate": -0.1}, "rate is -0.1, expected 0 or more"),
+        ({"rate": float("nan")}, "rate is nan, expected a finite number"),
+        ({"rate": float("inf")}, "rate is inf, expected a finite number"),
+        ({"ks": [4, -3]}, "ks is -3, expected 0 or more"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(given, message):
+    assert message in refusal(
+        lambda: parameters.check_parameters(given, DEFAULTS, "p.yaml")
+    )
+    parameters.check_parameters({"n_all": 0, "shift": -2, "rate": 0}, DEFAULTS, "p.yaml")
+
+
+@pytest.mark.parametrize(
+    "folder", ["models", "../runs/x", "runs", "runs/../models", "/tmp/x"]
+)
+def test_a_batch_writes_below_runs_alone(tmp_path, folder):
+    for place in ("params", "notebooks"):
+        (tmp_path / place).mkdir()
+    for name in parameters.FOLDERS:
+        said = refusal(
+            lambda name=name: parameters._check_folders({name: folder}, "p.yaml")
+        )
+        assert f"p.yaml: {name} is {folder!r}, expected a folder below runs" in said
+    parameters._check_folders({"models": "runs/mine", "outputs": "runs/a/../b"}, "p.yaml")
+
+
+def test_a_folder_outside_is_named_in_full_or_refused():
+    assert files.inside("/elsewhere/models") == Path("/elsewhere/models")
+    for folder in ("..", "../models", "runs/../../models"):
+        assert "leads out of the repository" in refusal(
+            lambda own=folder: files.inside(own)
+        )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"cells": 1}',
+        b'{"cells": [{}]}',
+        b'{"cells": [], "cells": []}',
+        b"[" * 100_000,
+        b'{"cells": [{"cell_type": "code", "metadata": {"tags": ["parameters"]}, '
+        b'"source": ["n = 1\\n", "n = 2"]}]}',
+        b'{"cells": [{"cell_type": "code", "metadata": {"tags": ["parameters"]}, '
+        b'"source": ["n = {[]: 1}"]}]}',
+        b'{"cells": [{"cell_type": "code", "metadata": {"tags": ["parameters"]}, '
+        b'"source": ["n = \\u0000"]}]}',
+    ],
+)
+def test_a_notebook_that_is_none_is_refused(tmp_path, content):
+    path = tmp_path / "one.ipynb"
+    path.write_bytes(content)
+    assert "one.ipynb" in refusal(lambda: parameters.notebook_defaults(path))
+
+
+# --- the network
+
+WEB = {"aiohttp", "ftplib", "http", "httpx", "pooch", "requests", "smtplib", "socket"}
+WEB |= {"telnetlib", "urllib", "urllib3", "websockets", "xmlrpc"}
+
+
+def test_one_room_alone_can_reach_the_web():
+    """That is gmsc_data, whose file is the data only if its checksum is right."""
+    using = set()
+    for folder in ("lib", "workflow", "exercises", "page", "examples"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [alias.name for alias in getattr(node, "names", [])]
+                names.append(getattr(node, "module", "") or "")
+                is_import = isinstance(node, ast.Import | ast.ImportFrom)
+                if is_import and {name.split(".")[0] for name in names} & WEB:
+                    using.add(path.relative_to(ROOT).as_posix())
+    assert using == {"lib/problem/gmsc_data.py"}
+
+
+@pytest.fixture
+def connections():
+    """What this process asks of the network while a test runs: Python tells all of it."""
+    asked: list[str] | None = []
+
+    def hook(event: str, _: tuple) -> None:  # a hook can't be taken away again
+        if asked is not None and event.startswith("socket."):
+            asked.append(event)
+
+    sys.addaudithook(hook)
+    yield asked
+    asked = None
+
+
+def test_loaders_open_no_connection(small, tmp_path, monkeypatch, connections):
+    monkeypatch.delenv(gmsc_data.VARIABLE, raising=False)
+    problem, models, _ = small
+    icarma.ICarma.load(files.MODELS, "loan_carma", problem)
+    propose.load_all(files.MODELS, "loan_propose_others", problem)
+    flow.load_all(files.MODELS, "loan_other_flows")
+    fitted.load(files.MODELS, "hare", {"compas": tabular.compas()})
+    for kind, (tensors, settings) in models.items():
+        write_model(small, tmp_path, kind, tensors, settings)()
+    gmsc.scaler(files.MODELS), gmsc.graph(), claims.published(1)
+    for path in files.PARAMS.rglob("*.yaml"):
+        yaml_files.read(path)
+    scores.read(files.PARAMS / "answers.csv", problem.population.actionable)
+    parameters.read_parameters("smoke", "05_soft_constraints")
+    gmsc_data.find(download=False)
+    assert connections == []
+    with pytest.raises(OSError), socket.socket() as one:  # noqa: PT011  (the hook works)
+        one.connect(("127.0.0.1", 1))
+    assert "socket.connect" in connections
+
+
+def test_a_table_with_a_list_for_a_label_is_refused():
+    frame = pd.DataFrame({"age": [1, 2], "repaid": [[0], [1]]})
+    assert "The label 'repaid' holds" in refusal(lambda: frames.labels(frame, "repaid"))
+    assert "repaid holds [0]" in refusal(
+        lambda: tabular.from_frames(
+            "own", dict.fromkeys(tabular.SPLITS, frame), "repaid", ("age",), (), ()
+        )
+    )
+
+
+def test_complex_numbers_lose_no_half():
+    frame = pd.DataFrame({"age": [1 + 2j]})
+    said = refusal(lambda: frames.values(frame, ["age"]))
+    assert "Column 'age' holds complex128: expected numbers" in said
+
+
+def test_settings_of_a_member_are_rebuilt_as_they_were():
+    settings = icarma.Settings(hidden=3, cap=float("inf"), hinge=None)
+    as_read = json.loads(json.dumps(vars(settings) | {"profile": vars(settings.profile)}))
+    assert files.rebuilt(icarma.Settings, as_read) == settings
