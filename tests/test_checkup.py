@@ -270,16 +270,16 @@ def test_no_traceback_in_a_notebook():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "could not be read: it is empty"),
-        (b"\n\n", "could not be read"),
+        (b"", "mine.csv: It is empty"),
+        (b"\n\n", "mine.csv: It is empty"),
         (b"age;income\n1;2\n", "its separator seems to be a semicolon"),
         (b"age;income\n1;2,5\n3;4,5\n", "its separator seems to be a semicolon"),
         (b"age\tincome\n1\t2\n", "its separator seems to be a tab"),
-        (b"age,income,age\n1,2,3\n", "several columns age"),
-        (b"age,income\n1,2,3\n4,5,6\n", "Expected 2 fields in line 2, saw 3"),
-        (b"age,income\n1,2\n1,2,3\n", "could not be read"),
-        (b"\xff\xfe\x00\x01", "could not be read"),
-        (b'age,income\n1,"2\n', "could not be read"),
+        (b"age,income,age\n1,2,3\n", "has the column age twice"),
+        (b"age,income\n1,2,3\n4,5,6\n", "Its rows have 3 fields, its first line 2 names"),
+        (b"age,income\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+        (b"\xff\xfe\x00\x01", "This is no csv in UTF-8"),
+        (b'age,income\n1,"2\n', "EOF inside string"),
     ],
     ids=itertools.count(),
 )
@@ -290,10 +290,17 @@ def test_files_that_are_no_table(tmp_path, content, message):
         findings.read(path)
 
 
-@pytest.mark.parametrize("name", ["mine.csv.gz", "mine.zip", "mine.parquet"])
-def test_packed_files_that_are_damaged(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mine.csv.gz", "It can't be unpacked"),
+        ("mine.zip", "It is no zip with one file inside"),
+        ("mine.parquet", "This is no Parquet file, or it is damaged"),
+    ],
+)
+def test_packed_files_that_are_damaged(tmp_path, name, message):
     (tmp_path / name).write_bytes(b"PK\x03\x04 nothing of the kind")
-    with pytest.raises(Unfit, match="could not be read"):
+    with pytest.raises(Unfit, match=f"{name}: {message}"):
         findings.read(tmp_path / name)
 
 

@@ -15,6 +15,10 @@ import pandas as pd
 from lib.base import inputs
 
 MOST_BYTES = 200_000_000  # of a table, unpacked; the longest of this project has 8 million
+MOST_CELLS = 50_000_000  # of a table, also empty ones
+MOST_COLUMNS = 10_000
+LONGEST_NAME = 1_000  # letters of a column's name
+LONGEST_CELL = 100_000  # letters
 # what pandas raises of content that it can't make a table of
 UNREADABLE = (ValueError, TypeError, OverflowError, IndexError, KeyError, csv.Error)
 UNPACKING = (  # what a damaged, encrypted or exotic zip or gz raises
@@ -34,17 +38,17 @@ def read(
     most: int = MOST_BYTES,
     **options: Any,
 ) -> pd.DataFrame:
-    """Return the table of a csv file, which may be packed (.gz).
+    """Return the table of a csv file.
 
     Arguments:
-        path: Of the file. Its first line names the columns, unless
-            options say otherwise.
+        path: Of the file (.gz and .zip: packed). Its first line names
+            the columns, unless options say otherwise.
         columns: That it needs; there may be others.
         most: So many bytes at most, unpacked.
         options: As for `pandas.read_csv`.
     Raises: ValueError: there is no such file, it is too large or no
-        csv, a column is missing or stands there twice, or rows have
-        more fields than there are names.
+        csv, a column is missing or stands there twice, rows have more
+        fields than there are names, or a text is too long.
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
@@ -56,11 +60,28 @@ def read(
         ...
         ValueError: ...people.csv: It has no column savings; found age, income.
     """
+    found = unpacked(path, most)
+    with inputs.in_file(path):
+        return table(found, columns, **options)
+
+
+def unpacked(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a file; of one that is packed (.gz, .zip), what is in it.
+
+    Raises: ValueError: there is no such file, it is damaged, or holds
+        more bytes.
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv.gz"
+        >>> _ = path.write_bytes(gzip.compress(b"age"))
+        >>> unpacked(path)
+        b'age'
+    """
     found = inputs.content(path, most)
     with inputs.in_file(path):
         if path.suffix == ".gz":
-            found = gunzipped(found, most)
-        return table(found, columns, **options)
+            return gunzipped(found, most)
+        return unzipped(found, None, most) if path.suffix == ".zip" else found
 
 
 def table(found: bytes, columns: Iterable[str] = (), **options: Any) -> pd.DataFrame:
@@ -72,8 +93,9 @@ def table(found: bytes, columns: Iterable[str] = (), **options: Any) -> pd.DataF
         ...
         ValueError: It has the column age twice. Keep one of them.
     """
+    names, *row = first_lines(found, 2, options.get("sep", ","))
+    check_size(max(found.count(b"\n"), found.count(b"\r")), len(names))
     if options.get("header", 0) is not None:
-        names, *row = first_lines(found, 2)
         check_names(names, columns)
         if row and len(row[0]) > len(names):  # pandas takes the first as names of rows
             raise ValueError(
@@ -81,16 +103,18 @@ def table(found: bytes, columns: Iterable[str] = (), **options: Any) -> pd.DataF
                 "Name every column."
             )
     try:
-        return pd.read_csv(io.BytesIO(found), **options)
+        frame = pd.read_csv(io.BytesIO(found), **options)
     except UNREADABLE as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
             f"This is no csv in UTF-8: {why.rstrip('.')}. Expected a line of names, then "
             "a line for each row with as many fields."
         ) from error
+    check_cells(frame)
+    return frame
 
 
-def first_lines(found: bytes, n_lines: int) -> list[list[str]]:
+def first_lines(found: bytes, n_lines: int, separator: str = ",") -> list[list[str]]:
     """Return the fields of a csv's first lines that are not blank; at least one line.
 
     Raises: ValueError: there is no such line, or they are no csv.
@@ -99,7 +123,8 @@ def first_lines(found: bytes, n_lines: int) -> list[list[str]]:
         [['age', 'income, a month'], ['30', '2000']]
     """
     try:
-        lines = csv.reader(io.TextIOWrapper(io.BytesIO(found), "utf-8-sig", newline=""))
+        content = io.TextIOWrapper(io.BytesIO(found), "utf-8-sig", newline="")
+        lines = csv.reader(content, delimiter=separator)
         first = list(islice(filter(None, lines), n_lines))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"This is no csv in UTF-8: {error}.") from error
@@ -108,8 +133,55 @@ def first_lines(found: bytes, n_lines: int) -> list[list[str]]:
     return first
 
 
+def check_size(n_rows: int, n_columns: int) -> None:
+    """Raise ValueError if a table has too many columns, or cells.
+
+    Where rows have fewer fields than there are names, the rest is
+    filled: a file of 200 kB can name 10,000 columns of 50,000 rows.
+
+    Example:
+        >>> check_size(1_000_000, 20)
+        >>> check_size(50_000, 10_000)
+        Traceback (most recent call last):
+        ...
+        ValueError: It has 50,000 rows of 10,000 columns: expected 50,000,000 cells at most.
+    """
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(
+            f"It has {n_columns:,} columns: expected {MOST_COLUMNS:,} at most."
+        )
+    if n_rows * n_columns > MOST_CELLS:
+        raise ValueError(
+            f"It has {n_rows:,} rows of {n_columns:,} columns: expected {MOST_CELLS:,} "
+            "cells at most."
+        )
+
+
+def check_cells(frame: pd.DataFrame) -> None:
+    """Raise ValueError if a text in a table is too long.
+
+    Example:
+        >>> check_cells(pd.DataFrame({"job": ["cook", "c" * 200_000]}))
+        Traceback (most recent call last):
+        ...
+        ValueError: Column job has a text of 200,000 letters: expected 100,000 at most.
+    """
+    for name, column in frame.items():
+        if pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column):
+            longest = max(
+                (len(cell) for cell in column if isinstance(cell, str)), default=0
+            )
+            if longest > LONGEST_CELL:
+                raise ValueError(
+                    f"Column {name} has a text of {longest:,} letters: expected "
+                    f"{LONGEST_CELL:,} at most."
+                )
+
+
 def check_names(names: Sequence[str], columns: Iterable[str]) -> None:
     """Raise ValueError if a column is missing, or one with a name stands there twice.
+
+    No name may be longer than `LONGEST_NAME`.
 
     Example:
         >>> check_names(["age", "", ""], ["age"])  # of empty columns there may be many
@@ -118,6 +190,11 @@ def check_names(names: Sequence[str], columns: Iterable[str]) -> None:
         ...
         ValueError: It has no column income; found age.
     """
+    if longest := [name for name in names if len(name) > LONGEST_NAME]:
+        raise ValueError(
+            f"It has a column's name of {len(longest[0]):,} letters: expected "
+            f"{LONGEST_NAME:,} at most."
+        )
     if missing := [name for name in columns if name not in names]:
         raise ValueError(
             f"It has no column {', '.join(missing)}; found {', '.join(names) or 'nothing'}."
@@ -149,12 +226,13 @@ def gunzipped(packed: bytes, most: int) -> bytes:
     return _at_most(found, most)
 
 
-def unzipped(packed: bytes, name: str, most: int) -> bytes:
+def unzipped(packed: bytes, name: str | None, most: int) -> bytes:
     """Return the one file of this name in the bytes of a zip, if it is not too large.
 
     Arguments:
         packed: The zip.
-        name: Of the file, in whatever folder of the zip.
+        name: Of the file, in whatever folder of the zip; None: it is
+            the only one.
         most: So many bytes at most.
     Raises: ValueError: the zip is damaged, encrypted, holds no such
         file or several, or more bytes.
@@ -172,14 +250,16 @@ def unzipped(packed: bytes, name: str, most: int) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as file:
             held = file.namelist()
-            own = [other for other in held if Path(other).name == name]
+            own = [other for other in held if name in (None, Path(other).name)]
             if len(own) != 1:
                 raise KeyError(f"it holds {', '.join(held[:5]) or 'nothing'}")
             with file.open(own[0]) as part:
                 found = part.read(most + 1)
     except (*UNPACKING, KeyError) as error:
         said = str(error).strip("'\"") or type(error).__name__
-        raise ValueError(f"It is no zip with one {name} inside ({said}).") from error
+        raise ValueError(
+            f"It is no zip with one {name or 'file'} inside ({said})."
+        ) from error
     return _at_most(found, most)
 
 

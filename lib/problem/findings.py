@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.base import checks, files
+from lib.base import checks, csv_files, files, inputs, parquet_files
 
 VERDICTS = ("error", "warning", "fine")
 SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
@@ -116,15 +116,15 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
     """Return the table of a csv or Parquet file.
 
     Arguments:
-        path: Ends in .parquet, or is a csv file, which may be
-            compressed (.gz, .zip). A relative one is looked for where
-            the program runs, then in the repository.
+        path: Ends in .parquet, or is a csv file, which may be packed
+            (.gz, .zip). A relative one is looked for where the
+            program runs, then in the repository.
         separator: Between the columns of a csv file.
         decimal: Before the decimals of a csv file: a point or a
             comma.
-    Raises: Unfit: there is no such file; it is empty, or no table;
-        its rows have more fields than names; a column is there twice;
-        it has another separator.
+    Raises: Unfit: there is no such file; it is empty, too large, or
+        no table; its rows have more fields than names; a column is
+        there twice; it has another separator.
 
     Example:
         >>> read("data/credit_union.csv").shape
@@ -135,24 +135,16 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
         lib.problem.findings.Unfit: There is no file data/credit_onion.csv...
     """
     found = _find(path)
-    try:
-        if ".parquet" in found.suffixes:
-            return pd.read_parquet(found)
-        how = {"sep": separator, "header": None, "dtype": str}
-        header = pd.read_csv(found, nrows=1, **how).iloc[0]
-        _check_header(path, header.fillna("").tolist(), separator)
-        # without a header, a second row with more fields than the first is an error
-        pd.read_csv(found, nrows=2, **how)
-        return pd.read_csv(found, sep=separator, decimal=decimal, low_memory=False)
-    except Unfit:
-        raise
-    except Exception as error:  # of whatever library reads such a file
-        said = next(iter(str(error).splitlines()), type(error).__name__)
-        why = "it is empty" if found.stat().st_size == 0 else said.rstrip(".")
-        raise Unfit(
-            f"{path} could not be read: {why}. Expected a csv file in UTF-8, whose first "
-            "line names every column, or a Parquet file."
-        ) from None
+    _check_signs(separator, decimal)
+    with in_sentences():
+        if found.suffix == ".parquet":
+            return parquet_files.read(found)
+        content = csv_files.unpacked(found)
+        with inputs.in_file(found):
+            _check_separated(csv_files.first_lines(content, 1, separator)[0], separator)
+            return csv_files.table(
+                content, sep=separator, decimal=decimal, low_memory=False
+            )
 
 
 def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -180,8 +172,11 @@ def _find(path: str | Path) -> Path:
     """Return the file of this name, here or in the repository."""
     if not isinstance(path, str | Path) or not str(path).strip("\0 "):
         raise Unfit(f"The path of the table is {path!r}: expected the name of a file.")
-    places = [Path(path).expanduser(), files.inside(Path(path))]
-    for place in places:
+    try:
+        here = Path(path).expanduser()
+    except RuntimeError:  # nobody is called so
+        here = Path(path)
+    for place in (here, files.ROOT / path):
         if os.path.isfile(place):
             return place
     raise Unfit(
@@ -190,17 +185,23 @@ def _find(path: str | Path) -> Path:
     )
 
 
-def _check_header(path: str | Path, names: Sequence[str], separator: str) -> None:
-    """Raise Unfit if the first line has a name twice, or was not separated.
+def _check_signs(separator: str, decimal: str) -> None:
+    """Raise Unfit unless a csv can be told apart by these two signs."""
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n\0':
+        raise Unfit(f"separator is {separator!r}: expected one sign, such as ',' or ';'.")
+    if decimal not in (".", ",") or decimal == separator:
+        raise Unfit(
+            f"decimal is {decimal!r}: expected '.' or ',', and not the separator, which is "
+            f"{separator!r}."
+        )
 
-    Columns without a name may be several.
-    """
+
+def _check_separated(names: Sequence[str], separator: str) -> None:
+    """Raise ValueError if a first line was not separated into names."""
     if len(names) == 1:
         for other, word in SEPARATORS.items():
             if other in names[0] and other != separator:
-                raise Unfit(
-                    f"{path} has one column, {names[0][:60]!r}: its separator seems to be "
+                raise ValueError(
+                    f"It has one column, {names[0][:60]!r}: its separator seems to be "
                     f"{word}. Say so, separator: {other!r}."
                 )
-    if twice := sorted({name for name in names if name and names.count(name) > 1}):
-        raise Unfit(f"{path} has several columns {', '.join(twice)}. Keep one of each.")
