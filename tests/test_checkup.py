@@ -8,8 +8,10 @@ import sys
 
 import numpy as np
 import pandas as pd
+import parameters
 import pytest
 import torch
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
@@ -21,6 +23,7 @@ from lib.problem.checkup import examine
 from lib.problem.findings import Finding, Unfit
 from lib.problem.population import Population
 from lib.problem.recourse import Problem
+from lib.studies import yaml_files
 
 KINDS = {"age": "immutable", "income": "actionable", "cards": "mutable"}
 EDGES = {"income": ["age"], "cards": ["income"]}
@@ -482,19 +485,13 @@ SMALL = {
 }
 
 
-def papermill(tmp_path, and_also="{}", **values):
-    """Exit code, what was printed, and the tables that were left.
-
-    And also: parameters as YAML, which may be lists.
-    """
-    values = SMALL | {"outputs": tmp_path / "out", "figures": tmp_path / "out"} | values
-    chosen = [part for item in values.items() for part in ("-p", *map(str, item))]
+def own_table(tmp_path, **values):
+    """Exit code, what was printed, and the tables that were left."""
+    given = yaml_files.read(ROOT / "examples" / "own_table.yaml") | SMALL | values
+    given |= dict.fromkeys(("outputs", "figures"), str(tmp_path / "out"))
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(given))
     run = subprocess.run(
-        [
-            *(sys.executable, "-m", "papermill", "notebooks/12_your_own_problem.ipynb"),
-            *(tmp_path / "mine.ipynb", "-f", "examples/own_table.yaml"),
-            *(*chosen, "-y", and_also),
-        ],
+        [sys.executable, "workflow/own_table.py", tmp_path / "mine.yaml"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -505,9 +502,10 @@ def papermill(tmp_path, and_also="{}", **values):
 
 
 def test_the_notebook_runs_on_another_table(tmp_path):
-    status, printed, left = papermill(tmp_path)
+    status, printed, left = own_table(tmp_path)
     assert status == 0, printed[-2_000:]
     assert left >= {
+        "12_your_own_problem.ipynb",
         *(f"12_{n}.csv" for n in ("checks", "recommendations", "audit", "trust")),
         *(f"{n}.safetensors" for n in ("classifier", "flow", "icarma", "proposer")),
     }
@@ -518,12 +516,10 @@ def test_the_notebook_runs_on_another_table(tmp_path):
 
 def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
     """The true equations no longer fit; nothing is to be spared; nobody is grouped."""
-    part = (
-        "{kinds: {savings: actionable, income: actionable}, edges: {savings: [income]}, "
-        "group: '', spare_log_odds: [0.0], spare_nats: [0.0]}"
-    )
     own = {"table": "data/credit_union.csv", "label": "repaid", "person": "person"}
-    status, printed, _ = papermill(tmp_path, part, n_epochs_classifier=30, **own)
+    own |= {"kinds": dict.fromkeys(("savings", "income"), "actionable"), "group": ""}
+    own |= {"edges": {"savings": ["income"]}, "spare_log_odds": [0.0], "spare_nats": [0.0]}
+    status, printed, _ = own_table(tmp_path, n_epochs_classifier=30, **own)
     assert status == 0, printed[-2_000:]
     trust = pd.read_csv(tmp_path / "out" / "tables" / "12_trust.csv", index_col=[0, 1])
     assert "the true equations" not in trust.index.levels[1]
@@ -533,9 +529,28 @@ def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
 
 
 def test_the_notebook_says_what_is_wrong_and_fails(tmp_path):
-    status, printed, _ = papermill(tmp_path, label="incom", group="sx")
+    status, printed, _ = own_table(tmp_path, label="incom", group="sx")
     assert status == 1
     said = printed[printed.index("This table can't be used yet. 2 things to mend:") :]
     assert "there is no column 'incom'. Did you mean income?" in said
     assert "groups: no such column, 'sx'" in said
     assert "lib/problem" not in printed
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"seperator": ";"}, "has no parameter 'seperator'; did you mean separator?"),
+        ({"n_people": "4000"}, "n_people is '4000' (str), expected int"),
+        ({"n_people": -1}, "n_people is -1, expected 0 or more"),
+        ({"kinds": ["age"]}, "kinds is ['age'] (list), expected dict"),
+    ],
+)
+def test_a_parameter_file_that_does_not_fit_starts_no_kernel(tmp_path, values, message):
+    defaults = parameters.notebook_defaults(
+        ROOT / "notebooks" / "12_your_own_problem.ipynb"
+    )
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(values))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parameters.read_own(path, defaults)

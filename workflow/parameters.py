@@ -107,6 +107,25 @@ def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
     return shared
 
 
+def read_own(path: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that somebody wrote for a notebook; it may lie anywhere.
+
+    Arguments:
+        path: A YAML file.
+        defaults: Of the notebook, see `notebook_defaults`.
+    Raises: ValueError: there is no such file, or it has a name that
+        the notebook does not have, or a value of another type.
+
+    Example:
+        >>> defaults = notebook_defaults(ROOT / "notebooks" / "12_your_own_problem.ipynb")
+        >>> read_own(ROOT / "examples" / "own_table.yaml", defaults)["label"]
+        'income'
+    """
+    given = inputs.entries(path)
+    check_parameters(given, defaults, str(path))
+    return given
+
+
 def notebook_defaults(path: Path) -> dict[str, Any]:
     """Return names and default values of the cell tagged `parameters` of a notebook.
 
