@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 
 from lib.base import files
-from lib.base.files import PARAMS
 from lib.causal import flow
 from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences
@@ -75,8 +73,7 @@ def test_a_graph_that_cannot_be_is_said(change, message):
 
 
 def test_the_other_graphs_are_graphs():
-    graphs = yaml.safe_load((PARAMS / "gmsc_graphs.yaml").read_text())
-    worlds = {name: gmsc.graph(**change) for name, change in graphs.items()}
+    worlds = gmsc.graphs()
     n_edges = [int(world.adjacency().sum()) for world in worlds.values()]
     assert n_edges == [19, 19, 18, 19, 10]
     past = worlds["lateness is past"]

@@ -23,15 +23,15 @@ import torch
 from jobs import run
 from parameters import read_parameters
 
-from lib.base import checks, files, progress
-from lib.base.files import PARAMS, inside
+from lib.base import files, progress
+from lib.base.files import inside
 from lib.causal import flow
 from lib.causal.graph import Graph
 from lib.problem import classifier, gmsc, loan
 from lib.problem.population import Population
 from lib.problem.recourse import Problem
 from lib.solvers import propose, teaching, training
-from lib.studies import stacks, yaml_files
+from lib.studies import stacks
 
 # flows of other shapes, whose corners are not where ours are
 SHAPES = tuple(
@@ -212,18 +212,15 @@ def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
     """
     found, made_with = _applicants(given)
     population = gmsc.population(found, given["seed"])
-    graphs = yaml_files.read(PARAMS / "gmsc_graphs.yaml")
-    for key, change in graphs.items():
-        checks.known(f"change of the graph {key}", change, ("remove", "reverse"))
     flows = {
         key: _flow(
             population,
-            gmsc.graph(**change),
+            graph,
             given["n_epochs"][name],
             given["seed"] + i,
             f"{name}, {key}",
         )
-        for i, (key, change) in enumerate(graphs.items(), start=1)
+        for i, (key, graph) in enumerate(gmsc.graphs().items(), start=1)
     }
     flow.save_all(flows, inside(given["models"]), name, made_with, population.fingerprint)
 

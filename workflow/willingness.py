@@ -174,9 +174,9 @@ def _finished(kept: Path, fingerprint: str) -> list[dict[str, Any]]:
     that was cut off.
     """
     with inputs.in_file(kept, "Delete it, and begin anew."):
-        lines = kept.read_text(encoding="utf-8").split("\n") if kept.exists() else []
+        lines = inputs.text(kept, inputs.MOST_JSON).split("\n") if kept.exists() else []
         done = lines[1:-1] if lines and lines[0] == fingerprint else []
-        found = [json.loads(line) for line in done]
+        found = [inputs.parsed(line) for line in done]
     kept.write_text("\n".join([fingerprint, *done, ""]), encoding="utf-8")
     return found
 

@@ -190,7 +190,7 @@ def check_names(names: Sequence[str], columns: Iterable[str]) -> None:
         ...
         ValueError: It has no column income; found age.
     """
-    if longest := [name for name in names if len(name) > LONGEST_NAME]:
+    if longest := [name for name in names if len(str(name)) > LONGEST_NAME]:
         raise ValueError(
             f"It has a column's name of {len(longest[0]):,} letters: expected "
             f"{LONGEST_NAME:,} at most."

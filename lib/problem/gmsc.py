@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks, csv_files, files
+from lib.base import checks, csv_files, files, inputs
 from lib.base.files import MODELS, PARAMS
 from lib.causal.flow import CausalFlow
 from lib.causal.graph import Graph
@@ -281,8 +281,11 @@ def graph(
         checks.known("feature in gmsc_edges.csv", column, tuple(ours))
     published = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
     edges = list(published)
+    for pairs in (remove, reverse):
+        if not isinstance(pairs, list | tuple):
+            raise ValueError(f"Expected a list of edges [cause, effect], got {pairs!r}.")
     for pair in [*remove, *reverse]:
-        if isinstance(pair, str) or len(pair) != 2:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise ValueError(f"Expected an edge as a pair [cause, effect], got {pair!r}.")
         checks.known("feature", pair, tuple(COLUMNS))
         cause, effect = pair
@@ -295,6 +298,29 @@ def graph(
             raise ValueError(f"The edge from {cause} to {effect} is changed twice.")
         edges.remove((cause, effect))
     return Graph.from_edges(list(COLUMNS), edges + [(b, a) for a, b in reverse])
+
+
+def graphs(path: Path = PARAMS / "gmsc_graphs.yaml") -> dict[str, Graph]:
+    """Return the causal graphs of a file by name: changes of the published one.
+
+    Arguments:
+        path: A YAML file with entries `name: {remove: [...], reverse:
+            [...]}`, of which one of the two may be missing.
+    Raises: ValueError: there is no such file, or an entry is no such
+        change, see `graph`.
+
+    Example:
+        >>> "income" in graphs()["utilization changes income"].parents["utilization"]
+        False
+    """
+    found = {}
+    for name, change in inputs.entries(path).items():
+        with inputs.in_file(path, f"See {name}."):
+            if not isinstance(change, dict):
+                raise ValueError(f"Expected remove and reverse, got {change!r}.")
+            checks.known("change of a graph", change, ("remove", "reverse"))
+            found[name] = graph(**change)
+    return found
 
 
 def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
