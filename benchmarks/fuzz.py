@@ -14,6 +14,7 @@ What is found becomes a test in tests/test_unsafe.py.
 import lib.pinned
 
 import functools
+import io
 import json
 import re
 import subprocess
@@ -30,11 +31,14 @@ with atheris.instrument_imports(include=["lib", "parameters", "yaml", "csv", "zi
 
     from lib.base import csv_files, files, inputs
     from lib.preferences import scores
-    from lib.problem import gmsc_data, loan, tabular
+    from lib.problem import checkup, findings, gmsc, gmsc_data, loan, tabular
     from lib.problem.classifier import NetworkClassifier
-    from lib.studies import groups, scenarios, willingness, yaml_files
+    from lib.studies import groups, scenarios, stacks, willingness, yaml_files
 
+import compare
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 import valid_files
 from safetensors.torch import save
@@ -155,6 +159,93 @@ def of_yaml(path: Path) -> None:
                 raise RuntimeError(f"The error does not name the file: {error}") from error
 
 
+def of_own_csv(path: Path) -> None:
+    """Read somebody's csv, with each separator."""
+    for separator, decimal in ((",", "."), (";", ","), ("\t", "."), ("|", ".")):
+        read_own(path, separator, decimal)
+
+
+def read_own(path: Path, *signs: str) -> pd.DataFrame | None:
+    """Return somebody's table, or None if it is refused in its name."""
+    try:
+        return findings.read(path, *signs)
+    except ValueError as error:
+        if path.name not in str(error):
+            raise RuntimeError(f"The error does not name the file: {error}") from error
+    return None
+
+
+def of_own_table(path: Path) -> None:
+    """Read somebody's table, and look for what is wrong with it."""
+    frame = read_own(path)
+    if frame is not None:
+        kinds = {"age": "immutable", "income": "actionable"}
+        edges = {"income": ["age"]}
+        checkup.examine(frame, "paid", kinds, edges, group="group", person="person")
+
+
+def made_parquet(data: bytes) -> None:
+    """Read a Parquet file of cells of many kinds, in which some bytes are others."""
+    given = atheris.FuzzedDataProvider(data)
+    n_rows = given.PickValueInList([0, 1, 2, 3, 70])
+    columns = {}
+    for i in range(given.ConsumeIntInRange(0, 3)):
+        kind, cells = given.PickValueInList(valid_files.CELLS)
+        chosen = [given.PickValueInList(cells) for _ in range(min(n_rows, 4))]
+        name = given.PickValueInList([f"c{i}", "age", "a.b", ""])
+        columns[name] = pa.array((chosen * n_rows)[:n_rows], kind)
+    packed = io.BytesIO()
+    pq.write_table(
+        pa.table(columns),
+        packed,
+        compression=given.PickValueInList(["none", "snappy", "gzip", "zstd"]),
+        use_dictionary=given.ConsumeBool(),
+        data_page_version=given.PickValueInList(["1.0", "2.0"]),
+        store_schema=given.ConsumeBool(),
+        write_page_checksum=given.ConsumeBool(),
+        row_group_size=given.PickValueInList([1, 100]),
+    )
+    content = bytearray(packed.getvalue())
+    for _ in range(given.ConsumeIntInRange(0, 3)):
+        content[given.ConsumeIntInRange(0, len(content) - 1)] = given.ConsumeIntInRange(
+            0, 255
+        )
+    load_parquet(bytes(content))
+
+
+@functools.cache
+def known_table() -> tuple[dict[str, Any], pd.DataFrame]:
+    """Return the parameters of notebook 12, and some of its people."""
+    path = files.ROOT / "notebooks" / "12_your_own_problem.ipynb"
+    return parameters.notebook_defaults(path), findings.read("data/credit_union.csv").head(
+        60
+    )
+
+
+def of_own_parameters(path: Path) -> None:
+    """Read the parameters of somebody's table, and check what they say of it."""
+    defaults, frame = known_table()
+    given = defaults | parameters.read_own(path, defaults)
+    described = {name: given[name] for name in ("label", "kinds", "edges", "group")}
+    checkup.examine(frame, **described, person=given["person"])
+
+
+def of_tuned(path: Path) -> None:
+    """Read settings that a search found."""
+    stacks._check_tuned(path, inputs.entries(path), ["constant", "linear"])
+
+
+def of_results(data: bytes) -> None:
+    """Compare a result that is damaged with a sound one; that raises nothing."""
+    sound = valid_files.results()
+    ending = list(sound)[data[0] % len(sound) if data else 0]
+    one, other = FOLDER / f"rebuilt{ending}", FOLDER / f"committed{ending}"
+    one.write_bytes(data[1:])
+    if not other.is_file():
+        other.write_bytes(sound[ending])
+    compare.verdict_on(one, other)
+
+
 def edited(value: Any, given: atheris.FuzzedDataProvider) -> Any:
     """Return JSON in which something is dropped, or is something else."""
     if isinstance(value, dict) and value and given.ConsumeIntInRange(0, 3):
@@ -239,6 +330,8 @@ def of_bytes(path: Path) -> object:
     return NetworkClassifier.load(path.parent, path.stem)
 
 
+load_parquet = file_of("own.parquet", findings.read)
+
 # by name: what a target tries, and the valid files that it starts from
 TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     "words": (lambda: quiet(in_words), [b"income: hard; savings: 1; loan amount: can't"]),
@@ -251,6 +344,36 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     "gz": (
         lambda: file_of("table.csv.gz", lambda path: csv_files.read(path, most=10_000)),
         [csv_files.gzip.compress(valid_files.CSV)],
+    ),
+    "zip": (
+        lambda: file_of("table.zip", lambda path: csv_files.read(path, most=10_000)),
+        [valid_files.packed(valid_files.CSV)],
+    ),
+    "own_csv": (
+        lambda: file_of("own.csv", of_own_csv),
+        [valid_files.CSV, b'a;"b; c";\n1,5;2;\n', b"a\tb\n1\t\n"],
+    ),
+    "own_table": (
+        lambda: file_of("own.csv", of_own_table),
+        [valid_files.OWN, valid_files.OWN.replace(b"1", b"-9")],
+    ),
+    "parquet": (lambda: load_parquet, valid_files.parquets()),
+    "made_parquet": (lambda: made_parquet, [b"\x01\x02\x03", bytes(range(60))]),
+    "own_parameters": (
+        lambda: file_of("mine.yaml", of_own_parameters),
+        [(files.ROOT / "examples" / "own_table.yaml").read_bytes(), valid_files.MINE],
+    ),
+    "graphs": (
+        lambda: file_of("graphs.yaml", gmsc.graphs),
+        [(files.PARAMS / "gmsc_graphs.yaml").read_bytes(), b"a: {remove: [[a, 1]]}\n"],
+    ),
+    "tuned": (
+        lambda: file_of("tuned.yaml", of_tuned),
+        [(files.PARAMS / "tuned_ranking.yaml").read_bytes()],
+    ),
+    "results": (
+        lambda: of_results,
+        [bytes([i]) + own for i, own in enumerate(valid_files.results().values())],
     ),
     "table": (lambda: quiet(of_a_table), [valid_files.CSV]),
     "study": (

@@ -1,6 +1,9 @@
 """Small valid files of every kind that loaders read: fuzzing and its tests start here."""
 
 import dataclasses
+import datetime
+import decimal
+import functools
 import io
 import json
 import zipfile
@@ -8,7 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
+from PIL import Image
 from safetensors.torch import save
 from torch import Tensor
 
@@ -33,6 +40,28 @@ RAW = (
     ",SeriousDlqin2yrs," + ",".join(gmsc_data.COLUMNS.values()) + "\n1,0,40,0,5000,3,1,0.5,"
     "0.3,0,0,0\n"
 ).encode()
+OWN = b"person,age,income,paid,group\nA,30,2.5,1,x\nB,40,1.5,0,y\nC,50,4.5,1,x\n"
+MINE = b"label: repaid\nkinds: {age: immutable}\nedges: {age: [income]}\nn_people: 1\n"
+DAY = datetime.datetime(2020, 1, 31, 12)
+CELLS: list[tuple[pa.DataType, list[Any]]] = [  # of a Parquet file: kinds, and some of each
+    (pa.int64(), [1, None, -(2**63)]),
+    (pa.uint8(), [0, 255]),
+    (pa.float64(), [0.5, float("nan"), 1e308, None]),
+    (pa.float16(), [0.5]),
+    (pa.bool_(), [True, None]),
+    (pa.string(), ["", "a", "easy", None, "\u00e9" * 40]),
+    (pa.large_string(), ["a"]),
+    (pa.dictionary(pa.int32(), pa.string()), ["a", "b", None]),
+    (pa.date32(), [DAY.date(), None]),
+    (pa.timestamp("ns", "CET"), [DAY]),
+    (pa.time64("us"), [DAY.time()]),
+    (pa.duration("s"), [datetime.timedelta(days=1)]),
+    (pa.decimal128(6, 2), [decimal.Decimal("1.20"), None]),
+    (pa.null(), [None]),
+    (pa.binary(), [b"a"]),
+    (pa.list_(pa.int8()), [[1], [], None]),
+    (pa.struct([("x", pa.string())]), [{"x": "a"}, None]),
+]
 LINEAR = {"weight_0": torch.ones(2, 1), "bias_0": torch.zeros(1)}
 
 
@@ -42,6 +71,32 @@ def packed(content: bytes, name: str = "cs-training.csv") -> bytes:
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(name, content)
     return zipped.getvalue()
+
+
+def parquets() -> list[bytes]:
+    """Return Parquet files: with and without dictionaries, packed and not, by pandas."""
+    table = pa.table({"age": [30, 40, None], "job": ["cook", "cook", None]})
+    found = []
+    for options in (
+        {"compression": "none", "use_dictionary": False, "store_schema": False},
+        {"compression": "snappy"},
+        {"compression": "zstd", "data_page_version": "2.0", "row_group_size": 1},
+    ):
+        packed = io.BytesIO()
+        pq.write_table(table, packed, write_statistics=False, **options)
+        found.append(packed.getvalue())
+    packed = io.BytesIO()
+    pd.DataFrame({"age": [1.5]}, index=["A"]).to_parquet(packed)
+    return [*found, packed.getvalue()]
+
+
+@functools.cache
+def results() -> dict[str, bytes]:
+    """Return a small result of each kind that is compared, by ending."""
+    drawn = io.BytesIO()
+    Image.new("RGB", (3, 2), "white").save(drawn, "png")
+    model = saved(LINEAR, {"features": ["a", "b"]})
+    return {".csv": CSV, ".png": drawn.getvalue(), ".safetensors": model}
 
 
 def saved(tensors: dict[str, Tensor], settings: Any) -> bytes:
