@@ -19,18 +19,21 @@ from pathlib import Path
 from types import ModuleType
 
 import compare
+import numpy as np
 import pandas as pd
 import parameters
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 import tune
 from safetensors.torch import save
 
-from lib.base import csv_files, files, inputs
+from lib.base import csv_files, files, inputs, parquet_files
 from lib.base.files import ROOT
 from lib.causal import flow
 from lib.preferences import scores
-from lib.problem import frames, gmsc, gmsc_data, loan, tabular
+from lib.problem import findings, frames, gmsc, gmsc_data, loan, tabular
 from lib.problem.classifier import NetworkClassifier
 from lib.solvers import fitted, icarma, propose
 from lib.studies import claims, stacks, willingness, yaml_files
@@ -355,6 +358,152 @@ def test_a_zip_that_is_not_the_data_is_refused(valid, tmp_path):
     assert "There is no file" in refusal(lambda: gmsc_data.read(tmp_path))
 
 
+WIDE = ",".join(f"c{i}" for i in range(csv_files.MOST_COLUMNS)).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            WIDE + b"\n" + b"1\n" * 5_000,
+            "5,001 rows of 10,000 columns: expected 50,000,000",
+        ),
+        (
+            WIDE + b"\r" + b"1\r" * 5_000,
+            "5,001 rows of 10,000 columns: expected 50,000,000",
+        ),
+        (WIDE + b",more\n1\n", "10,001 columns: expected 10,000 at most"),
+        (b"age," + b"n" * 1_001 + b"\n1,2\n", "a column's name of 1,001 letters"),
+        (b"age,job\n1,a\n2," + b"j" * 100_001 + b"\n", "Column job has a text of 100,001"),
+        (b"age,job\n1,2\n2," + b"j" * 100_001 + b"\n", "Column job has a text of 100,001"),
+    ],
+)
+def test_a_small_csv_of_a_large_table_is_refused(tmp_path, content, message):
+    """Where rows are short, the rest is filled: 200 kB can become 4 GB."""
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    said = refusal(lambda: findings.read(path))
+    assert said.startswith(f"{path}: ") and message in said
+
+
+def test_names_that_are_numbers_are_names():
+    csv_files.check_names([1, 2, "age"], ["age"])
+
+
+def test_a_zip_that_unpacks_without_end_is_refused(valid, tmp_path):
+    path = tmp_path / "mine.zip"
+    path.write_bytes(valid.packed(bytes(300_000_000)))
+    assert path.stat().st_size < 300_000
+    assert "Unpacked it is longer than 200,000,000 " in refusal(lambda: findings.read(path))
+    path.write_bytes(valid.packed(valid.OWN, "any name.csv"))
+    assert findings.read(path).income.tolist() == [2.5, 1.5, 4.5]
+
+
+@pytest.mark.parametrize(
+    "signs", [("",), (";;",), (None,), ('"',), ("\n",), (1,), (",", ","), (";", "x")]
+)
+def test_signs_that_tell_no_csv_apart_are_refused(valid, tmp_path, signs):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(valid.OWN)
+    assert re.match(
+        r"(separator|decimal) is ", refusal(lambda: findings.read(path, *signs))
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["https://a.org/b.csv", "~nobody at all/b.csv", "../b.csv", "a\0b", "b" * 5_000]
+)
+def test_a_path_that_leads_nowhere_is_refused(path):
+    assert "There is no file" in refusal(lambda: findings.read(path))
+
+
+# --- Parquet
+
+
+def packed_table(columns: dict[str, object], **options: object) -> bytes:
+    """Return a Parquet file."""
+    packed = io.BytesIO()
+    pq.write_table(pa.table(columns), packed, **options)
+    return packed.getvalue()
+
+
+def often(value: object, n_rows: int) -> pa.Array:
+    """Return a column of one value, which a file holds once."""
+    return pa.array([value]).dictionary_encode().take(pa.array(np.zeros(n_rows, int)))
+
+
+def refused_parquet(folder: Path, content: bytes) -> str:
+    """Return what is said of a Parquet file, which names it."""
+    path = folder / "mine.parquet"
+    path.write_bytes(content)
+    said = refusal(lambda: findings.read(path))
+    assert said.startswith(f"{path}: ")
+    return said
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"job": often("x" * 90_000, 2_500)}, "Its texts take more than 200,000,000 bytes"),
+        ({"job": often("x" * 100_001, 2)}, "Column job has a text of 100,001 letters"),
+        ({"age": np.zeros(50_000_001, np.int8)}, "50,000,001 rows of 1 columns"),
+        ({f"c{i}": [1] for i in range(10_001)}, "10,001 columns"),
+        ({"n" * 1_001: [1]}, "a column's name of 1,001 letters"),
+        ({"jobs": [["cook"]]}, "Column jobs holds list<element: string>: expected numbers"),
+        ({"job": [{"at": "a"}]}, "Column job holds struct<at: string>: expected numbers"),
+        ({"job": [b"cook"]}, "Column job holds binary: expected numbers"),
+    ],
+)
+def test_a_small_parquet_of_a_large_or_nested_table_is_refused(tmp_path, columns, message):
+    content = packed_table(columns, row_group_size=100_000_000)
+    assert len(content) < 6_000_000
+    assert message in refused_parquet(tmp_path, content)
+
+
+def test_a_parquet_with_a_column_twice_is_refused(tmp_path):
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["age", "age"])
+    packed = io.BytesIO()
+    pq.write_table(twice, packed)
+    assert "the column age twice" in refused_parquet(tmp_path, packed.getvalue())
+
+
+def test_a_footer_that_says_too_little_is_found_out(tmp_path, monkeypatch):
+    """The texts are counted once they are read, part by part."""
+    content = packed_table(
+        {"job": [f"{i:06}" + "x" * 1_000 for i in range(25_000)]},
+        compression="zstd",
+        row_group_size=5_000,
+    )
+    monkeypatch.setattr(csv_files, "MOST_BYTES", 20_000_000)
+    assert len(content) < 1_000_000
+    said = refused_parquet(tmp_path, content)
+    assert "Its texts take more than 20,000,000 bytes" in said
+    monkeypatch.setattr(parquet_files, "MOST_UNPACKED", 20_000_000)
+    assert "Unpacked it is 25," in refused_parquet(tmp_path, content)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_a_damaged_parquet_is_refused_or_read(valid, tmp_path, which):
+    """Each byte in turn is another; what pyarrow raises becomes a ValueError."""
+    content = valid.parquets()[which]
+    path = tmp_path / "mine.parquet"
+    path.write_bytes(content)
+    assert len(findings.read(path)) in (1, 3)
+    n_refused = 0
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            findings.read(path)
+        except ValueError as error:
+            assert str(error).startswith(f"{path}: "), at  # noqa: PT017
+            n_refused += 1
+    assert n_refused > len(content) / 10
+    for wrong in (b"", b"PAR1", content[:-1], content[10:], b"PAR1\xff\xff\xff\x7fPAR1"):
+        refused_parquet(tmp_path, wrong)
+
+
 def test_answers_that_hide_something_are_refused(tmp_path):
     path = tmp_path / "answers.csv"
     for content, message in (
@@ -427,6 +576,27 @@ def test_yaml_that_is_not_plain_is_refused(tmp_path, what):
     path.write_text(text)
     said = refusal(lambda: yaml_files.read(path))
     assert said.startswith(f"{path}: ") and re.search(message, said)
+
+
+GRAPHS = {
+    "a: null": "Expected remove and reverse, got None. See a.",
+    "a: {remove: null}": "Expected a list of edges",
+    "a: {reverse: 3}": "Expected a list of edges",
+    "a: {remove: [3]}": "Expected an edge as a pair",
+    "a: {remove: [{age: 1, income: 2}]}": "Expected an edge as a pair",
+    "a: {remove: [[age, [income]]]}": r"Unknown feature \['income'\]",
+    "a: {add: []}": "Unknown change of a graph 'add'",
+    "a: {remove: [[age, age]]}": "There is no edge from age to age",
+}
+
+
+@pytest.mark.parametrize("text", GRAPHS)
+def test_a_graph_that_is_none_is_refused(tmp_path, text):
+    path = tmp_path / "graphs.yaml"
+    path.write_text(text)
+    said = refusal(lambda: gmsc.graphs(path))
+    assert said.startswith(f"{path}: ") and re.search(GRAPHS[text], said)
+    assert said.endswith("See a.")
 
 
 DEFAULTS = {"seed": 0, "n_people": 10, "n_all": 0, "rate": 0.5, "shift": -1, "ks": [4, 3]}
