@@ -15,6 +15,8 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 BOOK := .venv-book/bin
+TORCH := https://download.pytorch.org/whl/cpu
+QUIETLY := --quiet --no-compile --no-cache-dir --disable-pip-version-check
 export OMP_NUM_THREADS := 1
 # Hundreds of modules are imported by each of a dozen processes, in a quarter of the time
 # where Python may keep what it has compiled.
@@ -74,20 +76,25 @@ tune: setup
 setup: .venv/ready
 
 # Made afresh whenever a pin changes. Python compiles the modules it imports; compiling all of them takes half a minute.
+# On Linux torch alone is taken from its own index, in the build without CUDA, if that answers within three seconds.
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and \
 	  f"Python 3.11 or later is needed, $(PYTHON) is {v}: name another, e.g. make PYTHON=python3.11 ...")'
 	@echo "Setting up .venv (1.5 GB, a minute or two) ..."
-	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check -r requirements.lock
-	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --disable-pip-version-check -e .
+	@$(PYTHON) -m venv --clear .venv || { echo "$(PYTHON) cannot make an environment. On Debian and Ubuntu: apt install python3-venv."; exit 1; }
+	@if [ "$$(uname -s)" = Linux ]; then \
+	  if $(BIN)/python -c 'import urllib.request as r; r.urlopen("$(TORCH)/torch/", timeout=3)' 2> /dev/null; \
+	  then $(BIN)/pip install $(QUIETLY) --no-deps --index-url $(TORCH) $$(grep ^torch== requirements.lock); \
+	  else echo "$(TORCH) does not answer, so torch comes from where pip looks. PyPI's build brings several gigabytes of CUDA, which nothing here uses."; fi; fi
+	@$(BIN)/pip install $(QUIETLY) -r requirements.lock
+	@$(BIN)/pip install $(QUIETLY) --no-deps --no-build-isolation -e .
 	@touch $@
 
 # The book's tools stay out of .venv.
 .venv-book/ready: book/requirements.lock
 	@echo "Setting up .venv-book (a minute) ..."
 	@$(PYTHON) -m venv --clear .venv-book
-	@$(BOOK)/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check -r $<
+	@$(BOOK)/pip install $(QUIETLY) -r $<
 	@touch $@
 
 # With the default parameters, in order, each in its folder, and without what differs from one execution to the next.

@@ -359,13 +359,54 @@ def test_lock_pins_each_direct_dependency(folder):
                 )
 
 
-def test_conda_installs_the_lock():
+def test_conda_and_make_install_the_same():
     pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"][-1]["pip"]
-    assert pip == [
-        "--extra-index-url https://download.pytorch.org/whl/cpu",
-        "-r requirements.lock",
-        "-e .",
-    ]
+    makefile = (ROOT / "Makefile").read_text()
+    index = re.search(r"^TORCH := (.*)$", makefile, re.MULTILINE)[1]
+    assert pip == [f"--extra-index-url {index}", "-r requirements.lock", "-e ."]
+    recipe = re.search(r"^\.venv/ready:(.*\n(?:\t.*\n)+)", makefile, re.MULTILINE)[1]
+    assert re.findall(r"-r (\S+)", recipe) == ["requirements.lock"]
+    assert recipe.count(" -e .\n") == 1
+    assert "--index-url $(TORCH) $$(grep ^torch== requirements.lock);" in recipe
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("answers", [True, False])
+def test_torch_comes_from_its_own_index_if_that_answers(tmp_path, answers):
+    """The recipe, with programs that write down what they are asked."""
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    python = tmp_path / "python3"
+    python.write_text(
+        "#!/bin/sh\n"
+        f'echo "$(basename $0) $*" >> {tmp_path}/asked\n'
+        'case "$*" in\n'
+        "  '-m venv'*) mkdir -p .venv/bin; cp $0 .venv/bin/python; cp $0 .venv/bin/pip;;\n"
+        f"  *urlopen*) exit {0 if answers else 1};;\n"
+        "esac\n"
+    )
+    python.chmod(0o755)
+    made = subprocess.run(
+        ["make", "setup", f"PYTHON={python}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    asked = (tmp_path / "asked").read_text().splitlines()
+    installs = [line for line in asked if line.startswith("pip install")]
+    torch = next(
+        line
+        for line in (ROOT / "requirements.lock").read_text().splitlines()
+        if line.startswith("torch==")
+    )
+    is_linux = sys.platform == "linux"
+    of_torch = [line for line in installs if line.endswith(torch)]
+    assert len(of_torch) == (answers and is_linux)
+    assert all("--no-deps --index-url https://download.pytorch.org" in i for i in of_torch)
+    assert [line.split()[-1] for line in installs[-2:]] == ["requirements.lock", "."]
+    assert ("several gigabytes" in made.stdout) == (is_linux and not answers)
 
 
 # --- the report
