@@ -2,13 +2,15 @@
 
     pip install --target runs/atheris atheris==3.0.0
     PYTHONPATH=runs/atheris:workflow .venv/bin/python benchmarks/fuzz.py
+    PYTHONPATH=runs/atheris:workflow .venv/bin/python benchmarks/fuzz.py 600 1000000
     PYTHONPATH=runs/atheris:workflow .venv/bin/python benchmarks/fuzz.py models 600
 
-The second line tries all targets in turn, a minute each (or as many seconds as stand
-behind it); the third one of them, for 600 seconds. Each starts from small valid
-files and is led by coverage. It ends with how many inputs it tried, or at the first that
-crashes: that one lies in runs/fuzz, and named in the place of seconds, it is tried again.
-What is found becomes a test in tests/test_unsafe.py.
+The second line tries all targets in turn, a minute each; the third for 600 seconds each,
+or until it has tried a million inputs; the fourth one of them, for 600 seconds. Each starts
+from small valid files and is led by coverage; what led further lies in runs/fuzz, and the
+next run goes on from there. It ends with how many inputs it tried, or at the first that
+crashes: that one lies in runs/fuzz, too, and named in the place of seconds, it is tried
+again. What is found becomes a test in tests/test_unsafe.py.
 """
 
 import lib.pinned
@@ -20,6 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,9 +163,9 @@ def of_yaml(path: Path) -> None:
 
 
 def of_own_csv(path: Path) -> None:
-    """Read somebody's csv, with each separator."""
-    for separator, decimal in ((",", "."), (";", ","), ("\t", "."), ("|", ".")):
-        read_own(path, separator, decimal)
+    """Read somebody's csv, with one of four separators, as its length has it."""
+    ways = ((",", "."), (";", ","), ("\t", "."), ("|", "."))
+    read_own(path, *ways[path.stat().st_size % len(ways)])
 
 
 def read_own(path: Path, *signs: str) -> pd.DataFrame | None:
@@ -361,15 +364,15 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     "made_parquet": (lambda: made_parquet, [b"\x01\x02\x03", bytes(range(60))]),
     "own_parameters": (
         lambda: file_of("mine.yaml", of_own_parameters),
-        [(files.ROOT / "examples" / "own_table.yaml").read_bytes(), valid_files.MINE],
+        [valid_files.MINE, b"group: origin\nperson: person\nspare_nats: [0, .5]\n"],
     ),
     "graphs": (
         lambda: file_of("graphs.yaml", gmsc.graphs),
-        [(files.PARAMS / "gmsc_graphs.yaml").read_bytes(), b"a: {remove: [[a, 1]]}\n"],
+        [b"a: {remove: [[income, utilization]]}\nb: {reverse: [[age, income]]}\nc: {}\n"],
     ),
     "tuned": (
         lambda: file_of("tuned.yaml", of_tuned),
-        [(files.PARAMS / "tuned_ranking.yaml").read_bytes()],
+        [valid_files.TUNED],
     ),
     "results": (
         lambda: of_results,
@@ -400,7 +403,7 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     ),
     "parameters": (
         lambda: file_of("own.yaml", of_parameters),
-        [(files.PARAMS / "paper" / "run.yaml").read_bytes(), b"ks: [4, .nan]\n"],
+        [b"seed: 0\nn_recourse: 20\nmodels: runs/a/models\n", b"ks: [4, .nan]\n"],
     ),
     "notebook": (
         lambda: file_of("one.ipynb", parameters.notebook_defaults),
@@ -415,20 +418,21 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
 
 
 def main() -> None:
-    """Fuzz the target that the command line names for so many seconds, or all in turn."""
+    """Fuzz the target that the command line names, or all in turn."""
     if len(sys.argv) > 1 and sys.argv[1] in TARGETS:
-        fuzz(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "60")
-    seconds = sys.argv[1] if len(sys.argv) > 1 else "60"
-    failed = [name for name in TARGETS if not ended_well(name, seconds)]
+        fuzz(*sys.argv[1:])
+    failed = [name for name in TARGETS if not ended_well(name, *sys.argv[1:])]
     sys.exit(f"crashed: {', '.join(failed)}" if failed else 0)
 
 
-def ended_well(name: str, seconds: str) -> bool:
+def ended_well(name: str, *limits: str) -> bool:
     """Fuzz a target in a process of its own, say how it went, and return whether well."""
+    start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, __file__, name, seconds],
+        [sys.executable, __file__, name, *limits],
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
     said = done.stderr + done.stdout  # libFuzzer's lines, then the traceback
@@ -436,12 +440,19 @@ def ended_well(name: str, seconds: str) -> bool:
     verdict = (
         "no crash" if done.returncode == 0 else f"CRASHED\n{said[said.find('Uncaught') :]}"
     )
-    print(f"{name}: {int(tried[-1]) if tried else 0:,} inputs, {verdict}", flush=True)
+    n_tried, seconds = int(tried[-1]) if tried else 0, time.monotonic() - start
+    print(f"{name}: {n_tried:,} inputs, {seconds:.0f} s, {verdict}", flush=True)
     return done.returncode == 0
 
 
-def fuzz(name: str, how: str) -> None:
-    """Fuzz one target for so many seconds, or try one input again; ends the process."""
+def fuzz(name: str, how: str = "60", most: str = "-1") -> None:
+    """Fuzz one target, or try one input again; ends the process.
+
+    Arguments:
+        name: Of the target.
+        how: So many seconds, or the path of an input.
+        most: So many inputs at most; -1: any number.
+    """
     attempt, seeds = TARGETS[name][0](), TARGETS[name][1]
     corpus = FOUND / name
     corpus.mkdir(parents=True, exist_ok=True)
@@ -453,8 +464,8 @@ def fuzz(name: str, how: str) -> None:
         "-timeout=10",
         "-rss_limit_mb=4096",
     ]
-    where = [f"-max_total_time={how}", str(corpus)] if how.isdecimal() else [how]
-    atheris.Setup([sys.argv[0], *options, *where], attempt)
+    limits = [f"-max_total_time={how}", f"-runs={most}", str(corpus)]
+    atheris.Setup([sys.argv[0], *options, *(limits if how.isdecimal() else [how])], attempt)
     atheris.Fuzz()
 
 

@@ -42,6 +42,7 @@ RAW = (
 ).encode()
 OWN = b"person,age,income,paid,group\nA,30,2.5,1,x\nB,40,1.5,0,y\nC,50,4.5,1,x\n"
 MINE = b"label: repaid\nkinds: {age: immutable}\nedges: {age: [income]}\nn_people: 1\n"
+TUNED = b"constant: {p_min: 0.01, p_max: 0.6}\nlinear: {p_min: 0.1, p_max: 0.9, cap: 9.5}\n"
 DAY = datetime.datetime(2020, 1, 31, 12)
 CELLS: list[tuple[pa.DataType, list[Any]]] = [  # of a Parquet file: kinds, and some of each
     (pa.int64(), [1, None, -(2**63)]),
