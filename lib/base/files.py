@@ -11,9 +11,10 @@ import json
 import math
 import os
 import platform
+import secrets
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from lib.base import checks, inputs
@@ -33,6 +34,7 @@ DATA = ROOT / "data"  # tables of people that come with the repository
 PUBLISHED = ROOT / "published"  # tables of papers and the GMSC graph, as CSV
 
 ENDING = ".safetensors"
+HALF_DONE = ".partial"  # of a file that is being written, or was when its process ended
 REMEDY = "`make reproduce`, then `make models`, makes this project's; or restore the file."
 MOST_BYTES = 1_000_000_000  # of a model; the largest of this project has 6 million
 FLOATS = (torch.float32, torch.float64)
@@ -65,7 +67,7 @@ def save(
             (`Population.fingerprint`). Without one, it can only be
             loaded without a check.
     Raises: ValueError: the name is not a plain file name, or JSON
-        cannot hold the settings.
+        cannot hold the settings. OSError: as `write`.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -95,12 +97,46 @@ def save(
             f"The settings of {name} and what it was made with must be numbers, texts, "
             f"lists or dictionaries of these: {error}."
         ) from error
-    folder.mkdir(parents=True, exist_ok=True)
-    half_done = path.with_suffix(".partial")
     contents = {key: part.detach().contiguous() for key, part in tensors.items()}
-    save_file(contents, half_done, metadata=metadata)
-    os.replace(half_done, path)
+    write(path, as_bytes(contents, metadata=metadata))
     return path
+
+
+def write(path: Path, content: bytes | str) -> None:
+    """Write a file in one step: it is there whole, or as it was before.
+
+    What is written lies beside it until it is whole, as
+    .<name>.<at random>.partial, so that two processes that write the
+    same file don't meet.
+
+    Arguments:
+        path: Of the file; its folder is made if it does not exist.
+        content: Text is written as UTF-8.
+    Raises: OSError: it can't be written, for instance because the
+        disk is full; what stood there before is whole.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "tables" / "one.csv"
+        ...     write(path, "a,b\\n")
+        ...     path.read_text(), [found.name for found in path.parent.iterdir()]
+        ('a,b\\n', ['one.csv'])
+    """
+    raw = content.encode("utf-8") if isinstance(content, str) else content
+    half_done = path.with_name(f".{path.name}.{secrets.token_hex(4)}{HALF_DONE}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half_done.write_bytes(raw)
+        os.replace(half_done, path)
+    except OSError as error:
+        raise OSError(
+            f"{path} can't be written, {len(raw):,} bytes: {error.strerror}. What was "
+            "there before is whole. Make room, and start again: what is finished is kept."
+        ) from error
+    finally:
+        with suppress(OSError):
+            half_done.unlink(missing_ok=True)
 
 
 def load(
@@ -141,9 +177,12 @@ def load(
     return tensors, found["settings"]
 
 
-def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read(path: Path, remedy: str = REMEDY) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors of a model file, and what its header says, unchecked.
 
+    Arguments:
+        path: Of the file.
+        remedy: What to do if it is damaged, for the message.
     Raises: ValueError: the file can't be read, is larger than a model
         is, or is damaged; a name stands in it twice.
 
@@ -161,7 +200,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {key: file.get_tensor(key) for key in names}, metadata
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is damaged or was not written by this project ({error}). {REMEDY}"
+            f"{path} is damaged or was not written by this project ({error}). {remedy}"
         ) from error
 
 
