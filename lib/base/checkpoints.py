@@ -191,19 +191,24 @@ def _restored(path: Path, live: Live, made_of: Mapping[str, Any]) -> int:
         state = dict(header["model"]["settings"])
         if state.pop("seal") != _seal(tensors, state):
             raise ValueError("it was changed after it was written")
+        if not isinstance(state["inputs"], dict) or not isinstance(state["rows"], list):
+            raise ValueError("its inputs or its rows are missing")
         if difference := _difference(state["inputs"], made_of):
             raise OtherInputs(
                 f"{path} is how far a fit with other inputs got: {difference}. Give the "
                 f"same inputs again. {way_out}"
             )
+        (n_done,) = files.whole_numbers("n_done", [state["n_done"]])
+        if n_done > made_of["steps"]:
+            raise ValueError(f"{n_done} steps were done of {made_of['steps']}")
         _put(live, tensors, state)
     except OtherInputs:
         raise
-    except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
+    except (LookupError, TypeError, ArithmeticError, ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} holds nothing that this fit could go on from ({error}). {way_out}"
         ) from error
-    return state["n_done"]
+    return n_done
 
 
 def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:

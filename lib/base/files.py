@@ -11,10 +11,9 @@ import json
 import math
 import os
 import platform
-import secrets
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
-from lib.base import checks, inputs
+from lib.base import checks, disk, inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
@@ -34,7 +33,6 @@ DATA = ROOT / "data"  # tables of people that come with the repository
 PUBLISHED = ROOT / "published"  # tables of papers and the GMSC graph, as CSV
 
 ENDING = ".safetensors"
-HALF_DONE = ".partial"  # of a file that is being written, or was when its process ended
 REMEDY = "`make reproduce`, then `make models`, makes this project's; or restore the file."
 MOST_BYTES = 1_000_000_000  # of a model; the largest of this project has 6 million
 FLOATS = (torch.float32, torch.float64)
@@ -67,7 +65,7 @@ def save(
             (`Population.fingerprint`). Without one, it can only be
             loaded without a check.
     Raises: ValueError: the name is not a plain file name, or JSON
-        cannot hold the settings. OSError: as `write`.
+        cannot hold the settings. OSError: as `disk.write`.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -98,45 +96,8 @@ def save(
             f"lists or dictionaries of these: {error}."
         ) from error
     contents = {key: part.detach().contiguous() for key, part in tensors.items()}
-    write(path, as_bytes(contents, metadata=metadata))
+    disk.write(path, as_bytes(contents, metadata=metadata))
     return path
-
-
-def write(path: Path, content: bytes | str) -> None:
-    """Write a file in one step: it is there whole, or as it was before.
-
-    What is written lies beside it until it is whole, as
-    .<name>.<at random>.partial, so that two processes that write the
-    same file don't meet.
-
-    Arguments:
-        path: Of the file; its folder is made if it does not exist.
-        content: Text is written as UTF-8.
-    Raises: OSError: it can't be written, for instance because the
-        disk is full; what stood there before is whole.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "tables" / "one.csv"
-        ...     write(path, "a,b\\n")
-        ...     path.read_text(), [found.name for found in path.parent.iterdir()]
-        ('a,b\\n', ['one.csv'])
-    """
-    raw = content.encode("utf-8") if isinstance(content, str) else content
-    half_done = path.with_name(f".{path.name}.{secrets.token_hex(4)}{HALF_DONE}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half_done.write_bytes(raw)
-        os.replace(half_done, path)
-    except OSError as error:
-        raise OSError(
-            f"{path} can't be written, {len(raw):,} bytes: {error.strerror}. What was "
-            "there before is whole. Make room, and start again: what is finished is kept."
-        ) from error
-    finally:
-        with suppress(OSError):
-            half_done.unlink(missing_ok=True)
 
 
 def load(
