@@ -124,8 +124,9 @@ def of_print(model: refits.Printed, drawn: list[Sample]) -> Latent:
 
 def found(latent: Latent, rows: pd.DataFrame) -> dict[str, Any]:
     """Return a latent and a summary of its refits, as JSON can hold them."""
-    summary = refits.summary(rows).reset_index(names="quantity")
-    return {"latent": asdict(latent), "found": summary.to_dict("records")}
+    summary = refits.summary(rows).reset_index(names="quantity").astype(object)
+    kept = summary.where(summary.notna(), None)  # JSON has no NaN
+    return {"latent": asdict(latent), "found": kept.to_dict("records")}
 
 
 def willingness(given: Mapping[str, Any], name: str) -> None:
