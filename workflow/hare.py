@@ -110,8 +110,7 @@ def _joined(tables: Sequence[str]) -> str:
     """Return tables with the same columns as one, each of them as CSV."""
     if not tables:
         return pd.DataFrame().to_csv(index=False)
-    header, _, _ = tables[0].partition("\n")
-    return "\n".join([header, *(table.partition("\n")[2] for table in tables)])
+    return tables[0] + "".join(table.partition("\n")[2] for table in tables[1:])
 
 
 JOBS = {"hare": hare, "gmsc_hare": gmsc_hare}
