@@ -1,7 +1,7 @@
 """Kill a batch at random moments, go on each time, and compare the end with a whole run.
 
-    .venv/bin/python benchmarks/kills.py                20 kills over make smoke
-    .venv/bin/python benchmarks/kills.py 100 7          100 kills, drawn with the seed 7
+    PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py          20 kills over make smoke
+    PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py 100 7    100 kills, drawn with seed 7
 
 Takes about four times as long as make smoke. Each kill is a kill -9 of one of `KINDS`, and
 the next run of the command goes on. Prints a line a kill. The exit code is 1 if something
