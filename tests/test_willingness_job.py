@@ -1,7 +1,9 @@
 """The job of notebook 10: what it leaves, and how it goes on after it was stopped."""
 
-import json
+import errno
+import os
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import parameters
 import pytest
 import willingness as job
 
+from lib.base import checkpoints
 from lib.studies import refits
 from lib.studies.willingness import POOLS
 
@@ -20,9 +23,15 @@ FALLS = ["0.2", "0.3", "0.4", "0.6"]
 
 def run(folder, **changes):
     """Run the job at smoke size, and return the bytes of what it leaves."""
-    job.willingness(SMOKE | {"models": str(folder)} | changes, "willingness")
+    given = SMOKE | {"models": str(folder), "partial": partial_of(folder)} | changes
+    job.willingness(given, "willingness")
     assert sorted(path.name for path in folder.iterdir()) == RESULTS
     return [(folder / name).read_bytes() for name in RESULTS]
+
+
+def partial_of(folder):
+    """Where the job keeps how far it is."""
+    return folder.with_name(f"{folder.name}_partial")
 
 
 def read(folder):
@@ -47,7 +56,8 @@ class Stopped:
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Keep four quick settings: a line that falls by 0.2, 0.3, 0.4 and 0.6."""
+    """Keep four quick settings, each at once: a line that falls by 0.2, 0.3, 0.4, 0.6."""
+    monkeypatch.setattr(job.checkpoints, "steps", partial(checkpoints.steps, every=0.0))
     every, calls = job.Job.settings, Stopped()
 
     def settings(self):
@@ -60,17 +70,15 @@ def counted(monkeypatch):
 
 
 @pytest.fixture
-def kept(counted, tmp_path):
-    """Stop the job before its third setting; count anew, and return what it keeps."""
+def stopped(counted, tmp_path):
+    """Stop the job before its third setting; count anew, and return its folder."""
     counted.begin(stop=2)
     folder = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
         run(folder)
-    assert counted.n == 2
+    assert counted.n == 2 and not folder.exists()
     counted.begin()
-    (path,) = folder.iterdir()
-    assert path.name == "willingness.partial"
-    return path
+    return folder
 
 
 def test_the_job_leaves_both_results(tmp_path, monkeypatch):
@@ -142,81 +150,63 @@ def test_a_job_that_was_stopped_goes_on_where_it_was(tmp_path, counted, stop):
     expected = run(tmp_path / "whole")
     assert counted.n == 4
     counted.begin(stop)
-    folder = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
-        run(folder)
-    lines = (folder / "willingness.partial").read_text().splitlines()
-    assert len(lines) == 1 + stop
+        run(tmp_path / "stopped")
     counted.begin()
-    assert run(folder) == expected
+    assert run(tmp_path / "stopped") == expected
     assert counted.n == 4 - stop
 
 
-def test_a_job_may_be_stopped_twice(tmp_path, counted, kept):
+def test_a_job_may_be_stopped_twice(tmp_path, counted, stopped):
     counted.begin(stop=1)
     with pytest.raises(KeyboardInterrupt):
-        run(kept.parent)
-    fingerprint, *lines = kept.read_text().splitlines()
-    assert len(fingerprint) == 64
-    done = [json.loads(line) for line in lines]
-    assert [one["names"]["setting"] for one in done] == FALLS[:3]
-    assert [one["latent"]["amplitude"] for one in done] == [0.2, 0.3, 0.4]
+        run(stopped)
     counted.begin()
-    left = run(kept.parent)
+    left = run(stopped)
     assert counted.n == 1
     assert left == run(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"seed": 5}, {"n_datasets": {"family": 2, "refit": 2, "power": 3, "size": 2}}],
+    ("changes", "said"),
+    [
+        ({"seed": 5}, "seed is 0 there, 5 here"),
+        (
+            {"n_datasets": {"family": 2, "refit": 2, "power": 3, "size": 2}},
+            "n_datasets.power is 4 there, 3 here",
+        ),
+    ],
 )
-def test_other_parameters_begin_anew(tmp_path, counted, kept, changes):
-    left = run(kept.parent, **changes)
-    assert counted.n == 4
-    assert left == run(tmp_path / "whole", **changes)
-    assert left != run(tmp_path / "other")
+def test_other_parameters_are_refused(counted, stopped, changes, said):
+    """`jobs.run` begins anew then."""
+    with pytest.raises(checkpoints.OtherInputs, match=said):
+        run(stopped, **changes)
+    assert counted.n == 0
 
 
-def test_other_code_begins_anew(tmp_path, counted, kept, monkeypatch):
-    rooms = job.imported_by("workflow/willingness.py")
-    assert {"lib/studies/refits.py", "lib/studies/gamm.py"} < set(rooms)
-    edited = tmp_path / "edited.py"
-    edited.write_text("A = 2\n")
-    monkeypatch.setattr(job, "imported_by", lambda program: [*rooms, str(edited)])
-    run(kept.parent)
-    assert counted.n == 4
-
-
-@pytest.mark.parametrize(
-    ("cut", "n_left"), [(0, 2), (1, 3), (40, 3)], ids=["whole", "its end", "more of it"]
-)
-def test_a_last_line_that_was_cut_off_is_left_out(tmp_path, counted, kept, cut, n_left):
-    text = kept.read_text()
-    assert text.endswith("}\n")
-    kept.write_text(text[: len(text) - cut])
-    left = run(kept.parent)
-    assert counted.n == n_left
-    assert left == run(tmp_path / "whole")
-
-
-def test_a_first_line_that_was_cut_off_begins_anew(counted, kept):
-    kept.write_text(kept.read_text()[:20])
-    run(kept.parent)
-    assert counted.n == 4
+def test_another_program_is_refused(tmp_path, counted, stopped, monkeypatch):
+    (tmp_path / "edited.py").write_text("A = 2\n")
+    monkeypatch.setattr(job, "__file__", str(tmp_path / "edited.py"))
+    with pytest.raises(checkpoints.OtherInputs, match=r"program is '\w+' there"):
+        run(stopped)
 
 
 def test_what_is_finished_stays_if_results_cannot_be_written(
-    tmp_path, counted, kept, monkeypatch
+    tmp_path, counted, stopped, monkeypatch
 ):
-    def full(*given, **named):
-        raise OSError("No space left on device")
+    write = os.replace
+
+    def full(half_done, path):
+        if str(path).endswith(".csv"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(half_done, path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(pd.DataFrame, "to_csv", full)
-        with pytest.raises(OSError, match="No space left"):
-            run(kept.parent)
+        patched.setattr(os, "replace", full)
+        with pytest.raises(OSError, match=r"latent.csv can't be written.*No space left"):
+            run(stopped)
+    assert list(stopped.iterdir()) == []
     counted.begin()
-    left = run(kept.parent)
+    left = run(stopped)
     assert counted.n == 0
     assert left == run(tmp_path / "whole")

@@ -644,7 +644,7 @@ def test_second_batch_at_once_is_refused(batch):
         print("1234", end="", file=lock, flush=True)
         status, output = reproduce(batch)
     assert status == 1
-    assert "A batch of this size is running already (process 1234, in runs/tiny)" in output
+    assert "A batch in runs/tiny is running already (process 1234): wait for it" in output
 
 
 # --- the line from a job to its batch

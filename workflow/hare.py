@@ -11,13 +11,15 @@ params/SIZE/networks.yaml says how many seeds and people.
 
 import lib.pinned
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jobs import run
 
-from lib.base import progress
+from lib.base import checkpoints, disk, progress
 from lib.base.files import inside
 from lib.problem import gmsc_data, tabular
 from lib.problem.tabular import Tabular
@@ -53,7 +55,11 @@ def gmsc_hare(given: Mapping[str, Any], name: str) -> None:
 
 
 def _hare(tables: Mapping[str, Tabular], given: Mapping[str, Any], name: str) -> None:
-    """Save what is fitted to data sets, and the results of both protocols."""
+    """Save what is fitted to data sets, and the results of both protocols.
+
+    The fits take seconds each and are repeated by a job that goes on;
+    what is kept are the results, classifier by classifier.
+    """
     folder, seeds, n_people = (
         inside(given["models"]),
         given["hare_seeds"],
@@ -63,24 +69,48 @@ def _hare(tables: Mapping[str, Tabular], given: Mapping[str, Any], name: str) ->
         table: fitted.fit_all(own, seeds, progress.bar(f"{name}, {table}"))
         for table, own in tables.items()
     }
-    published, own_ideals = [], []
+    parts: list[tuple[str, Callable[[], pd.DataFrame]]] = []
     for key, table in tables.items():
-        every = list(models[key].classifiers)
-        for i in progress.bar(f"{name}, {key}: tables")(range(len(every))):
-            published.append(
-                hare_tables.as_published(table, models[key], *every[i], n_people)
-            )
+        own = models[key]
+        for kind, seed in own.classifiers:
+            how = partial(hare_tables.as_published, table, own, kind, seed, n_people)
+            parts.append(("as_published", how))
         for seed in seeds:
             for scale, flips in OWN_IDEALS:
-                own_ideals.append(
-                    hare_tables.own_ideals(table, models[key], seed, n_people, scale, flips)
+                how = partial(
+                    hare_tables.own_ideals, table, own, seed, n_people, scale, flips
                 )
-    folder.mkdir(parents=True, exist_ok=True)
-    for what, rows in (("as_published", published), ("own_ideals", own_ideals)):
-        found = pd.concat(rows) if rows else pd.DataFrame()
-        found.to_csv(folder / f"{name}_{what}.csv", index=False, float_format="%.9g")
+                parts.append(("own_ideals", how))
+    live = checkpoints.Live()
+    bar = progress.bar(f"{name}: tables")
+    for i in checkpoints.steps(
+        len(parts), live, partial(_inputs, tables, given), given["partial"], name, bar
+    ):
+        live.rows.append(parts[i][1]().to_csv(index=False, float_format="%.9g"))
+    for what in ("as_published", "own_ideals"):
+        found = [rows for (of, _), rows in zip(parts, live.rows, strict=True) if of == what]
+        disk.write(folder / f"{name}_{what}.csv", _joined(found))
     made_with = {"n_people": n_people, "seeds": list(seeds)}
     fitted.save(folder, name, models, tables, made_with)
+
+
+def _inputs(tables: Mapping[str, Tabular], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the results depend on, beside the code of lib."""
+    people = {
+        f"{what} of {key}, {split}": part
+        for key, table in tables.items()
+        for what, parts in (("x", table.x), ("y", table.y))
+        for split, part in parts.items()
+    }
+    own = {key: given[key] for key in ("hare_seeds", "hare_people")}
+    return {**people, **own, "program": Path(__file__).read_bytes()}
+
+
+def _joined(tables: Sequence[str]) -> str:
+    """Return tables with the same columns as one, each of them as CSV."""
+    if not tables:
+        return pd.DataFrame().to_csv(index=False)
+    return tables[0] + "".join(table.partition("\n")[2] for table in tables[1:])
 
 
 JOBS = {"hare": hare, "gmsc_hare": gmsc_hare}

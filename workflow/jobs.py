@@ -1,12 +1,17 @@
 """How a job of the batch is started by name, and leaves a note if it fails."""
 
+import contextlib
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from lifeline import end_with_batch
+from only import only_job
 from parameters import ROOT, read_network_parameters
+
+from lib.base import checkpoints, disk
 
 Job: TypeAlias = Callable[[Mapping[str, Any], str], None]
 
@@ -15,25 +20,37 @@ def run(jobs: Mapping[str, Job]) -> None:
     """Run the job that the command line names, `SIZE JOB`; leave a note if it fails.
 
     The note is in runs/<size>/failed, and the batch prints it at its
-    end.
+    end. How far the job is lies in runs/<size>/partial/<name>: until
+    the end of the batch, or of a job that was started by hand. What
+    other parameters or other code left there is removed.
 
     Arguments:
         jobs: By name: functions of the size's parameters, as
             `read_network_parameters` returns them, with the "size"
-            itself, and of the name.
+            itself and the folder "partial", and of the name.
     """
-    end_with_batch()
+    is_of_batch = end_with_batch()
     program = sys.argv[0]
     if len(sys.argv) != 3 or sys.argv[2] not in jobs:
         sys.exit(f"usage: {program} SIZE JOB, where JOB is one of {', '.join(jobs)}")
     size, name = sys.argv[1:]
     start = time.monotonic()
+    run_folder = ROOT / "runs" / size
+    partial = run_folder / "partial" / name
     try:
-        jobs[name](read_network_parameters(size) | {"size": size}, name)
+        given = read_network_parameters(size) | {"size": size, "partial": partial}
+        with only_job(run_folder, name):
+            try:
+                jobs[name](given, name)
+            except checkpoints.OtherInputs as error:
+                print(f"{name}: begins anew. {error}", flush=True)
+                shutil.rmtree(partial)
+                jobs[name](given, name)
+            if not is_of_batch:
+                shutil.rmtree(partial, ignore_errors=True)
     except Exception as error:  # printed at the end of the batch, like a failed notebook's
-        note = ROOT / "runs" / size / "failed" / f"{name}.txt"
-        note.parent.mkdir(parents=True, exist_ok=True)
         why = f"{name} failed\n  {type(error).__name__}: {error}\n"
-        note.write_text(why, encoding="utf-8")
-        sys.exit(f"{name}: failed")
+        with contextlib.suppress(OSError):  # a full disk has no room for it either
+            disk.write(run_folder / "failed" / f"{name}.txt", why)
+        sys.exit(why)
     print(f"{name}: finished after {(time.monotonic() - start) / 60:.1f} min", flush=True)

@@ -8,7 +8,7 @@ import threading
 VARIABLE = "ICARMA_LIFELINE"
 
 
-def end_with_batch() -> None:
+def end_with_batch() -> bool:
     """End this process, from now on, as soon as the batch that started it is gone.
 
     Otherwise a job of a killed batch goes on, and after a restart two
@@ -16,11 +16,15 @@ def end_with_batch() -> None:
     no batch and is left alone, whatever its standard input is.
     Processes that this one starts are not tied to the batch by it.
 
+    Returns: Whether a batch started it.
     Example:
         >>> end_with_batch()  # started by hand: nothing happens
+        False
     """
-    if os.environ.pop(VARIABLE, ""):
+    is_of_batch = bool(os.environ.pop(VARIABLE, ""))
+    if is_of_batch:
         threading.Thread(target=_wait, daemon=True).start()
+    return is_of_batch
 
 
 def _wait() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.base import csv_files
+from lib.base import csv_files, disk
 
 COLUMNS = [
     "table",
@@ -59,7 +59,7 @@ def collect(run: Path) -> pd.DataFrame:
             )
         tables.append(table)
     rows = pd.concat(tables, ignore_index=True)
-    rows.to_csv(run / "paper_vs_ours.csv", index=False)
+    disk.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
     return rows
 
 

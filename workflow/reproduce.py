@@ -8,7 +8,6 @@ also counts which of its files equal the committed ones.
 
 import argparse
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
@@ -17,10 +16,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import lifeline
+from only import only_one
 from parameters import MODEL_SIZE, ROOT, read_network_parameters, read_parameters
+
+from lib.base import disk
 
 SNAKEMAKE = ["snakemake", "--snakefile", "workflow/Snakefile"]
 PROFILE = ["--profile", "workflow/profile"]
+LEAST_ROOM = 10_000_000  # bytes on a disk; with less it is called full
 
 
 def main() -> None:
@@ -39,7 +42,7 @@ def main() -> None:
             print_table(run)
             if size == MODEL_SIZE:
                 print_count(run)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: the same command goes on from here.")
@@ -57,21 +60,11 @@ def only_batch(run: Path) -> Iterator[None]:
         ...     with only_batch(Path(folder)), only_batch(Path(folder)):
         ...         print("never printed")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ValueError: A batch of this size is running already (process ...
+        ValueError: A batch in runs/... is running already (process ...
     """
-    run.mkdir(parents=True, exist_ok=True)
-    with open(run / ".lock", "a+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise ValueError(
-                f"A batch of this size is running already (process {lock.read()}, in "
-                f"runs/{run.name}): wait for it, or stop it and start again, which goes on "
-                "where it stopped."
-            ) from None
-        lock.truncate(0)
-        print(os.getpid(), end="", file=lock, flush=True)
+    what = f"A batch in runs/{run.name}"
+    way_out = "wait for it, or stop it and start again, which goes on where it stopped."
+    with only_one(run / ".lock", what, way_out):
         yield
 
 
@@ -90,6 +83,8 @@ def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -
     run = root / "runs" / size
     run.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(run / "failed", ignore_errors=True)
+    for half_done in run.rglob(f".*{disk.HALF_DONE}"):
+        half_done.unlink(missing_ok=True)
     log = run / "snakemake.log"
     wanted = [f"runs/{size}/done/{notebook}" for notebook in notebooks]
     before = os.environ.get("PYTHONPATH")
@@ -115,11 +110,16 @@ def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -
             for note in sorted((run / "failed").glob("*.txt"))
         ]
         why = notes or log.read_text(encoding="utf-8").splitlines()[-15:]
+        if status < 0:
+            why = [f"Snakemake was ended by signal {-status}."]
+        if shutil.disk_usage(run).free < LEAST_ROOM:
+            why.append(f"There is no room left on the disk that {run} is on: make some.")
         way_out = (
             f"Not everything ran ({os.path.relpath(log, ROOT)} says more). "
             "The same command runs what is missing."
         )
         raise ValueError("\n".join(["", *why, way_out]))
+    shutil.rmtree(run / "partial", ignore_errors=True)
 
 
 def print_table(run: Path) -> None:

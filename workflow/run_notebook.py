@@ -3,6 +3,8 @@
 `python workflow/run_notebook.py SIZE NOTEBOOK`
 """
 
+import contextlib
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -10,11 +12,27 @@ from pathlib import Path
 import nbformat
 import papermill
 from lifeline import end_with_batch
+from only import only_job
+from papermill.iorw import LocalHandler, papermill_io
 from parameters import ROOT, read_parameters
+
+from lib.base import disk
+
+
+class InOneStep(LocalHandler):
+    """Let papermill write the executed notebook so that it is never half a file."""
+
+    def write(self, buf: str, path: str) -> None:
+        """Write a notebook's text."""
+        disk.write(Path(path), buf)
 
 
 def run_notebook(size: str, notebook: str) -> None:
     """Execute a notebook into runs/<size>/<notebook>.ipynb, which is kept if a cell fails.
+
+    A fit in it that was stopped goes on from what lies in
+    runs/<size>/partial/<notebook>; what other parameters or other
+    code left there is removed.
 
     Raises: ValueError: the parameter file does not fit. SystemExit: a
         cell failed; what and where is also left in
@@ -22,34 +40,55 @@ def run_notebook(size: str, notebook: str) -> None:
     """
     parameters = read_parameters(size, notebook)
     executed = ROOT / "runs" / size / f"{notebook}.ipynb"
-    start = time.monotonic()
+    partial = executed.parent / "partial" / notebook
+    start, began = time.monotonic(), time.time()
     print(f"{notebook}: started", flush=True)
     try:
-        papermill.execute_notebook(
-            ROOT / "notebooks" / f"{notebook}.ipynb",
-            executed,
-            parameters,
-            kernel_name="python3",
-            language="python",
-            cwd=ROOT,
-            progress_bar=False,
-            extra_arguments=["--IPKernelApp.log_level=50"],
-        )
+        with only_job(executed.parent, notebook):
+            try:
+                _execute(notebook, executed, parameters)
+            except papermill.PapermillExecutionError as error:
+                if error.ename != "OtherInputs" or not partial.exists():
+                    raise
+                print(f"{notebook}: begins anew. {error.evalue}", flush=True)
+                shutil.rmtree(partial)
+                _execute(notebook, executed, parameters)
     except Exception as error:  # a cell's own error, or a kernel that died
-        note = executed.parent / "failed" / f"{notebook}.txt"
-        note.parent.mkdir(exist_ok=True)
-        note.write_text(
-            f"{notebook} failed in {_last_cell(executed)}\n  {_reason(error)}\n"
-            f"  kept: {executed.relative_to(ROOT)}\n",
-            encoding="utf-8",
+        why = (
+            f"{notebook} failed in {_last_cell(executed, began)}\n  {_reason(error)}\n"
+            f"  kept: {executed.relative_to(ROOT)}\n"
         )
-        sys.exit(f"{notebook}: failed")
+        with contextlib.suppress(OSError):  # a full disk has no room for it either
+            disk.write(executed.parent / "failed" / f"{notebook}.txt", why)
+        sys.exit(why)
     minutes = (time.monotonic() - start) / 60
     print(f"{notebook}: finished after {minutes:.1f} min", flush=True)
 
 
-def _last_cell(executed: Path) -> str:
-    """Return number, as in `In [n]`, and first line of the cell that was begun last."""
+def _execute(notebook: str, executed: Path, parameters: dict[str, object]) -> None:
+    """Execute a notebook with parameters into another."""
+    papermill.execute_notebook(
+        ROOT / "notebooks" / f"{notebook}.ipynb",
+        executed,
+        parameters,
+        kernel_name="python3",
+        language="python",
+        cwd=ROOT,
+        progress_bar=False,
+        extra_arguments=["--IPKernelApp.log_level=50"],
+    )
+
+
+def _last_cell(executed: Path, since: float) -> str:
+    """Return number, as in `In [n]`, and first line of the cell that was begun last.
+
+    Arguments:
+        executed: The notebook; what was written before this time is
+            of an earlier run.
+        since: The time, in seconds since 1970.
+    """
+    if not executed.exists() or executed.stat().st_mtime < since - 1:
+        return "its first cell"
     started = [
         cell.source
         for cell in nbformat.read(executed, as_version=4).cells
@@ -69,4 +108,6 @@ def _reason(error: Exception) -> str:
 
 if __name__ == "__main__":
     end_with_batch()
+    papermill_io.reset()
+    papermill_io.register("local", InOneStep())
     run_notebook(*sys.argv[1:])

@@ -9,12 +9,14 @@ graphs), or loan_other_flows (the flow of notebook 02, refitted to
 people drawn anew), or proposers of notebook 11 (loan_propose,
 loan_propose_others, gmsc_propose). params/SIZE/run.yaml and networks.yaml say how
 many people, seeds and epochs, and in which folder models lie. A job
-saves what it fits there, and the file of its own name last.
+saves what it fits there, and the file of its own name last. Stopped
+and started again, it goes on where it was, fit by fit.
 """
 
 import lib.pinned
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ import torch
 from jobs import run
 from parameters import read_parameters
 
-from lib.base import files, progress
+from lib.base import disk, files, progress
 from lib.base.files import inside
 from lib.causal import flow
 from lib.causal.graph import Graph
@@ -99,6 +101,7 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
             n_epochs=n_epochs,
             seed=drawn["seed"] + i,
             progress=progress.bar(f"{name}, {key}"),
+            checkpoint=given["partial"] / key,
             **own,
         )
         print(f"{key}: {history['validation'].max():.3f} nats", flush=True)
@@ -114,15 +117,25 @@ def loan_propose(given: Mapping[str, Any], name: str) -> None:
         name: Of the file.
     """
     drawn, n_epochs = _drawn(given), given["n_epochs"][name]
-    folder = inside(given["models"])
+    folder, partial = inside(given["models"]), given["partial"]
     problem = loan.problem(folder, **drawn)
     lessons = teaching.searched(
-        problem, given["n_lessons"], seed=drawn["seed"], progress=progress.bar("lessons")
+        problem,
+        given["n_lessons"],
+        seed=drawn["seed"],
+        progress=progress.bar("lessons"),
+        checkpoint=partial,
     )
-    settings, bar = propose.Settings(n_epochs=n_epochs), progress.bar(name)
-    fitted, history = teaching.fit(problem, settings, drawn["seed"], lessons, progress=bar)
+    fitted, history = teaching.fit(
+        problem,
+        propose.Settings(n_epochs=n_epochs),
+        drawn["seed"],
+        lessons,
+        progress=progress.bar(name),
+        checkpoint=partial,
+    )
     by_epoch = pd.DataFrame(history).rename_axis("epoch")
-    by_epoch.to_csv(folder / f"{name}_history.csv", float_format="%.6g")
+    disk.write(folder / f"{name}_history.csv", by_epoch.to_csv(float_format="%.6g"))
     made_with = {"seed": drawn["seed"], "n_epochs": n_epochs}
     fitted.save(folder, name, made_with)
 
@@ -136,7 +149,9 @@ def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
     """
     drawn, n_epochs = _drawn(given), given["n_epochs"][name]
     problem = loan.problem(inside(given["models"]), **drawn)
-    lessons = teaching.searched(problem, given["n_lessons"], seed=drawn["seed"])
+    lessons = teaching.searched(
+        problem, given["n_lessons"], seed=drawn["seed"], checkpoint=given["partial"]
+    )
     fitted = {}
     for key, (seed, n_people, weights) in PROPOSERS.items():
         taught = None if n_people == 0 else lessons[:n_people]
@@ -146,6 +161,7 @@ def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
             drawn["seed"] + seed,
             taught,
             progress=progress.bar(f"{name}, {key}"),
+            checkpoint=given["partial"] / key,
         )
     made_with = drawn | {"n_epochs": n_epochs, "n_lessons": len(lessons)}
     propose.save_all(fitted, inside(given["models"]), name, made_with)
@@ -161,9 +177,13 @@ def gmsc_propose(given: Mapping[str, Any], name: str) -> None:
     found, made_with = _applicants(given)
     problem = gmsc.problem(found, inside(given["models"]), given["seed"])
     n_epochs = given["n_epochs"][name]
-    settings = propose.Settings(n_epochs=n_epochs, **stacks.GMSC_PROPOSE)
-    bar = progress.bar(name)
-    fitted, _ = teaching.fit(problem, settings, given["seed"], progress=bar)
+    fitted, _ = teaching.fit(
+        problem,
+        propose.Settings(n_epochs=n_epochs, **stacks.GMSC_PROPOSE),
+        given["seed"],
+        progress=progress.bar(name),
+        checkpoint=given["partial"],
+    )
     fitted.save(inside(given["models"]), name, made_with | {"n_epochs": n_epochs})
 
 
@@ -194,10 +214,18 @@ def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
         n_epochs=epochs["gmsc_classifier"],
         seed=seed,
         progress=progress.bar("gmsc_classifier"),
+        checkpoint=given["partial"],
         **stacks.GMSC_CLASSIFIER,
     )
     h.save(models, "gmsc_classifier", made_with, fingerprint)
-    density = _flow(population, population.graph, epochs["gmsc_flow"], seed, "gmsc_flow")
+    density = _flow(
+        population,
+        population.graph,
+        epochs["gmsc_flow"],
+        seed,
+        "gmsc_flow",
+        given["partial"],
+    )
     density.save(models, "gmsc_flow", made_with, fingerprint)
     problem = Problem(population, h, density)
     _save_networks(problem, stacks.transfer, given, name, made_with)
@@ -219,6 +247,7 @@ def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
             given["n_epochs"][name],
             given["seed"] + i,
             f"{name}, {key}",
+            given["partial"] / key,
         )
         for i, (key, graph) in enumerate(gmsc.graphs().items(), start=1)
     }
@@ -239,9 +268,19 @@ def _applicants(given: Mapping[str, Any]) -> tuple[gmsc.Applicants, dict[str, An
 
 
 def _flow(
-    population: Population, graph: Graph, n_epochs: int, seed: int, name: str
+    population: Population,
+    graph: Graph,
+    n_epochs: int,
+    seed: int,
+    name: str,
+    partial: Path,
 ) -> flow.CausalFlow:
-    """Return a flow that is fitted to a population under a graph; print how well."""
+    """Return a flow that is fitted to a population under a graph; print how well.
+
+    Arguments:
+        name: Of the bar, and in what is printed.
+        partial: The folder for how far the fit is.
+    """
     fitted, history = flow.fit(
         graph,
         population.x["flow/train"],
@@ -249,6 +288,7 @@ def _flow(
         n_epochs=n_epochs,
         seed=seed,
         progress=progress.bar(name),
+        checkpoint=partial,
         **stacks.GMSC_FLOW,
     )
     print(f"{name}: {history['validation'].max():.3f} nats a validation person", flush=True)
@@ -266,7 +306,9 @@ def _save_networks(
     seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
     members = stack(problem.population.actionable, seeds, given["n_epochs"].get(name))
     print(f"{name}: {len(members[2])} networks", flush=True)
-    fitted, _ = training.fit(problem, *members, progress=progress.bar(name))
+    fitted, _ = training.fit(
+        problem, *members, progress=progress.bar(name), checkpoint=given["partial"]
+    )
     fitted.save(inside(given["models"]), name, made_with)
 
 

@@ -18,6 +18,7 @@ import compare
 from parameters import MODEL_SIZE, ROOT
 from reproduce import only_batch, run_notebooks
 
+from lib.base import disk
 from lib.problem import gmsc_data
 
 SOURCES = (
@@ -41,7 +42,7 @@ def main() -> None:
     try:
         with only_batch(folder):
             lines, n_failed = verify(folder)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(f"{error}\nNothing was compared.")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: the same command goes on from here.")
@@ -68,7 +69,7 @@ def verify(folder: Path) -> tuple[str, int]:
     run_notebooks(MODEL_SIZE, copy, [n for n in names if has_data or n != NEEDS_DATA])
     compared = compare.compare(copy / "runs" / MODEL_SIZE, ROOT, has_data)
     lines = "\n".join([*map(str, compared), "", compare.count(compared)])
-    (folder / "verified.txt").write_text(f"{lines}\n", encoding="utf-8")
+    disk.write(folder / "verified.txt", f"{lines}\n")
     return lines, sum(one.fails for one in compared)
 
 

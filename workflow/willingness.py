@@ -4,15 +4,12 @@
 
 It leaves, in the folder of models, willingness_latent.csv (what
 answers are drawn from) and willingness.csv (what the model finds in
-them). params/SIZE/networks.yaml says how many data sets. What is
-finished is kept, setting by setting, in willingness.partial, so that
-a job that was stopped goes on where it was.
+them). params/SIZE/networks.yaml says how many data sets. A job that
+was stopped goes on where it was, setting by setting.
 """
 
 import lib.pinned
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -22,10 +19,8 @@ from typing import Any
 
 import pandas as pd
 from jobs import run
-from parameters import ROOT
-from rooms import imported_by
 
-from lib.base import inputs, progress
+from lib.base import checkpoints, disk, progress
 from lib.base.files import inside
 from lib.studies import gamm, refits
 from lib.studies.refits import Sample
@@ -129,8 +124,9 @@ def of_print(model: refits.Printed, drawn: list[Sample]) -> Latent:
 
 def found(latent: Latent, rows: pd.DataFrame) -> dict[str, Any]:
     """Return a latent and a summary of its refits, as JSON can hold them."""
-    summary = refits.summary(rows).reset_index(names="quantity")
-    return {"latent": asdict(latent), "found": summary.to_dict("records")}
+    summary = refits.summary(rows).reset_index(names="quantity").astype(object)
+    kept = summary.where(summary.notna(), None)  # JSON has no NaN
+    return {"latent": asdict(latent), "found": kept.to_dict("records")}
 
 
 def willingness(given: Mapping[str, Any], name: str) -> None:
@@ -141,44 +137,28 @@ def willingness(given: Mapping[str, Any], name: str) -> None:
         name: Of the results.
     """
     folder = inside(given["models"])
-    folder.mkdir(parents=True, exist_ok=True)
     settings = list(Job(given["n_datasets"], given["seed"]).settings())
-    kept = folder / f"{name}.partial"
-    done = _finished(kept, _fingerprint(given))
-    for i in progress.bar(name)(range(len(done), len(settings))):
+
+    def inputs() -> dict[str, Any]:
+        own = {key: given[key] for key in ("n_datasets", "seed")}
+        return own | {"program": Path(__file__).read_bytes()}
+
+    done: list[dict[str, Any]] = []
+    for i in checkpoints.steps(
+        len(settings),
+        checkpoints.Live(rows=done),
+        inputs,
+        given["partial"],
+        name,
+        progress.bar(name),
+    ):
         names, work = settings[i]
         done.append({"names": names, **work()})
-        with kept.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(done[-1]) + "\n")
     latents = pd.DataFrame([one["names"] | one["latent"] for one in done])
-    latents.to_csv(folder / f"{name}_latent.csv", index=False, float_format="%.6g")
     rows = pd.DataFrame([one["names"] | row for one in done for row in one["found"]])
-    rows.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
-    kept.unlink()
-
-
-def _fingerprint(given: Mapping[str, Any]) -> str:
-    """Return what all results depend on, in short: sizes, the seed, and the code."""
-    own = json.dumps([given["n_datasets"], given["seed"]]).encode()
-    code = [
-        ROOT / path
-        for path in ["workflow/willingness.py", *imported_by("workflow/willingness.py")]
-    ]
-    return hashlib.sha256(own + b"".join(path.read_bytes() for path in code)).hexdigest()
-
-
-def _finished(kept: Path, fingerprint: str) -> list[dict[str, Any]]:
-    """Return what an interrupted job with this fingerprint had finished, in order.
-
-    What another fingerprint left is dropped, and so is a last line
-    that was cut off.
-    """
-    with inputs.in_file(kept, "Delete it, and begin anew."):
-        lines = inputs.text(kept, inputs.MOST_JSON).split("\n") if kept.exists() else []
-        done = lines[1:-1] if lines and lines[0] == fingerprint else []
-        found = [inputs.parsed(line) for line in done]
-    kept.write_text("\n".join([fingerprint, *done, ""]), encoding="utf-8")
-    return found
+    for ending, found in (("_latent", latents), ("", rows)):
+        as_csv = found.to_csv(index=False, float_format="%.6g")
+        disk.write(folder / f"{name}{ending}.csv", as_csv)
 
 
 JOBS = {"willingness": willingness}

@@ -303,7 +303,7 @@ class Adam:
         checks.positive(learning_rate=learning_rate)
         self.weights = list(weights)
         checks.not_empty("weights", self.weights)
-        self.learning_rate = learning_rate
+        self._rate = torch.tensor(learning_rate, dtype=torch.float64)
         self.n_decays = n_decays
         self.lowest = lowest
         self._means, self._squares = (
@@ -312,7 +312,38 @@ class Adam:
         )
         self._largest = [torch.zeros_like(own) for own in self._squares if amsgrad]
         self._n_steps = torch.zeros((), dtype=torch.float32)
-        self._decayed = 0
+        self._n_decayed = torch.zeros((), dtype=torch.int64)
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step.
+
+        Example:
+            >>> Adam([torch.zeros(1)], learning_rate=0.1).learning_rate
+            0.1
+        """
+        return self._rate.item()
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What it remembers beside the weights, by name; copy into it to go on from there.
+
+        Example:
+            >>> list(Adam([torch.zeros(1)], learning_rate=0.1).state)
+            ['rate', 'n_steps', 'n_decayed', 'mean_0', 'square_0']
+        """
+        found = {
+            "rate": self._rate,
+            "n_steps": self._n_steps,
+            "n_decayed": self._n_decayed,
+        }
+        for name, own in (
+            ("mean", self._means),
+            ("square", self._squares),
+            ("largest", self._largest),
+        ):
+            found |= {f"{name}_{i}": part for i, part in enumerate(own)}
+        return found
 
     @torch.no_grad()
     def step(self, gradients: Iterable[Tensor]) -> None:
@@ -372,17 +403,17 @@ class Adam:
             >>> round(adam.learning_rate, 3)
             0.0
         """
-        if self._decayed >= self.n_decays:
+        n_decayed = int(self._n_decayed)
+        if n_decayed >= self.n_decays:
             raise ValueError(
-                f"The learning rate has been lowered {self._decayed} times already, and "
+                f"The learning rate has been lowered {n_decayed} times already, and "
                 f"n_decays is {self.n_decays}: ask for more when Adam is made."
             )
-        self._decayed += 1
+        self._n_decayed += 1
         now, last = (
-            1 + math.cos(math.pi * n / self.n_decays)
-            for n in (self._decayed, self._decayed - 1)
+            1 + math.cos(math.pi * n / self.n_decays) for n in (n_decayed + 1, n_decayed)
         )
-        self.learning_rate = now / last * (self.learning_rate - self.lowest) + self.lowest
+        self._rate.fill_(now / last * (self.learning_rate - self.lowest) + self.lowest)
 
 
 class SGD:
@@ -411,6 +442,16 @@ class SGD:
         self.weights = list(weights)
         checks.not_empty("weights", self.weights)
         self.learning_rate = learning_rate
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What it remembers beside the weights: nothing.
+
+        Example:
+            >>> SGD([torch.zeros(1)], learning_rate=0.1).state
+            {}
+        """
+        return {}
 
     @torch.no_grad()
     def step(self, gradients: Iterable[Tensor]) -> None:
@@ -460,6 +501,16 @@ class RMSprop:
         checks.not_empty("weights", self.weights)
         self.learning_rate = learning_rate
         self._squares = [torch.zeros_like(w, requires_grad=False) for w in self.weights]
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What it remembers beside the weights, as for `Adam`.
+
+        Example:
+            >>> RMSprop([torch.zeros(1)], learning_rate=0.1).state
+            {'square_0': tensor([0.])}
+        """
+        return {f"square_{i}": part for i, part in enumerate(self._squares)}
 
     @torch.no_grad()
     def step(self, gradients: Iterable[Tensor]) -> None:

@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor
 
-from lib.base import checks, inputs
+from lib.base import checks, disk, inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
@@ -65,7 +65,7 @@ def save(
             (`Population.fingerprint`). Without one, it can only be
             loaded without a check.
     Raises: ValueError: the name is not a plain file name, or JSON
-        cannot hold the settings.
+        cannot hold the settings. OSError: as `disk.write`.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -95,11 +95,8 @@ def save(
             f"The settings of {name} and what it was made with must be numbers, texts, "
             f"lists or dictionaries of these: {error}."
         ) from error
-    folder.mkdir(parents=True, exist_ok=True)
-    half_done = path.with_suffix(".partial")
     contents = {key: part.detach().contiguous() for key, part in tensors.items()}
-    save_file(contents, half_done, metadata=metadata)
-    os.replace(half_done, path)
+    disk.write(path, as_bytes(contents, metadata=metadata))
     return path
 
 
@@ -141,9 +138,12 @@ def load(
     return tensors, found["settings"]
 
 
-def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read(path: Path, remedy: str = REMEDY) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors of a model file, and what its header says, unchecked.
 
+    Arguments:
+        path: Of the file.
+        remedy: What to do if it is damaged, for the message.
     Raises: ValueError: the file can't be read, is larger than a model
         is, or is damaged; a name stands in it twice.
 
@@ -161,7 +161,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {key: file.get_tensor(key) for key in names}, metadata
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is damaged or was not written by this project ({error}). {REMEDY}"
+            f"{path} is damaged or was not written by this project ({error}). {remedy}"
         ) from error
 
 

@@ -499,6 +499,7 @@ def fit(
     learning_rate: float = 5e-3,
     seed: int = 0,
     progress: Callable[[range], Iterable[int]] = iter,
+    checkpoint: Path | None = None,
 ) -> tuple[CausalFlow, dict[str, np.ndarray]]:
     """Return a flow fitted by maximum likelihood, and how the fit went.
 
@@ -515,11 +516,14 @@ def fit(
         learning_rate: Of the first epoch.
         seed: Of the first weights and of the order of people.
         progress: Wraps the range of epochs, for instance `tqdm`.
+        checkpoint: A folder for how far the fit is. Started again
+            with the same arguments, it goes on from there (see
+            `lib.base.checkpoints`). Remove it when the flow is saved.
     Returns: The flow of the epoch with the best validation
         log-likelihood, and the mean log-likelihoods "train" and
         "validation" of each epoch, in nats.
-    Raises: ValueError: people or settings are of no use, or the fit
-        diverged.
+    Raises: ValueError: people or settings are of no use, the fit
+        diverged, or the checkpoint is of other arguments.
     Example:
         Savings are twice the income, and noise; the flow finds out:
 
@@ -551,13 +555,30 @@ def fit(
     rng = np.random.default_rng(seed)
     weights = networks.first_weights(graph, hidden, n_bins, rng, x.dtype)
     stack = SideBySide(graph, hidden, activation, n_bins, weights)
+
+    def inputs() -> dict[str, Any]:
+        return {
+            "x": x,
+            "x_validation": x_validation,
+            "parents": {name: list(own) for name, own in graph.parents.items()},
+            "hidden": list(hidden),
+            "activation": activation,
+            "n_bins": n_bins,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            "seed": seed,
+        }
+
     best_weights, history = networks.fit(
         stack,
         x,
         x_validation,
         Adam(stack.leaves, learning_rate, n_epochs),
+        n_epochs,
         batch_size,
-        progress(range(n_epochs)),
         rng,
+        progress,
+        checkpoint,
+        inputs,
     )
     return CausalFlow(graph, hidden, activation, best_weights, n_bins), history

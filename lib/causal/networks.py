@@ -1,14 +1,16 @@
 """The networks of a causal flow: one small one a feature, and how they are fitted."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks, files
+from lib.base import checkpoints, checks, files
 from lib.base.arithmetic import ACTIVATIONS, Adam, network
 from lib.causal.graph import Graph
 from lib.causal.maps import Affine, Map, Spline
@@ -272,9 +274,12 @@ def fit(
     x: Tensor,
     x_validation: Tensor,
     optimiser: Adam,
+    n_epochs: int,
     batch_size: int,
-    epochs: Iterable[int],
     rng: np.random.Generator,
+    progress: Callable[[range], Iterable[int]] = iter,
+    checkpoint: Path | None = None,
+    inputs: Callable[[], Mapping[str, Any]] = dict,
 ) -> tuple[dict[str, Tensor], dict[str, np.ndarray]]:
     """Fit networks by maximum likelihood, in place; the door to it is `flow.fit`.
 
@@ -284,39 +289,53 @@ def fit(
             D).
         optimiser: Over the networks' leaves; its learning rate decays
             once an epoch.
+        n_epochs: How often each person is seen.
         batch_size: People a step.
-        epochs: Numbers of the epochs, from 0.
         rng: Draws the order of people in each epoch.
+        progress: Wraps the range of epochs.
+        checkpoint, inputs: As for `checkpoints.steps`.
     Returns: The weights of the epoch with the best validation
         log-likelihood, and the mean log-likelihoods "train" and
         "validation" of each epoch, in nats.
     Raises: ValueError: a log-likelihood is NaN or infinite: the fit
-        diverged.
+        diverged; the checkpoint is of other inputs.
     Example:
         >>> graph, rng = Graph({"age": (), "income": ("age",)}), np.random.default_rng(0)
         >>> weights = first_weights(graph, [8], 0, rng, torch.float32)
         >>> stack = SideBySide(graph, [8], "elu", 0, weights)
         >>> x = torch.from_numpy(rng.standard_normal((60, 2))).float()
         >>> adam = Adam(stack.leaves, 0.01, 5)
-        >>> _, history = fit(stack, x[:50], x[50:], adam, 10, range(5), rng)
+        >>> _, history = fit(stack, x[:50], x[50:], adam, 5, 10, rng)
         >>> bool(history["train"][-1] > history["train"][0])
         True
     """
-    train: list[float] = []
-    validation: list[float] = []
-    best_weights: dict[str, Tensor] = {}
-    for epoch in epochs:
-        train.append(0.0)
+    train, validation = np.zeros(n_epochs), np.full(n_epochs, -np.inf)
+    best_weights = networks.by_name()
+    live = checkpoints.Live(
+        {
+            **{f"leaf_{i}": leaf for i, leaf in enumerate(networks.leaves)},
+            **{f"best {name}": weight for name, weight in best_weights.items()},
+            **optimiser.state,
+            "train": torch.from_numpy(train),
+            "validation": torch.from_numpy(validation),
+        },
+        [rng],
+    )
+    for epoch in checkpoints.steps(n_epochs, live, inputs, checkpoint, "flow", progress):
         for batch in x[torch.from_numpy(rng.permutation(len(x)))].split(batch_size):
             loss = -networks.log_likelihood(batch)
             optimiser.step(torch.autograd.grad(loss, optimiser.weights))
-            train[-1] -= loss.item() * len(batch) / len(x)
+            train[epoch] -= loss.item() * len(batch) / len(x)
         optimiser.decay()
         with torch.no_grad():
             now = networks.log_likelihood(x_validation).item()
-        reached = {"log-likelihood of x": train[-1], "log-likelihood of x_validation": now}
+        reached = {
+            "log-likelihood of x": float(train[epoch]),
+            "log-likelihood of x_validation": now,
+        }
         checks.converging("flow", epoch, reached)
-        if now > max(validation, default=-np.inf):
-            best_weights = networks.by_name()
-        validation.append(now)
-    return best_weights, {"train": np.array(train), "validation": np.array(validation)}
+        if now > validation.max():
+            for name, weight in networks.by_name().items():
+                best_weights[name].copy_(weight)
+        validation[epoch] = now
+    return best_weights, {"train": train, "validation": validation}

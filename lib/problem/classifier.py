@@ -1,6 +1,6 @@
 """The classifier h that decides; it is fixed once fitted."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks, files
+from lib.base import checkpoints, checks, files
 from lib.base.arithmetic import SGD, Adam, RMSprop, network
 from lib.problem.population import Population
 from lib.problem.tabular import Tabular
@@ -215,6 +215,7 @@ def fit(
     seed: int = 0,
     progress: Callable[[range], Iterable[int]] = iter,
     optimiser: str = "adam",
+    checkpoint: Path | None = None,
 ) -> tuple[NetworkClassifier, np.ndarray]:
     """Fit a classifier by cross-entropy; return it and its mean loss by epoch.
 
@@ -229,8 +230,13 @@ def fit(
         progress: Wraps the range of epochs, for instance `tqdm`.
         optimiser: A key of `OPTIMISERS`: "adam", as the paper says,
             or "sgd", plain descent, as CARMA's code does.
+        checkpoint: A folder for how far the fit is. Started again
+            with the same arguments, it goes on from there (see
+            `lib.base.checkpoints`). Remove it when the classifier is
+            saved.
     Raises: ValueError: a setting is not above zero, the optimiser is
-        unknown, or the fit diverges.
+        unknown, the fit diverges, or the checkpoint is of other
+        arguments.
     Source: section 5.1 and appendix C of arXiv:2604.08030; for "sgd",
         https://github.com/ayanmaj92/carma-recourse.
     Example:
@@ -252,7 +258,25 @@ def fit(
     def shuffled(n_people: int) -> Tensor:
         return torch.from_numpy(rng.permutation(n_people))
 
-    losses = _descend(descent, (x, y, weight), n_epochs, batch_size, shuffled, progress)
+    def inputs() -> dict[str, Any]:
+        return {
+            "x": x,
+            "y": y,
+            "weights of people": weight,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            "optimiser": optimiser,
+            "seed": seed,
+        }
+
+    def epochs(live: Mapping[str, Tensor]) -> Iterator[int]:
+        state = checkpoints.Live(live, [rng])
+        return checkpoints.steps(
+            n_epochs, state, inputs, checkpoint, "classifier", progress
+        )
+
+    everyone = (x, y, weight)
+    losses = _descend(descent, everyone, n_epochs, batch_size, shuffled, epochs)
     return NetworkClassifier(population.features, layers[0::2], layers[1::2]), losses
 
 
@@ -299,7 +323,11 @@ def fit_tabular(
     layers, shuffled = _as_torch_draws([x.shape[-1], *HIDDEN[kind], 2], seed)
     descent = RMSprop(layers, learning_rate)
     everyone = (x, y, torch.ones_like(x[:, 0]))
-    losses = _descend(descent, everyone, n_epochs, batch_size, shuffled, progress)
+
+    def epochs(live: Mapping[str, Tensor]) -> Iterable[int]:
+        return progress(range(n_epochs))
+
+    losses = _descend(descent, everyone, n_epochs, batch_size, shuffled, epochs)
     with torch.no_grad():
         folded = [*layers[:-2], *(part[..., 1:] - part[..., :1] for part in layers[-2:])]
     return NetworkClassifier(table.features, folded[0::2], folded[1::2]), losses
@@ -311,7 +339,7 @@ def _descend(
     n_epochs: int,
     batch_size: int,
     shuffled: Callable[[int], Tensor],
-    progress: Callable[[range], Iterable[int]],
+    epochs: Callable[[Mapping[str, Tensor]], Iterable[int]],
 ) -> np.ndarray:
     """Descend on the cross-entropy, and return its mean by epoch.
 
@@ -322,10 +350,13 @@ def _descend(
         people: Their features, labels and weights in the loss.
         shuffled: From how many people there are to an order of them;
             asked once an epoch.
+        epochs: From all that changes to the numbers of the epochs.
     """
     layers, losses = descent.weights, np.zeros(n_epochs)
     x = people[0]
-    for epoch in progress(range(n_epochs)):
+    live = {f"layer_{i}": layer for i, layer in enumerate(layers)}
+    live |= {**descent.state, "losses": torch.from_numpy(losses)}
+    for epoch in epochs(live):
         order = shuffled(len(x))
         ordered = [part[order].to(x.dtype) for part in people]
         batches = zip(*(part.split(batch_size) for part in ordered), strict=True)

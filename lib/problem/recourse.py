@@ -217,6 +217,31 @@ class Problem:
                 "decisions."
             )
 
+    def described(self, x: Tensor) -> dict[str, Any]:
+        """Return what tells a fit to people x apart, by name, for `checkpoints.steps`.
+
+        The classifier may be any function, and is described by what
+        it says of these people.
+
+        Arguments:
+            x: Standardised features, with shape (N, D).
+        Example:
+            >>> from lib.problem import loan
+            >>> problem = loan.problem()
+            >>> list(problem.described(problem.refused("train")))[:3]
+            ['x', 'log-odds of x', 'weights of the flow']
+        """
+        population, flow = self.population, self.flow
+        return {
+            "x": x,
+            "log-odds of x": self.classifier.logit(population.possible(x)).detach(),
+            "weights of the flow": torch.cat([w.flatten() for w in flow.weights.values()]),
+            "settings of the flow": flow.settings,
+            "parents": {name: list(own) for name, own in flow.graph.parents.items()},
+            "kinds": dict(population.kinds),
+            "range": torch.stack([population.low, population.high]),
+        }
+
     def carried_out(self, x: Tensor, recommendation: "Recommendation") -> "Recommendation":
         """Return the recommendation as people can carry it out, in whole numbers.
 

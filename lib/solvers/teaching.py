@@ -8,14 +8,16 @@ that. They lead out of local optima.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib.base import checkpoints, checks
 from lib.base.arithmetic import Adam
 from lib.problem.recourse import Problem
 from lib.solvers import continuous
@@ -147,6 +149,7 @@ def searched(
     seed: int = 0,
     n_threads: int = 1,
     progress: Callable[[range], Iterable[int]] = iter,
+    checkpoint: Path | None = None,
 ) -> Lessons:
     """Search for refused training people through the flow, and return what was found.
 
@@ -159,7 +162,9 @@ def searched(
         n_scouts, n_starts, n_threads: As for `continuous.search`.
         seed: Of all draws.
         progress: Wraps the range of the four groups of people.
-    Raises: ValueError: as `continuous.search`.
+        checkpoint: A folder for how far the search is, as for `fit`.
+    Raises: ValueError: as `continuous.search`; the checkpoint is of
+        other arguments.
     Example:
         >>> from lib.problem import loan
         >>> lessons = searched(loan.problem(), n_people=8, n_scouts=16, n_starts=1)
@@ -173,8 +178,26 @@ def searched(
     rng = np.random.default_rng(seed)
     people = torch.from_numpy(rng.permutation(len(x))[:n_people])
     weights = drawn_weights(len(people), len(problem.population.actionable), rng).to(x)
-    parts = []
-    for i in progress(range(len(SHARES))):
+    sets = sets_of(weights.shape[-1])
+    shape = (len(people), len(sets))
+    found = Lessons(
+        sets,
+        people,
+        weights,
+        torch.zeros(len(people), 2),
+        x.new_full(shape, torch.inf),
+        x.new_zeros(*shape, sets.shape[-1]),
+    )
+    live = checkpoints.Live(
+        {"asked": found.asked, "cost": found.cost, "values": found.values}
+    )
+
+    def inputs() -> dict[str, Any]:
+        effort = {"n_scouts": n_scouts, "n_starts": n_starts, "seed": seed}
+        own = {"people": people, "weights": weights, "most": list(most)}
+        return problem.described(x) | own | effort
+
+    for i in checkpoints.steps(len(SHARES), live, inputs, checkpoint, "lessons", progress):
         own = slice(i, None, len(SHARES))
         if not len(people[own]):
             continue
@@ -193,11 +216,9 @@ def searched(
             slack=-nats,
             margin=log_odds,
         )
-        asked = torch.tensor([log_odds, nats]).expand(len(table.cost), -1)
-        parts.append((people[own], weights[own], asked, table.cost, table.values))
-    found = Lessons(table.sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
-    groups = [torch.arange(len(people))[i :: len(SHARES)] for i in range(len(SHARES))]
-    return found[torch.cat(groups).argsort()]  # some of them are of all four groups
+        found.asked[own] = torch.tensor([log_odds, nats])
+        found.cost[own], found.values[own] = table.cost, table.values
+    return found
 
 
 def fit(
@@ -207,6 +228,7 @@ def fit(
     lessons: Lessons | None = None,
     sets: Tensor | None = None,
     progress: Callable[[range], Iterable[int]] = iter,
+    checkpoint: Path | None = None,
 ) -> tuple[Proposer, dict[str, np.ndarray]]:
     """Train a proposer on refused people; return it, and the terms of its loss by epoch.
 
@@ -220,11 +242,15 @@ def fit(
             (at most `sets.MOST_FEATURES` features); see
             `Lessons.likeliest`.
         progress: Wraps the range of epochs, for instance `tqdm`.
+        checkpoint: A folder for how far the training is. Started
+            again with the same arguments, it goes on from there (see
+            `lib.base.checkpoints`). Remove it when the proposer is
+            saved.
     Returns: The proposer, and for each of `TERMS` an array
         (n_epochs,).
     Raises: ValueError: the classifier has no gradient, nobody is
-        refused, lessons are on other sets or none, or the training
-        diverges.
+        refused, lessons are on other sets or none, the training
+        diverges, or the checkpoint is of other arguments.
     Example:
         >>> from lib.problem import loan
         >>> brief = Settings(n_epochs=2, hidden=16)
@@ -250,7 +276,21 @@ def fit(
     n_batches = len(x) // batch_size
     history = {name: np.zeros(settings.n_epochs) for name in TERMS}
     scale = {name: getattr(settings, name) for name in TERMS}
-    for epoch in progress(range(settings.n_epochs)):
+    order = torch.arange(0 if lessons is None else len(lessons))
+    by_term = {name: torch.from_numpy(values) for name, values in history.items()}
+    live = checkpoints.Live(
+        {**weights, **optimiser.state, **by_term, "order of lessons": order}, [rng]
+    )
+
+    def inputs() -> dict[str, Any]:
+        taught = {} if lessons is None else vars(lessons)
+        own = {f"{name} of lessons": part for name, part in taught.items()}
+        own |= {"settings": asdict(settings), "seed": seed, "sets": sets}
+        return problem.described(x) | own
+
+    for epoch in checkpoints.steps(
+        settings.n_epochs, live, inputs, checkpoint, "proposer", progress
+    ):
         people = _Epoch.drawn(x, n_features, settings, rng)
         for i in range(n_batches):
             own = slice(i * batch_size, (i + 1) * batch_size)
@@ -258,7 +298,7 @@ def fit(
             if any(scale[name] for name in TERMS[:4]):
                 terms |= _terms(proposer, factual, people, own)
             if lessons is not None:
-                rows = torch.arange(own.start, own.stop) % len(lessons)
+                rows = order[torch.arange(own.start, own.stop) % len(lessons)]
                 terms["imitation"] = _imitation(proposer, factual, lessons, rows)
             loss = sum(scale[name] * term for name, term in terms.items())
             optimiser.step(torch.autograd.grad(loss, optimiser.weights))
@@ -267,8 +307,8 @@ def fit(
         reached = {name: float(values[epoch]) for name, values in history.items()}
         checks.converging("proposer", epoch, reached)
         optimiser.decay()
-        if lessons is not None:  # in another order
-            lessons = lessons[torch.from_numpy(rng.permutation(len(lessons)))]
+        if lessons is not None:
+            order.copy_(order[torch.from_numpy(rng.permutation(len(lessons)))])
     trained = {name: weight.detach() for name, weight in weights.items()}
     return Proposer(problem, settings, sets, trained), history
 

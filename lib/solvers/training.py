@@ -1,13 +1,15 @@
 """Training of a stack of iCARMA's networks: side by side, each with its own draws."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib.base import checkpoints, checks
 from lib.base.arithmetic import Adam
 from lib.preferences.samplers import Sampler
 from lib.preferences.scores import Preferences
@@ -21,6 +23,7 @@ SIDE_BY_SIDE = ("n_epochs", "batch_size", "learning_rate")
 DAMPING = 10.0
 
 History = dict[str, np.ndarray]
+AfterEpoch = Callable[[int, ICarma], np.ndarray | None]
 
 
 def fit(
@@ -29,7 +32,8 @@ def fit(
     settings: Settings | Sequence[Settings] | None = None,
     seeds: Sequence[int] = (0,),
     progress: Callable[[range], Iterable[int]] = iter,
-    after_epoch: Callable[[int, ICarma], None] | None = None,
+    after_epoch: AfterEpoch | None = None,
+    checkpoint: Path | None = None,
 ) -> tuple[ICarma, History]:
     """Train members on the refused people of the training split; return them and history.
 
@@ -49,13 +53,20 @@ def fit(
         seeds: Of each member.
         progress: Wraps the range of epochs, for instance `tqdm`.
         after_epoch: Called with the number of epochs done and the
-            stack of those trained side by side, as it stands.
+            stack of those trained side by side, as it stands. It may
+            return a number for each of these members.
+        checkpoint: A folder for how far the training is. Started
+            again with the same arguments, it goes on from there (see
+            `lib.base.checkpoints`). Remove it when the stack is
+            saved.
     Returns: The stack, and the mean of each loss term (see
         `icarma.TERMS`) by epoch and member, with shape (n_epochs, M)
-        for the largest n_epochs; NaN after a member's last.
+        for the largest n_epochs; NaN after a member's last. If
+        `after_epoch` was given, the history has what it returned
+        under "after_epoch", NaN where that was nothing.
     Raises: ValueError: lists of different lengths; widths differ; no
         one is refused; the classifier has no gradient; the fit
-        diverges.
+        diverges; the checkpoint is of other arguments.
     Source: CARMA's multiplier: its public code, see notebook 03.
     Example:
         >>> from lib.preferences.samplers import RankingSampler
@@ -75,9 +86,9 @@ def fit(
         key = tuple(getattr(own, name) for name in SIDE_BY_SIDE)
         groups.setdefault(key, []).append(i)
     longest = max(own.n_epochs for own in settings)
-    history = {name: np.full((longest, len(seeds)), np.nan) for name in TERMS}
     weights: dict[str, Tensor] = {}
-    for members in groups.values():
+    history: History = {}
+    for number, members in enumerate(groups.values()):
         fitted, terms = _fit_side_by_side(
             problem,
             [samplers[i] for i in members],
@@ -85,14 +96,17 @@ def fit(
             [seeds[i] for i in members],
             progress,
             after_epoch,
+            checkpoint,
+            f"networks_{number}",
         )
         for name, weight in fitted.items():
             every = weights.setdefault(
                 name, weight.new_empty(len(seeds), *weight.shape[1:])
             )
             every[members] = weight
-        for name, values in zip(TERMS, terms, strict=True):
-            history[name][: values.shape[0], members] = values
+        for name, values in terms.items():
+            empty = np.full((longest, len(seeds)), np.nan)
+            history.setdefault(name, empty)[: len(values), members] = values
     return ICarma(problem, settings, seeds, weights), history
 
 
@@ -128,21 +142,48 @@ def _fit_side_by_side(
     settings: Sequence[Settings],
     seeds: Sequence[int],
     progress: Callable[[range], Iterable[int]],
-    after_epoch: Callable[[int, ICarma], None] | None,
-) -> tuple[dict[str, Tensor], np.ndarray]:
-    """Return the weights, and the terms of the loss with shape (5, n_epochs, M)."""
+    after_epoch: AfterEpoch | None,
+    checkpoint: Path | None,
+    name: str,
+) -> tuple[dict[str, Tensor], History]:
+    """Return the weights, and the history with shape (n_epochs, M) of each entry.
+
+    Arguments:
+        name: Of the file in the folder of the checkpoint.
+    """
     shared, x = settings[0], problem.refused("train")
     rngs = [np.random.default_rng(seed) for seed in seeds]
     weights = initial_weights(problem, shared.hidden, rngs, x.dtype)
     stack = ICarma(problem, settings, seeds, weights)
     optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
-    weigh = _TermWeights(settings)
+    weigh = _TermWeights(settings, x.dtype)
     factual = problem.flow.factual(x, stack.columns)
     batch_size = min(shared.batch_size, len(x))
     n_batches = len(x) // batch_size
     history = np.zeros((len(TERMS), shared.n_epochs, len(seeds)))
+    said = np.full((shared.n_epochs, len(seeds)), np.nan)
+    live = checkpoints.Live(
+        {
+            **weights,
+            **optimiser.state,
+            "multiplier": weigh.multiplier,
+            "history": torch.from_numpy(history),
+            "after_epoch": torch.from_numpy(said),
+        },
+        rngs,
+    )
 
-    for epoch in progress(range(shared.n_epochs)):
+    def inputs() -> dict[str, Any]:
+        return {
+            **problem.described(x),
+            **{f"draws of sampler {i}": _drawn(s, len(x)) for i, s in enumerate(samplers)},
+            "settings": [asdict(own) for own in settings],
+            "seeds": [int(seed) for seed in seeds],
+        }
+
+    for epoch in checkpoints.steps(
+        shared.n_epochs, live, inputs, checkpoint, name, progress
+    ):
         rows = _epoch(stack, samplers, factual, rngs)
         for i in range(n_batches):
             own = slice(i * batch_size, (i + 1) * batch_size)
@@ -155,30 +196,36 @@ def _fit_side_by_side(
         checks.converging("networks", epoch, reached)
         optimiser.decay()
         if after_epoch is not None:
-            after_epoch(epoch + 1, stack)
-    return {name: weight.detach() for name, weight in weights.items()}, history
+            found = after_epoch(epoch + 1, stack)
+            said[epoch] = np.nan if found is None else found
+    by_name = dict(zip(TERMS, history, strict=True))
+    if after_epoch is not None:
+        by_name["after_epoch"] = said
+    return {name: weight.detach() for name, weight in weights.items()}, by_name
 
 
 class _TermWeights:
     """Hold the weight of each term of the loss, and the multipliers that grow."""
 
-    def __init__(self, settings: Sequence[Settings]) -> None:
+    def __init__(
+        self, settings: Sequence[Settings], dtype: torch.dtype = torch.float32
+    ) -> None:
         by_term = [[getattr(own, term) for own in settings] for term in TERMS]
         grows = [own.hinge is None for own in settings]
         self._fixed = torch.tensor([[w or 0.0 for w in row] for row in by_term])
         self._grows = torch.tensor(grows) if any(grows) else None
-        self._multiplier = torch.zeros(len(settings))
+        self.multiplier = torch.zeros(len(settings), dtype=dtype)
 
     def __call__(self, terms: Tensor) -> Tensor:
         """Return the weights, with shape (5, M), for terms of one batch, of that shape."""
         if self._grows is None:
             return self._fixed
         hinge = terms[TERMS.index("hinge")]
-        self._multiplier = (self._multiplier + hinge).relu()
+        self.multiplier.add_(hinge).relu_()
         weights = self._fixed.clone()
         weights[TERMS.index("hinge")] = torch.where(
             self._grows,
-            self._multiplier - DAMPING * hinge,
+            self.multiplier - DAMPING * hinge,
             self._fixed[TERMS.index("hinge")],
         )
         return weights
@@ -207,6 +254,14 @@ def initial_weights(
         drawn = np.stack([rng.uniform(-1, 1, shape) / np.sqrt(n_in) for rng in rngs])
         weights[name] = torch.tensor(drawn, dtype=dtype, requires_grad=True)
     return weights
+
+
+def _drawn(sampler: Sampler, n_people: int) -> Tensor:
+    """Return the scores that a sampler draws from a stream of its own, with shape (N, K).
+
+    They tell samplers apart.
+    """
+    return sampler.draw(range(n_people), np.random.default_rng(0)).scores
 
 
 def _epoch(

@@ -1,5 +1,6 @@
 """The look of all figures: colours fixed by meaning, defaults, saving, legends."""
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.base import checks
+from lib.base import checks, disk
 
 # Okabe and Ito's colours, fixed by meaning
 COLOURS = {
@@ -86,9 +87,10 @@ def save(figure: Figure, folder: Path, name: str) -> None:
         ...     sorted(path.name for path in Path(folder).iterdir())
         ['04_validity.pdf', '04_validity.png']
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"{name}.png", metadata={"Software": None})
-    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+    for kind, undated in (("png", "Software"), ("pdf", "CreationDate")):
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=kind, metadata={undated: None})
+        disk.write(folder / f"{name}.{kind}", drawn.getvalue())
 
 
 def readable(name: str) -> str:
