@@ -3,7 +3,8 @@
 `python workflow/reproduce.py paper` (or quick, or smoke) starts from
 nothing in runs/paper, goes on where an interrupted batch stopped, and
 runs again only what an edit since then touches. At the paper's size it
-also counts which of its files equal the committed ones.
+also counts which of its files equal the committed ones. `--profile
+slurm` hands the jobs to a cluster (workflow/CLUSTER.md).
 """
 
 import argparse
@@ -16,11 +17,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import clusters
 import lifeline
 from parameters import MODEL_SIZE, ROOT, read_network_parameters, read_parameters
 
 SNAKEMAKE = ["snakemake", "--snakefile", "workflow/Snakefile"]
-PROFILE = ["--profile", "workflow/profile"]
 
 
 def main() -> None:
@@ -28,14 +29,18 @@ def main() -> None:
     sizes = sorted(file.parent.name for file in (ROOT / "params").glob("*/networks.yaml"))
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("size", choices=sizes)
-    size = arguments.parse_args().size
+    arguments.add_argument(
+        "--profile", default=clusters.LOCAL, help="a folder of workflow/profiles"
+    )
+    size, profile = vars(arguments.parse_args()).values()
     run = ROOT / "runs" / size
     try:
+        clusters.check_profile(profile)
         for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
             read_parameters(size, notebook.stem)
         read_network_parameters(size)
         with only_batch(run):
-            run_notebooks(size)
+            run_notebooks(size, profile=profile)
             print_table(run)
             if size == MODEL_SIZE:
                 print_count(run)
@@ -75,7 +80,12 @@ def only_batch(run: Path) -> Iterator[None]:
         yield
 
 
-def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -> None:
+def run_notebooks(
+    size: str,
+    root: Path = ROOT,
+    notebooks: Sequence[str] = (),
+    profile: str = clusters.LOCAL,
+) -> None:
     """Run what has to run of a batch, and wait for it.
 
     Arguments:
@@ -84,8 +94,10 @@ def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -
             runs/<size> in it gets everything.
         notebooks: Those that are wanted, with what they need; none
             named: all.
+        profile: A folder of workflow/profiles: where jobs run.
     Raises: ValueError: a notebook failed; says which, in which cell,
-        why, and where it is kept.
+        why, and where it is kept. Or jobs that an earlier batch left
+        on a cluster could not be cancelled.
     """
     run = root / "runs" / size
     run.mkdir(parents=True, exist_ok=True)
@@ -97,11 +109,14 @@ def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else str(root),
         lifeline.VARIABLE: "stdin",
-    }
+    } | clusters.environment(profile, run)
+    clusters.cancel_earlier(profile, os.environ | environment, root)
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives, and the jobs watch it.
         batch = subprocess.Popen(
-            [sys.executable, "-m", *SNAKEMAKE, *PROFILE, "--config", f"size={size}"]
+            [sys.executable, "-m", *SNAKEMAKE]
+            + ["--profile", str(clusters.PROFILES / profile)]
+            + ["--config", f"size={size}", f"profile={profile}"]
             + (["--", *wanted] if wanted else []),
             cwd=root,
             env=os.environ | environment,
