@@ -89,14 +89,19 @@ def kill_in_the_notebook(run: subprocess.Popen, batch: Path, whom: Callable) -> 
 
 
 def results(batch: Path) -> dict[str, object]:
-    """What a batch leaves, by file; of a notebook the code and what came of it."""
+    """What a batch leaves, by file; of a notebook the code and what came of it.
+
+    What jobs took is left out, and the logs.
+    """
     run, found = batch / "runs" / "tiny", {}
     for path in run.rglob("*"):
         name = str(path.relative_to(run))
         if path.suffix == ".ipynb":
             cells = nbformat.read(path, as_version=4).cells
             found[name] = [(cell.source, cell.get("outputs")) for cell in cells]
-        elif path.is_file() and name not in (".lock", "snakemake.log"):
+        elif path.is_file() and not name.startswith(
+            (".lock", "snakemake.log", "resources")
+        ):
             found[name] = path.read_bytes()
     return found
 

@@ -1,12 +1,12 @@
 """How a job of the batch is started by name, and leaves a note if it fails."""
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from lifeline import end_with_batch
 from parameters import ROOT, read_network_parameters
+from resources import Stopwatch
 
 Job: TypeAlias = Callable[[Mapping[str, Any], str], None]
 
@@ -27,7 +27,7 @@ def run(jobs: Mapping[str, Job]) -> None:
     if len(sys.argv) != 3 or sys.argv[2] not in jobs:
         sys.exit(f"usage: {program} SIZE JOB, where JOB is one of {', '.join(jobs)}")
     size, name = sys.argv[1:]
-    start = time.monotonic()
+    watch = Stopwatch()
     try:
         jobs[name](read_network_parameters(size) | {"size": size}, name)
     except Exception as error:  # printed at the end of the batch, like a failed notebook's
@@ -36,4 +36,5 @@ def run(jobs: Mapping[str, Job]) -> None:
         why = f"{name} failed\n  {type(error).__name__}: {error}\n"
         note.write_text(why, encoding="utf-8")
         sys.exit(f"{name}: failed")
-    print(f"{name}: finished after {(time.monotonic() - start) / 60:.1f} min", flush=True)
+    watch.write(ROOT / "runs" / size, name)
+    print(f"{name}: finished after {watch.minutes:.1f} min", flush=True)

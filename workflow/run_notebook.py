@@ -4,13 +4,13 @@
 """
 
 import sys
-import time
 from pathlib import Path
 
 import nbformat
 import papermill
 from lifeline import end_with_batch
 from parameters import ROOT, read_parameters
+from resources import Stopwatch
 
 
 def run_notebook(size: str, notebook: str) -> None:
@@ -22,7 +22,7 @@ def run_notebook(size: str, notebook: str) -> None:
     """
     parameters = read_parameters(size, notebook)
     executed = ROOT / "runs" / size / f"{notebook}.ipynb"
-    start = time.monotonic()
+    watch = Stopwatch()
     print(f"{notebook}: started", flush=True)
     try:
         papermill.execute_notebook(
@@ -44,8 +44,8 @@ def run_notebook(size: str, notebook: str) -> None:
             encoding="utf-8",
         )
         sys.exit(f"{notebook}: failed")
-    minutes = (time.monotonic() - start) / 60
-    print(f"{notebook}: finished after {minutes:.1f} min", flush=True)
+    watch.write(executed.parent, f"notebook_{notebook}")
+    print(f"{notebook}: finished after {watch.minutes:.1f} min", flush=True)
 
 
 def _last_cell(executed: Path) -> str:
