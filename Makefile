@@ -1,10 +1,12 @@
 # make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
 # make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
+# PROFILE=slurm, after reproduce, quick or smoke: the jobs run on a cluster, see workflow/CLUSTER.md
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
+#                  STORAGE=postgresql+psycopg://user@host/name FOLDER=/a/folder: several machines share it, and keep its files there
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html
@@ -13,6 +15,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
+PROFILE ?= local
 BIN := .venv/bin
 BOOK := .venv-book/bin
 export OMP_NUM_THREADS := 1
@@ -26,13 +29,13 @@ help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
 
 reproduce: setup
-	@$(BIN)/python workflow/reproduce.py paper
+	@$(BIN)/python workflow/reproduce.py paper --profile $(PROFILE)
 
 verify: setup
 	@$(BIN)/python workflow/verify.py
 
 quick smoke: setup
-	@$(BIN)/python workflow/reproduce.py $@
+	@$(BIN)/python workflow/reproduce.py $@ --profile $(PROFILE)
 
 # A notebook's cells share a kernel, so one worker takes a whole file; the folders (pyproject.toml) are begun in order.
 test: setup
@@ -67,9 +70,10 @@ lab: setup
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb --ServerApp.root_dir=.
 
 # Two lanes, one core each; transfer needs the data of notebook 07; what was searched before is kept in runs/tuning_*.db.
+tune: search := $(if $(STORAGE),--storage '$(STORAGE)') $(if $(FOLDER),--folder '$(FOLDER)')
 tune: setup
-	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/tune.py ranking && $(BIN)/python workflow/tune.py transfer ) & one=$$!; \
-	$(BIN)/python workflow/tune.py score & other=$$!; wait $$one; wait $$other
+	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/tune.py ranking $(search) && $(BIN)/python workflow/tune.py transfer $(search) ) & one=$$!; \
+	$(BIN)/python workflow/tune.py score $(search) & other=$$!; wait $$one; wait $$other
 
 setup: .venv/ready
 
