@@ -13,9 +13,11 @@ from pathlib import Path
 
 import clusters
 import nbformat
+import parameters
 import psutil
 import pytest
 import test_workflow
+import yaml
 from test_workflow import FIRST, ROOT, WRITE, set_parameters, write_notebook
 
 batch = test_workflow.batch
@@ -142,6 +144,56 @@ def test_without_slurm_a_login_node_is_asked_for(tmp_path):
     alone = {"PATH": str(tmp_path), "ICARMA_BATCH": "none"}
     with pytest.raises(ValueError, match=r"start PROFILE=slurm on a login node"):
         clusters.cancel_earlier("slurm", alone)
+
+
+# --- many seeds at many settings
+
+PART = """
+import pathlib, sys
+outputs, setting, first = sys.argv[1:]
+part = pathlib.Path(outputs, "parts", f"{setting}_{first}.csv")
+part.write_text(f"profile,trial,seed,joint\\nlinear,{setting},{first},0.5\\n")
+"""
+
+
+def test_a_sweep_is_cut_into_parts_and_its_table_is_in_their_order(tmp_path):
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    (tmp_path / "workflow" / "seeds.py").write_text(PART)
+    shutil.copytree(ROOT / "params", tmp_path / "params")
+    mine = tmp_path / "mine.yaml"
+    numbers = {"n_settings": 2, "n_seeds": 5, "n_per_job": 2}
+    shared = {"settings": "params/trials_ranking.csv", "outputs": "runs/mine"}
+    mine.write_text(yaml.safe_dump(numbers | shared))
+    run = subprocess.run(
+        [sys.executable, "workflow/sweep.py", mine],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    table = (tmp_path / "runs" / "mine" / "networks.csv").read_text().splitlines()
+    parts = [(setting, first) for setting in (0, 1) for first in (0, 2, 4)]
+    rows = [f"linear,{setting},{first},0.5" for setting, first in parts]
+    assert table == ["profile,trial,seed,joint", *rows]
+    assert "Valid and plausible (runs/mine/networks.csv)" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_seed": 5}, r"has no parameter 'n_seed'; did you mean n_seeds"),
+        ({"n_seeds": 0}, r"n_seeds is 0, expected 1 or more"),
+        ({"outputs": "models"}, r"expected a folder below runs"),
+        ({"n_seeds": "5"}, r"n_seeds is '5' \(str\), expected int"),
+    ],
+)
+def test_a_sweep_that_is_described_wrongly(tmp_path, change, message):
+    given = yaml.safe_load((ROOT / "params" / "sweep.yaml").read_text()) | change
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(given))
+    with pytest.raises(ValueError, match=message):
+        parameters.read_sweep_parameters(tmp_path / "mine.yaml")
 
 
 # --- any scheduler: three commands

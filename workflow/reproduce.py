@@ -21,7 +21,7 @@ import clusters
 import lifeline
 from parameters import MODEL_SIZE, ROOT, read_network_parameters, read_parameters
 
-SNAKEMAKE = ["snakemake", "--snakefile", "workflow/Snakefile"]
+SNAKEMAKE = ["snakemake", "--snakefile"]
 
 
 def main() -> None:
@@ -99,11 +99,35 @@ def run_notebooks(
         why, and where it is kept. Or jobs that an earlier batch left
         on a cluster could not be cancelled.
     """
+    wanted = [f"runs/{size}/done/{notebook}" for notebook in notebooks]
     run = root / "runs" / size
+    run_rules("workflow/Snakefile", f"size={size}", run, root, wanted, profile)
+
+
+def run_rules(
+    snakefile: str,
+    config: str,
+    run: Path,
+    root: Path = ROOT,
+    wanted: Sequence[str] = (),
+    profile: str = clusters.LOCAL,
+) -> None:
+    """Run what has to run of a file of rules, and wait for it.
+
+    Arguments:
+        snakefile: Path of the rules, in the repository.
+        config: What they read of their config, "name=value".
+        run: Folder of what is made; it gets the log, and notes of
+            jobs that failed.
+        root: The repository, or a copy: its `lib` is imported.
+        wanted: Files to be made; none named: those of the first rule.
+        profile: A folder of workflow/profiles: where jobs run.
+    Raises: ValueError: something failed; says what and why. Or jobs
+        that an earlier batch left on a cluster could not be cancelled.
+    """
     run.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(run / "failed", ignore_errors=True)
     log = run / "snakemake.log"
-    wanted = [f"runs/{size}/done/{notebook}" for notebook in notebooks]
     before = os.environ.get("PYTHONPATH")
     environment = {
         "OMP_NUM_THREADS": "1",
@@ -114,9 +138,9 @@ def run_notebooks(
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives, and the jobs watch it.
         batch = subprocess.Popen(
-            [sys.executable, "-m", *SNAKEMAKE]
+            [sys.executable, "-m", *SNAKEMAKE, snakefile]
             + ["--profile", str(clusters.PROFILES / profile)]
-            + ["--config", f"size={size}", f"profile={profile}"]
+            + ["--config", config, f"profile={profile}"]
             + (["--", *wanted] if wanted else []),
             cwd=root,
             env=os.environ | environment,

@@ -1,10 +1,11 @@
 """What each job of a batch takes: written down by the jobs, collected for the Snakefile.
 
 `python workflow/resources.py` puts what the jobs of runs/paper took into
-workflow/resources.csv, by which a cluster gives them memory and time.
-Run it after a paper-size batch that was not interrupted: a job that
-went on from a checkpoint says only what the rest took. A job that the
-batch did not run keeps its line.
+workflow/resources.csv, by which a cluster gives them memory and time;
+and what the largest part of runs/sweep took, as "sweep". Run it after a
+paper-size batch that was not interrupted: a job that went on from a
+checkpoint says only what the rest took. A job that has not run keeps
+its line.
 """
 
 import csv
@@ -22,6 +23,7 @@ COLUMNS = ("job", "mem_mb", "minutes", "threads")
 # A cluster gives so many times what was measured: another machine, or another day, has been
 # seen to take twice as long, and Snakemake itself takes some of the memory.
 MARGIN = 2
+N_SWEEP = 40  # networks of the part of a sweep that was measured
 
 
 class Stopwatch:
@@ -73,7 +75,9 @@ class Stopwatch:
         write(file, {job: row})
 
 
-def asked_for(job: str, table: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
+def asked_for(
+    job: str, table: Mapping[str, Mapping[str, float]], times: float = 1
+) -> dict[str, int]:
     """Return what a cluster is asked to give a job: mem_mb, runtime in minutes, threads.
 
     It is `MARGIN` times what was measured, and one minute for the
@@ -82,6 +86,7 @@ def asked_for(job: str, table: Mapping[str, Mapping[str, float]]) -> dict[str, i
     Arguments:
         job: Its name.
         table: As `read` returns it.
+        times: As much work as was measured, so many times.
 
     Example:
         >>> table = {"a": {"mem_mb": 300, "minutes": 1.2, "threads": 1}}
@@ -93,8 +98,8 @@ def asked_for(job: str, table: Mapping[str, Mapping[str, float]]) -> dict[str, i
     rows = [table[job]] if job in table else list(table.values())
     most = {name: max(row[name] for row in rows) for name in COLUMNS[1:]}
     return {
-        "mem_mb": int(MARGIN * most["mem_mb"]),
-        "runtime": int(MARGIN * most["minutes"] + 2),
+        "mem_mb": int(MARGIN * most["mem_mb"] * max(times, 1)),
+        "runtime": int(MARGIN * most["minutes"] * times + 2),
         "threads": int(most["threads"]),
     }
 
@@ -156,6 +161,13 @@ def main() -> None:
     known = read() if TABLE.is_file() else {}
     files = sorted((ROOT / "runs" / MODEL_SIZE / "resources").glob("*.csv"))
     measured = {job: row for file in files for job, row in read(file).items()}
+    parts = [
+        row
+        for file in (ROOT / "runs" / "sweep" / "resources").glob("*.csv")
+        for row in read(file).values()
+    ]
+    if parts:
+        measured["sweep"] = {name: max(row[name] for row in parts) for name in COLUMNS[1:]}
     rows = dict(sorted((known | measured).items()))
     write(TABLE, {job: {"job": job, **row} for job, row in rows.items()})
     print(f"{len(measured)} of {len(rows)} jobs were measured: {TABLE.relative_to(ROOT)}")
