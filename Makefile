@@ -1,10 +1,13 @@
 # make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
 # make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
+#                  with PROFILE=slurm the jobs of reproduce, quick, smoke and sweep run on a cluster: workflow/CLUSTER.md
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
+# make sweep       networks of 1,000 seeds at 20 settings (PARAMETERS=params/sweep.yaml, or yours): two days of one core
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
+#                  STORAGE=postgresql+psycopg://user@host/name FOLDER=/a/folder: several machines share it, and keep its files there
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html
@@ -13,6 +16,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
+PROFILE ?= local
 BIN := .venv/bin
 BOOK := .venv-book/bin
 TORCH := https://download.pytorch.org/whl/cpu
@@ -22,19 +26,24 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke test exercises check lab page book slides tune notebooks models lock clean
+.PHONY: help setup reproduce verify quick smoke sweep test exercises check lab page book slides tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
 
 reproduce: setup
-	@$(BIN)/python workflow/reproduce.py paper
+	@$(BIN)/python workflow/reproduce.py paper --profile $(PROFILE)
 
 verify: setup
 	@$(BIN)/python workflow/verify.py
 
 quick smoke: setup
-	@$(BIN)/python workflow/reproduce.py $@
+	@$(BIN)/python workflow/reproduce.py $@ --profile $(PROFILE)
+
+PARAMETERS ?= params/$@.yaml
+
+sweep: setup
+	@$(BIN)/python workflow/sweep.py $(PARAMETERS) --profile $(PROFILE)
 
 # A notebook's cells share a kernel, so one worker takes a whole file; the folders (pyproject.toml) are begun in order.
 test: setup
@@ -69,9 +78,10 @@ lab: setup
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb --ServerApp.root_dir=.
 
 # Two lanes, one core each; transfer needs the data of notebook 07; what was searched before is kept in runs/tuning_*.db.
+tune: search := $(if $(STORAGE),--storage '$(STORAGE)') $(if $(FOLDER),--folder '$(FOLDER)')
 tune: setup
-	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/tune.py ranking && $(BIN)/python workflow/tune.py transfer ) & one=$$!; \
-	$(BIN)/python workflow/tune.py score & other=$$!; wait $$one; wait $$other
+	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/tune.py ranking $(search) && $(BIN)/python workflow/tune.py transfer $(search) ) & one=$$!; \
+	$(BIN)/python workflow/tune.py score $(search) & other=$$!; wait $$one; wait $$other
 
 setup: .venv/ready
 

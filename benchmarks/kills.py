@@ -1,8 +1,8 @@
 """Kill a batch at random moments, go on each time, and compare the end with a whole run.
 
-    PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py          20 kills over make smoke
     PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py          20, over make smoke
     PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py 100 7    100, drawn with seed 7
+
 Takes about four times as long as make smoke. Each kill is a kill -9 of one of `KINDS`, and
 the next run of the command goes on. Prints a line a kill. The exit code is 1 if something
 that was finished ran again, a process outlived its batch, or a file of the end differs from

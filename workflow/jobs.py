@@ -3,13 +3,13 @@
 import contextlib
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from lifeline import end_with_batch
 from only import only_job
 from parameters import ROOT, read_network_parameters
+from resources import Stopwatch
 
 from lib.base import checkpoints, disk
 
@@ -34,7 +34,7 @@ def run(jobs: Mapping[str, Job]) -> None:
     if len(sys.argv) != 3 or sys.argv[2] not in jobs:
         sys.exit(f"usage: {program} SIZE JOB, where JOB is one of {', '.join(jobs)}")
     size, name = sys.argv[1:]
-    start = time.monotonic()
+    watch = Stopwatch()
     run_folder = ROOT / "runs" / size
     partial = run_folder / "partial" / name
     try:
@@ -53,4 +53,5 @@ def run(jobs: Mapping[str, Job]) -> None:
         with contextlib.suppress(OSError):  # a full disk has no room for it either
             disk.write(run_folder / "failed" / f"{name}.txt", why)
         sys.exit(why)
-    print(f"{name}: finished after {(time.monotonic() - start) / 60:.1f} min", flush=True)
+    watch.write(run_folder, name)
+    print(f"{name}: finished after {watch.minutes:.1f} min", flush=True)

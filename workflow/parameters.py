@@ -126,6 +126,31 @@ def read_own(path: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
+def read_sweep_parameters(path: Path, root: Path = ROOT) -> dict[str, Any]:
+    """Return what a file says about a sweep over seeds and settings.
+
+    Arguments:
+        path: A file with the names of params/sweep.yaml.
+        root: The repository.
+    Raises: ValueError: no such file; a name is missing or unknown; a
+        value of another type, or a number below one; outputs is not
+        below runs.
+
+    Example:
+        >>> read_sweep_parameters(ROOT / "params" / "sweep.yaml")["n_seeds"]
+        1000
+    """
+    given, model = inputs.entries(path), inputs.entries(root / "params" / "sweep.yaml")
+    check_parameters(given, model, str(path), "params/sweep.yaml")
+    if missing := [name for name in model if name not in given]:
+        raise ValueError(f"{path} says nothing about {', '.join(missing)}.")
+    for name in ("n_settings", "n_seeds", "n_per_job"):
+        if given[name] < 1:
+            raise ValueError(f"{path}: {name} is {given[name]}, expected 1 or more.")
+    _check_folders(given, str(path))
+    return given
+
+
 def notebook_defaults(path: Path) -> dict[str, Any]:
     """Return names and default values of the cell tagged `parameters` of a notebook.
 

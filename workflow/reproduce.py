@@ -3,7 +3,8 @@
 `python workflow/reproduce.py paper` (or quick, or smoke) starts from
 nothing in runs/paper, goes on where an interrupted batch stopped, and
 runs again only what an edit since then touches. At the paper's size it
-also counts which of its files equal the committed ones.
+also counts which of its files equal the committed ones. `--profile
+slurm` hands the jobs to a cluster (workflow/CLUSTER.md).
 """
 
 import argparse
@@ -15,14 +16,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import clusters
 import lifeline
 from only import only_one
 from parameters import MODEL_SIZE, ROOT, read_network_parameters, read_parameters
 
 from lib.base import disk
 
-SNAKEMAKE = ["snakemake", "--snakefile", "workflow/Snakefile"]
-PROFILE = ["--profile", "workflow/profile"]
+SNAKEMAKE = ["snakemake", "--snakefile"]
 LEAST_ROOM = 10_000_000  # bytes on a disk; with less it is called full
 
 
@@ -31,14 +32,18 @@ def main() -> None:
     sizes = sorted(file.parent.name for file in (ROOT / "params").glob("*/networks.yaml"))
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("size", choices=sizes)
-    size = arguments.parse_args().size
+    arguments.add_argument(
+        "--profile", default=clusters.LOCAL, help="a folder of workflow/profiles"
+    )
+    size, profile = vars(arguments.parse_args()).values()
     run = ROOT / "runs" / size
     try:
+        clusters.check_profile(profile)
         for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
             read_parameters(size, notebook.stem)
         read_network_parameters(size)
         with only_batch(run):
-            run_notebooks(size)
+            run_notebooks(size, profile=profile)
             print_table(run)
             if size == MODEL_SIZE:
                 print_count(run)
@@ -68,7 +73,12 @@ def only_batch(run: Path) -> Iterator[None]:
         yield
 
 
-def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -> None:
+def run_notebooks(
+    size: str,
+    root: Path = ROOT,
+    notebooks: Sequence[str] = (),
+    profile: str = clusters.LOCAL,
+) -> None:
     """Run what has to run of a batch, and wait for it.
 
     Arguments:
@@ -77,26 +87,55 @@ def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -
             runs/<size> in it gets everything.
         notebooks: Those that are wanted, with what they need; none
             named: all.
+        profile: A folder of workflow/profiles: where jobs run.
     Raises: ValueError: a notebook failed; says which, in which cell,
-        why, and where it is kept.
+        why, and where it is kept. Or jobs that an earlier batch left
+        on a cluster could not be cancelled.
     """
+    wanted = [f"runs/{size}/done/{notebook}" for notebook in notebooks]
     run = root / "runs" / size
+    run_rules("workflow/Snakefile", f"size={size}", run, root, wanted, profile)
+
+
+def run_rules(
+    snakefile: str,
+    config: str,
+    run: Path,
+    root: Path = ROOT,
+    wanted: Sequence[str] = (),
+    profile: str = clusters.LOCAL,
+) -> None:
+    """Run what has to run of a file of rules, and wait for it.
+
+    Arguments:
+        snakefile: Path of the rules, in the repository.
+        config: What they read of their config, "name=value".
+        run: Folder of what is made; it gets the log, and notes of
+            jobs that failed.
+        root: The repository, or a copy: its `lib` is imported.
+        wanted: Files to be made; none named: those of the first rule.
+        profile: A folder of workflow/profiles: where jobs run.
+    Raises: ValueError: something failed; says what and why. Or jobs
+        that an earlier batch left on a cluster could not be cancelled.
+    """
     run.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(run / "failed", ignore_errors=True)
     for half_done in run.rglob(f".*{disk.HALF_DONE}"):
         half_done.unlink(missing_ok=True)
     log = run / "snakemake.log"
-    wanted = [f"runs/{size}/done/{notebook}" for notebook in notebooks]
     before = os.environ.get("PYTHONPATH")
     environment = {
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else str(root),
         lifeline.VARIABLE: "stdin",
-    }
+    } | clusters.environment(profile, run)
+    clusters.cancel_earlier(profile, os.environ | environment, root)
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives, and the jobs watch it.
         batch = subprocess.Popen(
-            [sys.executable, "-m", *SNAKEMAKE, *PROFILE, "--config", f"size={size}"]
+            [sys.executable, "-m", *SNAKEMAKE, snakefile]
+            + ["--profile", str(clusters.PROFILES / profile)]
+            + ["--config", config, f"profile={profile}"]
             + (["--", *wanted] if wanted else []),
             cwd=root,
             env=os.environ | environment,

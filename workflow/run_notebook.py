@@ -15,6 +15,7 @@ from lifeline import end_with_batch
 from only import only_job
 from papermill.iorw import LocalHandler, papermill_io
 from parameters import ROOT, read_parameters
+from resources import Stopwatch
 
 from lib.base import disk
 
@@ -41,7 +42,7 @@ def run_notebook(size: str, notebook: str) -> None:
     parameters = read_parameters(size, notebook)
     executed = ROOT / "runs" / size / f"{notebook}.ipynb"
     partial = executed.parent / "partial" / notebook
-    start, began = time.monotonic(), time.time()
+    watch, began = Stopwatch(), time.time()
     print(f"{notebook}: started", flush=True)
     try:
         with only_job(executed.parent, notebook):
@@ -61,8 +62,8 @@ def run_notebook(size: str, notebook: str) -> None:
         with contextlib.suppress(OSError):  # a full disk has no room for it either
             disk.write(executed.parent / "failed" / f"{notebook}.txt", why)
         sys.exit(why)
-    minutes = (time.monotonic() - start) / 60
-    print(f"{notebook}: finished after {minutes:.1f} min", flush=True)
+    watch.write(executed.parent, f"notebook_{notebook}")
+    print(f"{notebook}: finished after {watch.minutes:.1f} min", flush=True)
 
 
 def _execute(notebook: str, executed: Path, parameters: dict[str, object]) -> None:

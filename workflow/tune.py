@@ -1,36 +1,41 @@
 """The search for the settings of all networks: `make tune`, about an hour on two cores.
 
     python workflow/tune.py ranking
-    python workflow/tune.py score --storage postgresql://user@host/tuning
+    python workflow/tune.py score --storage postgresql+psycopg://user@host/tuning
     python workflow/tune.py transfer      Give Me Some Credit, half an hour; needs its data
 
 Start it several times, on one machine, or on many with a database
-that all can reach (and a driver of that database installed): the
-workers share one search. A stopped search goes on where it was. When
-enough trials are finished, the best of each profile are trained again
-with other seeds, and the rule of `lib/studies/selection.py` chooses
-among those.
+that all can reach: the workers share one search. A stopped search goes
+on where it was; the proposals of a worker that was killed are failed
+after two minutes, and tried again. When enough trials are finished,
+the best of each profile are trained again with other seeds, and the
+rule of `lib/studies/selection.py` chooses among those.
 
 What Optuna proposes depends on which trials are finished when it is
 asked. So another search finds other points, and the committed files
-are the record of one. Each worker saves params/tuned_<search>.yaml
-and params/trials_<search>.csv; commit them, and make reproduce.
+are the record of one. Each worker saves tuned_<search>.yaml and
+trials_<search>.csv, in params (commit them, and make reproduce) or in
+the folder that is named.
 """
 
 import lib.pinned
 
 import argparse
+import os
 import signal
+import sys
+import uuid
+from pathlib import Path
 
 import pandas as pd
 import yaml
 from torch import Tensor
 
 from lib.base import files, progress
-from lib.base.files import PARAMS, inside
+from lib.base.files import inside
 from lib.problem import gmsc, loan
 from lib.problem.recourse import Problem
-from lib.studies import stacks, tuning
+from lib.studies import stacks, tuning, workers
 
 N_APPLICANTS = 120_269  # all of the cleaned data of Give Me Some Credit
 # a spline flow takes its time, and a quarter of the effort finds the same people
@@ -43,22 +48,40 @@ def main() -> None:
     args = read_arguments()
     # a worker that is stopped gives up its trials; otherwise they would stay open
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run(args)
+    except ValueError as error:
+        sys.exit(str(error))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run a search, and save what it finds.
+
+    Arguments:
+        args: As `read_arguments` returns them.
+    Raises: ValueError: the folder or the storage cannot be used, or
+        the data is missing.
+    """
+    results, kept = (inside(args.folder or name) for name in ("params", "runs"))
+    for folder in (results, kept):
+        folder.mkdir(parents=True, exist_ok=True)
+    own_file = f"sqlite:///{kept}/tuning_{args.search}.db"
+    storage = workers.database(args.storage or own_file)
     problem, shared = loan.problem(), {}
     if args.search == "transfer":
         # the models are the committed ones, and so are the people
         people = gmsc.applicants("", N_APPLICANTS, seed=0)
         problem, shared = gmsc.problem(people), stacks.GMSC
-    cheapest = cheapest_known(problem, args.search)
-    own_file = f"sqlite:///{inside('runs')}/tuning_{args.search}.db"
-    studies_of = tuning.open_studies(args.search, args.storage or own_file)
-    search = tuning.Search(problem, args.search, studies_of, cheapest, shared)
+    cheapest = cheapest_known(problem, args.search, kept)
+    studies_of = tuning.open_studies(args.search, storage)
+    search = tuning.Search(problem, args.search, studies_of, cheapest, shared, storage)
     while search.n_finished < args.trials:
         done = f"{search.n_finished} of {args.trials} trials a profile"
         search.run_batch(args.batch, progress.bar(f"{args.search}, {done}"))
-        save_trials(args.search, search.trials_table())
+        save_trials(results, args.search, search.trials_table())
     bar = progress.bar(f"{args.search}, finalists")
     search.run_finalists(args.finalists, FINALIST_SEEDS, bar)
-    save_trials(args.search, search.trials_table())
+    save_trials(results, args.search, search.trials_table())
 
 
 def read_arguments() -> argparse.Namespace:
@@ -67,6 +90,9 @@ def read_arguments() -> argparse.Namespace:
     arguments.add_argument("search", choices=tuple(stacks.SEARCHES))
     arguments.add_argument(
         "--storage", help="database URL (default: sqlite:///runs/tuning_<search>.db)"
+    )
+    arguments.add_argument(
+        "--folder", help="for all files (default: params for results, runs for the rest)"
     )
     for name, default, meaning in (
         ("--trials", 30, "trials a profile"),
@@ -79,10 +105,9 @@ def read_arguments() -> argparse.Namespace:
     return arguments.parse_args()
 
 
-def cheapest_known(problem: Problem, search: str) -> dict[str, Tensor]:
-    """Return `tuning.cheapest_known`, kept in runs/ for the next worker."""
-    folder, name = inside("runs"), f"cheapest_{search}"
-    folder.mkdir(exist_ok=True)
+def cheapest_known(problem: Problem, search: str, folder: Path) -> dict[str, Tensor]:
+    """Return `tuning.cheapest_known`, kept in a folder for the next worker."""
+    name = f"cheapest_{search}"
     fingerprint = problem.population.fingerprint
     if (folder / f"{name}.safetensors").is_file():
         found, _ = files.load(folder, name, fingerprint)
@@ -97,13 +122,14 @@ def cheapest_known(problem: Problem, search: str) -> dict[str, Tensor]:
         return found
     bar = progress.bar(f"{search}, cheapest known")
     found = tuning.cheapest_known(problem, search, bar, **EFFORT.get(search, {}))
-    files.save(folder, name, found, {}, {}, fingerprint)
+    own = files.save(folder, f"{name}_{uuid.uuid4().hex}", found, {}, {}, fingerprint)
+    os.replace(own, folder / f"{name}.safetensors")  # another worker may do so, too
     return found
 
 
-def save_trials(search: str, trials: pd.DataFrame) -> None:
-    """Save all trials so far, and the chosen settings of each profile, in params."""
-    trials.round(6).to_csv(PARAMS / f"trials_{search}.csv", index=False)
+def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:
+    """Save all trials so far, and the chosen settings of each profile."""
+    replace(folder / f"trials_{search}.csv", trials.round(6).to_csv(index=False))
     chosen = trials[trials.chosen].set_index("profile")[list(tuning.SPACE)]
     settings = {
         profile: {
@@ -117,7 +143,14 @@ def save_trials(search: str, trials: pd.DataFrame) -> None:
         f"trials_{search}.csv has all trials\n"
     )
     text = title + yaml.safe_dump(settings, sort_keys=False)
-    (PARAMS / f"tuned_{search}.yaml").write_text(text, encoding="utf-8")
+    replace(folder / f"tuned_{search}.yaml", text)
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file in one step, since another worker may write it at the same moment."""
+    new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ chooses. The storage may be a file or a database that several workers
 share.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,8 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
 )
-from optuna.storages import BaseStorage
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
 from torch import Tensor
 
@@ -29,7 +31,7 @@ from lib.base import checks
 from lib.preferences.scores import GAMMA, Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation
 from lib.solvers import continuous, metrics, training
-from lib.studies import selection, stacks
+from lib.studies import selection, stacks, workers
 from lib.studies.designs import soft_preferences
 
 # what is searched, the same for every profile: from the lowest to the highest value on a
@@ -77,6 +79,8 @@ class Search:
         shared: Settings that all members share, for instance
             {"hidden": 64}; n_epochs among them replaces that of the
             proposals.
+        storage: Of the studies, where it is a database: workers see
+            there who of them is alive.
     Raises: ValueError: the search is unknown, studies or costs
         are not of the profiles or people, or nobody is refused in
         the validation split.
@@ -95,6 +99,7 @@ class Search:
     studies: Mapping[str, optuna.Study]
     cheapest: Mapping[str, Tensor]
     shared: Values | None = None
+    storage: RDBStorage | None = None
 
     def __post_init__(self) -> None:
         checks.known("search", [self.name], tuple(stacks.SEARCHES))
@@ -136,7 +141,8 @@ class Search:
         What validation people show of each is put into its study. A
         proposal fails if it recommends nothing to anybody. If the
         batch is interrupted, all its proposals are put there as
-        failed, so that nobody waits for them.
+        failed, so that nobody waits for them. Proposals whose worker
+        was killed are failed first, and are the next to be tried.
 
         Arguments:
             n_each: Proposals a profile, at least one.
@@ -158,28 +164,38 @@ class Search:
             1
         """
         checks.counts(n_each=n_each)
-        asked = [
-            (profile, study.ask())
-            for profile, study in self.studies.items()
-            for _ in range(n_each)
-        ]
-        try:
-            proposals = [
-                (profile, _suggest(trial, SPACES[self.name])) for profile, trial in asked
-            ]
-            numbers = [[trial.number] for _, trial in asked]
-            outcomes = self._judge(proposals, numbers, progress)
-        except BaseException:  # interrupted: these proposals are not waited for
-            for profile, trial in asked:
-                self.studies[profile].tell(trial, state=TrialState.FAIL)
-            raise
+        workers.fail_abandoned(self.studies.values())
+        asked: list[tuple[str, Trial]] = []
+        with workers.SignsOfLife(self.storage) as signs:
+            try:
+                for profile, study in self.studies.items():
+                    for _ in range(n_each):
+                        asked.append((profile, signs.ask(study)))
+                proposals = [
+                    (profile, _suggest(trial, SPACES[self.name]))
+                    for profile, trial in asked
+                ]
+                numbers = [[trial.number] for _, trial in asked]
+                outcomes = self._judge(proposals, numbers, progress)
+            except BaseException:  # interrupted: these proposals are not waited for
+                for profile, trial in asked:
+                    self.studies[profile].tell(
+                        trial, state=TrialState.FAIL, skip_if_finished=True
+                    )
+                raise
         for (profile, trial), measured in zip(asked, outcomes, strict=True):
-            for name, value in measured.items():
-                trial.set_user_attr(name, value)
-            if measured["has_recourse"] == 0:
-                self.studies[profile].tell(trial, state=TrialState.FAIL)
-            else:
-                self.studies[profile].tell(trial, [measured[name] for name in OBJECTIVES])
+            # who was taken for dead meanwhile says nothing: it is tried again
+            with contextlib.suppress(UpdateFinishedTrialError):
+                self._tell(profile, trial, measured)
+
+    def _tell(self, profile: str, trial: Trial, measured: Mapping[str, float]) -> None:
+        """Put what was measured of a trial into its study."""
+        for name, value in measured.items():
+            trial.set_user_attr(name, value)
+        if measured["has_recourse"] == 0:
+            self.studies[profile].tell(trial, state=TrialState.FAIL)
+        else:
+            self.studies[profile].tell(trial, [measured[name] for name in OBJECTIVES])
 
     def run_finalists(
         self, n_each: int, seeds: Sequence[int], progress: Progress = iter

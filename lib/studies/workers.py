@@ -1,0 +1,178 @@
+"""Workers that share a search for settings: their database, and trials that they abandon.
+
+Optuna keeps what workers have tried in a database. A worker that is
+killed cannot say so: its trials would be open for ever. So a worker
+leaves a sign of life of its open trials every minute, and the others
+fail what had none for two, and put the same proposals back into the
+queue. Optuna does so where it calls a function for each trial; here
+many trials are trained at once, so the signs are left here.
+"""
+
+import contextlib
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+
+import optuna
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
+from optuna.trial import Trial
+from sqlalchemy import exc
+
+INTERVAL = 60  # seconds between signs of life
+N_RETRIES = 3  # of a proposal whose worker was killed
+N_ATTEMPTS = 20  # to make the tables, a second apart
+
+
+def database(url: str, interval: int = INTERVAL) -> RDBStorage:
+    """Return the storage behind a database URL; its tables are made if it has none.
+
+    Two workers that find an empty database at once both begin to make
+    the tables. One of them fails, and tries again here until the other
+    one is done.
+
+    Arguments:
+        url: For instance sqlite:///tuning.db, or
+            postgresql+psycopg://user@host/database.
+        interval: Seconds between signs of life; a trial without one
+            for twice as long counts as abandoned.
+    Raises: ValueError: the URL is not understood, its driver is not
+        installed, or the database does not answer.
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     database(f"sqlite:///{folder}/tuning.db").get_all_studies()
+        []
+    """
+    for attempt in range(1, N_ATTEMPTS + 1):
+        try:
+            with _experimental():
+                return RDBStorage(
+                    url,
+                    engine_kwargs={"pool_pre_ping": True},  # hours may lie between two uses
+                    heartbeat_interval=interval,
+                    heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(
+                        N_RETRIES
+                    ),
+                )
+        except (exc.IntegrityError, exc.ProgrammingError):  # another worker was faster
+            if attempt == N_ATTEMPTS:
+                raise
+            time.sleep(1)
+        except (exc.ArgumentError, ImportError) as error:
+            raise ValueError(
+                f"The storage {_without_password(url)} is not understood, or its driver is "
+                "not installed. Expected a URL such as sqlite:///tuning.db or "
+                "postgresql+psycopg://user@host/database."
+            ) from error
+        except exc.OperationalError as error:
+            why = str(error.orig).strip().splitlines()[0]
+            raise ValueError(
+                f"The database {_without_password(url)} does not answer: {why}"
+            ) from error
+    raise AssertionError("the last attempt returns or raises")
+
+
+class SignsOfLife:
+    """Leave signs of life of the trials that are begun here, until the `with` block ends.
+
+    Arguments:
+        storage: Of the trials; None: nobody else sees them, and no
+            sign is left.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     storage = database(f"sqlite:///{folder}/tuning.db")
+        ...     study = optuna.create_study(storage=storage)
+        ...     with SignsOfLife(storage) as signs:
+        ...         trial = signs.ask(study)
+        ...     fail_abandoned([study])  # it was alive a moment ago
+        ...     study.trials[0].state.name
+        'RUNNING'
+    """
+
+    def __init__(self, storage: RDBStorage | None) -> None:
+        self.storage = storage
+        self.trials: list[int] = []
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._go_on, daemon=True)
+
+    def __enter__(self) -> "SignsOfLife":
+        if self.storage is not None:
+            self.thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.ended.set()
+        if self.storage is not None:
+            self.thread.join()
+
+    def ask(self, study: optuna.Study) -> Trial:
+        """Return the next trial of a study, with a first sign of its life.
+
+        Example:
+            >>> study = optuna.create_study()
+            >>> with SignsOfLife(None) as signs:  # in memory: nobody else sees it
+            ...     signs.ask(study).number
+            0
+        """
+        with warnings.catch_warnings():
+            # Optuna itself leaves none here
+            warnings.filterwarnings("ignore", "Heartbeat of storage is supposed")
+            trial = study.ask()
+        if self.storage is not None:
+            own = self.storage.get_study_id_from_name(study.study_name)
+            found = self.storage.get_trial_id_from_study_id_trial_number(own, trial.number)
+            self.storage.record_heartbeat(found)
+            self.trials.append(found)
+        return trial
+
+    def _go_on(self) -> None:
+        assert self.storage is not None
+        while not self.ended.wait(self.storage.heartbeat_interval):
+            for trial_id in self.trials:
+                # a database that is away for a moment is there for the next sign
+                with contextlib.suppress(StorageInternalError, exc.SQLAlchemyError):
+                    self.storage.record_heartbeat(trial_id)
+
+
+def fail_abandoned(studies: Iterable[optuna.Study]) -> None:
+    """Fail the trials whose worker shows no sign of life, and queue their proposals again.
+
+    Arguments:
+        studies: Those of storages without signs of life stay as they
+            are.
+
+    Example:
+        >>> study = optuna.create_study()
+        >>> trial = study.ask()
+        >>> fail_abandoned([study])  # in memory: nobody else can have begun it
+        >>> study.trials[0].state.name
+        'RUNNING'
+    """
+    with _experimental():
+        for study in studies:
+            fail_stale_trials(study)
+
+
+@contextlib.contextmanager
+def _experimental() -> Iterator[None]:
+    """Use what Optuna calls experimental without a warning each time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        yield
+
+
+def _without_password(url: str) -> str:
+    """Return a URL that may be printed."""
+    before, at, host = url.rpartition("@")
+    scheme, slashes, user = before.partition("://")
+    return f"{scheme}{slashes}{user.split(':')[0]}{at}{host}"

@@ -1,0 +1,237 @@
+"""Workers that share a search: signs of life, a killed worker, a real database."""
+
+import getpass
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import optuna
+import pandas as pd
+import pytest
+import sqlalchemy
+import yaml
+from optuna.trial import TrialState
+
+from lib.studies import stacks, tuning, workers
+
+ROOT = Path(__file__).parents[1]
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def long_ago(storage: optuna.storages.RDBStorage) -> None:
+    """Make all signs of life old."""
+    with storage.engine.begin() as connection:
+        old = "UPDATE trial_heartbeats SET heartbeat = '2000-01-01 00:00:00.000000'"
+        connection.execute(sqlalchemy.text(old))
+
+
+def test_trials_without_a_sign_of_life_are_failed_and_tried_again(tmp_path):
+    storage = workers.database(f"sqlite:///{tmp_path}/tuning.db")
+    study = optuna.create_study(storage=storage)
+    with workers.SignsOfLife(storage) as killed:
+        abandoned = killed.ask(study)
+        proposed = abandoned.suggest_float("x", 0, 1)
+        long_ago(storage)
+        with workers.SignsOfLife(storage) as signs:
+            signs.ask(study)
+            workers.fail_abandoned([study])
+            again = signs.ask(study)
+    states = [trial.state for trial in study.trials]
+    assert states == [TrialState.FAIL, TrialState.RUNNING, TrialState.RUNNING]
+    assert again.suggest_float("x", 0, 1) == proposed
+
+
+def test_signs_of_life_go_on_as_long_as_a_batch(tmp_path):
+    storage = workers.database(f"sqlite:///{tmp_path}/tuning.db", interval=1)
+    study = optuna.create_study(storage=storage)
+
+    def newest() -> str:
+        with storage.engine.begin() as connection:
+            newest = sqlalchemy.text("SELECT max(heartbeat) FROM trial_heartbeats")
+            return connection.execute(newest).scalar()
+
+    with workers.SignsOfLife(storage) as signs:
+        signs.ask(study)
+        long_ago(storage)
+        wait_until(lambda: newest() > "2001")
+    long_ago(storage)
+    time.sleep(1.2)
+    assert newest() < "2001"
+
+
+def test_a_worker_that_was_taken_for_dead_does_not_stop_the_search(
+    problem, monkeypatch, tmp_path
+):
+    """It comes back after a long sleep: its proposals are somebody else's now."""
+    storage = workers.database(f"sqlite:///{tmp_path}/tuning.db")
+    studies = tuning.open_studies("score", storage)
+    nothing = dict.fromkeys(studies, problem.refused("validation")[:, 0] * 0)
+    search = tuning.Search(problem, "score", studies, nothing, None, storage)
+
+    def judge(self, proposals, numbers, progress):
+        for study in studies.values():
+            study.tell(0, state=TrialState.FAIL)
+        return [dict.fromkeys(("has_recourse", *tuning.OBJECTIVES), 1.0)] * len(proposals)
+
+    monkeypatch.setattr(tuning.Search, "_judge", judge)
+    search.run_batch(1)
+    assert search.n_finished == 0
+    assert {t.state for study in studies.values() for t in study.trials} == {
+        TrialState.FAIL
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("tuning.db", r"The storage tuning.db is not understood"),
+        ("nothing://host/x", r"The storage nothing://host/x is not understood"),
+        ("postgresql+asyncpg2://me:secret@host/x", r"storage postgresql\+asyncpg2://me@"),
+        ("sqlite:////nowhere/tuning.db", r"does not answer: unable to open database"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_named_without_its_password(url, message):
+    with pytest.raises(ValueError, match=message):
+        workers.database(url)
+
+
+# --- PostgreSQL
+
+
+@pytest.fixture
+def postgresql() -> Iterator[str]:
+    """A server of its own, in a folder that is removed; yields its URL."""
+    pytest.importorskip("psycopg")
+    places = [os.environ["PATH"], *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
+    initdb = shutil.which("initdb", path=os.pathsep.join(places))
+    if not initdb:
+        pytest.skip("no PostgreSQL: apt-get install postgresql")
+    is_root = os.geteuid() == 0  # whom the server refuses
+    user = "postgres" if is_root else getpass.getuser()
+    as_user = {"user": user, "group": user, "extra_groups": []} if is_root else {}
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # a socket's path has to be short
+    try:
+        if is_root:
+            shutil.chown(folder, user)
+        data = folder / "data"
+        create = [
+            initdb,
+            "--pgdata",
+            data,
+            "--auth=trust",
+            "--no-sync",
+            f"--username={user}",
+        ]
+        subprocess.run(
+            create,
+            cwd=folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=120,
+            **as_user,
+        )
+        serve = [Path(initdb).with_name("postgres"), "-D", data, "-k", folder, "-h", ""]
+        with open(folder / "log", "w") as log:
+            server = subprocess.Popen(serve, cwd=folder, stdout=log, stderr=log, **as_user)
+        try:
+            wait_until((folder / ".s.PGSQL.5432").exists)
+            yield f"postgresql+psycopg://{user}@/postgres?host={folder}"
+        finally:
+            server.send_signal(signal.SIGINT)  # at once, whoever is connected
+            server.wait(timeout=60)
+    finally:
+        shutil.rmtree(folder)
+
+
+# `make tune` in small: little is trained, and only when the file `go` is there; a second
+# counts as a minute
+WORKER = """
+import lib.pinned
+import functools, pathlib, sys, time
+import tune
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+from lib.studies import tuning, workers
+
+go = pathlib.Path(sys.argv.pop())
+fit = tuning.training.fit
+def wait_and_fit(*arguments):
+    while not go.exists():
+        time.sleep(0.05)
+    return fit(*arguments)
+tuning.training.fit = wait_and_fit
+tune.EFFORT["score"] = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
+tuning.SPACE["n_epochs"] = CategoricalDistribution((1,))
+for name, low, high in ("hinge", 1.0, 2.0), ("plausibility", 0.05, 0.1):
+    tuning.SPACE[name] = FloatDistribution(low, high, log=True)
+workers.database = functools.partial(workers.database, interval=1)
+tune.main()
+"""
+
+
+def test_two_workers_share_a_search_and_one_is_killed(postgresql, tmp_path):
+    """Both find an empty database; the killed one's proposals are tried by the other."""
+    before = {path: path.read_bytes() for path in (ROOT / "params").rglob("*.*")}
+    results, go = tmp_path / "mine", tmp_path / "go"
+    command = ["--storage", postgresql, "--folder", str(results)]
+    command += ["--trials", "2", "--batch", "1", "--finalists", "1", str(go)]
+    killed, other = (
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, "score", *command],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2)
+    )
+    try:
+        storage = workers.database(postgresql)
+
+        def running() -> list[optuna.trial.FrozenTrial]:
+            assert killed.poll() is None, killed.communicate()[0]
+            assert other.poll() is None, other.communicate()[0]
+            return [
+                trial
+                for study in optuna.get_all_study_names(storage)
+                for trial in optuna.load_study(study_name=study, storage=storage).trials
+                if trial.state == TrialState.RUNNING and len(trial.params) > 1
+            ]
+
+        n_profiles = len(stacks.SEARCHES["score"])
+        wait_until(lambda: len(running()) == 2 * n_profiles)
+        killed.kill()
+        time.sleep(3.1)  # the other one waits as long, and is seen to be alive
+        go.touch()
+        output, _ = other.communicate(timeout=300)
+        assert other.returncode == 0, output
+    finally:
+        for worker in (killed, other):
+            worker.kill()
+            worker.communicate()
+    for study in tuning.open_studies("score", storage).values():
+        (failed,) = study.get_trials(states=[TrialState.FAIL])
+        *single, finalist = tuning.finished(study)
+        assert len(study.trials) == 4
+        assert finalist.user_attrs["n_seeds"] == 3
+        (again,) = [t for t in single if t.system_attrs.get("failed_trial") is not None]
+        assert again.system_attrs["failed_trial"] == failed.number
+        assert again.params == failed.params
+    assert sorted(path.name for path in results.iterdir()) == [
+        *("cheapest_score.safetensors", "trials_score.csv", "tuned_score.yaml")
+    ]
+    assert pd.read_csv(results / "trials_score.csv").chosen.sum() == n_profiles
+    assert len(yaml.safe_load((results / "tuned_score.yaml").read_text())) == n_profiles
+    assert {path: path.read_bytes() for path in (ROOT / "params").rglob("*.*")} == before

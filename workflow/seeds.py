@@ -1,0 +1,85 @@
+"""Train and measure the networks of one part of a sweep; called by sweep.smk.
+
+`python workflow/seeds.py OUTPUTS SETTING FIRST`
+"""
+
+import lib.pinned
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import torch
+from lifeline import end_with_batch
+from parameters import ROOT
+from resources import Stopwatch
+
+from lib.base import progress
+from lib.problem import loan
+from lib.problem.recourse import Problem
+from lib.solvers import training
+from lib.studies import stacks, tuning
+
+# with the same seeds as the stacks of the studies
+SEED_STEP = 1000
+
+
+def main(outputs: str, setting: str, first: str) -> None:
+    """Leave the rows of one part in the folder parts of the outputs."""
+    folder, name, watch = ROOT / outputs, f"{setting}_{first}", Stopwatch()
+    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    last = min(int(first) + plan["n_per_job"], plan["n_seeds"])
+    seeds = [SEED_STEP * (i + 1) for i in range(int(first), last)]
+    found = measured(loan.problem(), plan["settings"][int(setting)], seeds, name)
+    part = folder / "parts" / f"{name}.csv"
+    part.parent.mkdir(exist_ok=True)
+    found.to_csv(part.with_suffix(".new"), index=False, float_format="%.9g")
+    os.replace(part.with_suffix(".new"), part)
+    watch.write(folder, name)
+
+
+def measured(
+    problem: Problem, setting: Mapping[str, Any], seeds: Sequence[int], name: str = ""
+) -> pd.DataFrame:
+    """Train networks of one setting, and return what validation people show of each.
+
+    Arguments:
+        problem: Of the people.
+        setting: A row of a table of trials, as params/trials_ranking.csv
+            has them.
+        seeds: One a network.
+        name: For the bar.
+    Returns: A row a network: profile, trial, seed, and the shares and
+        means of `tuning.SUMMARISED`.
+
+    Example:
+        >>> from lib.base.files import PARAMS
+        >>> row = pd.read_csv(PARAMS / "trials_ranking.csv").iloc[0]
+        >>> measured(loan.problem(), {**row, "n_epochs": 1}, [1000, 2000]).seed.tolist()
+        [1000, 2000]
+    """
+    values = {key: setting[key] for key in tuning.SPACE}
+    values["n_epochs"] = int(values["n_epochs"])
+    own = stacks.soft_settings(values, setting["profile"])
+    features, elicitation = problem.population.actionable, setting["elicitation"]
+    sampler = stacks.soft_samplers(features, elicitation)[stacks.MIXED]
+    trained, _ = training.fit(problem, sampler, own, seeds, progress.bar(name))
+    x, asked = problem.refused("validation"), tuning.judged_by(problem, elicitation)
+    recommended = problem.carried_out(x, trained.recommend(x, asked))
+    no_cost_known = torch.full((len(x),), torch.inf)
+    rows = []
+    for i, seed in enumerate(seeds):
+        shown = tuning.measure(
+            problem, x, asked, recommended[i], own.profile, no_cost_known
+        )
+        row = {"profile": setting["profile"], "trial": setting["trial"], "seed": seed}
+        rows.append(row | {key: shown[key] for key in tuning.SUMMARISED})
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    end_with_batch()
+    main(*sys.argv[1:])

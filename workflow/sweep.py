@@ -1,0 +1,111 @@
+"""Train networks of many seeds at many settings, and measure each: `make sweep`.
+
+`python workflow/sweep.py params/sweep.yaml` (or a file of yours with its
+names; `--profile slurm` for a cluster) leaves networks.csv in the
+folder of outputs: a row a network, with what the refused people of
+Loan's validation split show of it. An interrupted sweep goes on with
+the parts that are missing. The networks themselves are not kept: the
+same file makes the same ones again.
+"""
+
+import lib.pinned
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import clusters
+from parameters import ROOT, read_sweep_parameters
+from reproduce import only_batch, run_rules
+
+from lib.base import csv_files
+from lib.studies import tuning
+
+
+def main() -> None:
+    """Run the sweep of the file that the command line names, and print its summary."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("parameters", type=Path)
+    arguments.add_argument(
+        "--profile", default=clusters.LOCAL, help="a folder of workflow/profiles"
+    )
+    path, profile = vars(arguments.parse_args()).values()
+    try:
+        clusters.check_profile(profile)
+        given = read_sweep_parameters(path)
+        outputs = os.path.normpath(given["outputs"])
+        with only_batch(ROOT / outputs):
+            leave(plan(given), ROOT / outputs / "plan.json")
+            config, folder = f"outputs={outputs}", ROOT / outputs
+            run_rules("workflow/sweep.smk", config, folder, profile=profile)
+    except ValueError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted: the same command goes on from here.")
+    table = csv_files.read(ROOT / outputs / "networks.csv")
+    summary = table.groupby(["profile", "trial"])["joint"].describe().round(3)
+    print(f"\nValid and plausible ({outputs}/networks.csv):\n\n{summary.to_string()}")
+
+
+def plan(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what jobs read: the settings, and the parts in the order of the table.
+
+    Arguments:
+        given: As `read_sweep_parameters` returns it.
+    Raises: ValueError: the table of settings lacks a column or rows.
+
+    Example:
+        >>> given = {"settings": "params/trials_ranking.csv", "n_settings": 2}
+        >>> made = plan(given | {"n_seeds": 100, "n_per_job": 40, "outputs": "runs/sweep"})
+        >>> made["parts"]
+        ['0_0', '0_40', '0_80', '1_0', '1_40', '1_80']
+    """
+    where = ROOT / given["settings"]
+    table = csv_files.read(where, ["elicitation", "profile", "trial", *tuning.SPACE])
+    n_settings, n_seeds = given["n_settings"], given["n_seeds"]
+    if len(table) < n_settings:
+        raise ValueError(f"{where} has {len(table)} rows, expected {n_settings} settings.")
+    return {
+        "settings": table.head(n_settings).to_dict("records"),
+        "n_seeds": n_seeds,
+        "n_per_job": given["n_per_job"],
+        "parts": [
+            f"{setting}_{first}"
+            for setting in range(n_settings)
+            for first in range(0, n_seeds, given["n_per_job"])
+        ],
+    }
+
+
+def leave(plan: Mapping[str, Any], path: Path) -> None:
+    """Write a plan for the jobs, unless it is there.
+
+    Raises: ValueError: another plan is there.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "plan.json"
+        ...     leave({"n_seeds": 1}, path)
+        ...     leave({"n_seeds": 1}, path)
+        ...     leave({"n_seeds": 2}, path)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: ...plan.json is of a sweep with other parameters. Name another folder...
+    """
+    text = json.dumps(plan, indent=1)
+    if not path.is_file():
+        path.with_suffix(".new").write_text(text, encoding="utf-8")
+        os.replace(path.with_suffix(".new"), path)
+    elif path.read_text(encoding="utf-8") != text:
+        raise ValueError(
+            f"{path} is of a sweep with other parameters. Name another folder of outputs, "
+            "or remove this one."
+        )
+
+
+if __name__ == "__main__":
+    main()
