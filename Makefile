@@ -1,6 +1,7 @@
 # make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
 # make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
+# make recommend   for a Parquet data set of applicants, of any size: PARAMETERS=params/recommend.yaml, or yours
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
@@ -20,7 +21,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke test exercises check lab page book slides tune notebooks models lock clean
+.PHONY: help setup reproduce verify quick smoke recommend test exercises check lab page book slides tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -33,6 +34,11 @@ verify: setup
 
 quick smoke: setup
 	@$(BIN)/python workflow/reproduce.py $@
+
+PARAMETERS ?= params/recommend.yaml
+
+recommend: setup
+	@$(BIN)/python workflow/recommend.py $(PARAMETERS)
 
 # A notebook's cells share a kernel, so one worker takes a whole file; the folders (pyproject.toml) are begun in order.
 test: setup
