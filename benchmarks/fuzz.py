@@ -28,7 +28,7 @@ import atheris
 with atheris.instrument_imports(include=["lib", "parameters", "yaml", "csv", "zipfile"]):
     import parameters
 
-    from lib.base import csv_files, files, inputs
+    from lib.base import csv_files, files, inputs, parquet
     from lib.preferences import scores
     from lib.problem import gmsc_data, loan, tabular
     from lib.problem.classifier import NetworkClassifier
@@ -234,6 +234,11 @@ def of_models() -> Try:
     return attempt
 
 
+def of_people(path: Path) -> object:
+    """Read a small Parquet file, a block at a time."""
+    return list(parquet.find(path, ["age", "paid"]).blocks(2, 0, 3))
+
+
 def of_bytes(path: Path) -> object:
     """Load a model file whose bytes are damaged."""
     return NetworkClassifier.load(path.parent, path.stem)
@@ -278,6 +283,10 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     "parameters": (
         lambda: file_of("own.yaml", of_parameters),
         [(files.PARAMS / "paper" / "run.yaml").read_bytes(), b"ks: [4, .nan]\n"],
+    ),
+    "parquet": (
+        lambda: file_of("people.parquet", of_people),
+        [valid_files.of_columns(how) for how in ("none", "zstd")],
     ),
     "notebook": (
         lambda: file_of("one.ipynb", parameters.notebook_defaults),

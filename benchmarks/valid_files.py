@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from safetensors.torch import save
 from torch import Tensor
@@ -42,6 +44,14 @@ def packed(content: bytes, name: str = "cs-training.csv") -> bytes:
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(name, content)
     return zipped.getvalue()
+
+
+def of_columns(compression: str) -> bytes:
+    """Return a Parquet file of three people, one of whose ages is missing."""
+    people = pa.table({"age": [30, None, 50], "paid": [True, False, True]})
+    written = io.BytesIO()
+    pq.write_table(people, written, row_group_size=2, compression=compression)
+    return written.getvalue()
 
 
 def saved(tensors: dict[str, Tensor], settings: Any) -> bytes:

@@ -131,6 +131,18 @@ def test_what_is_not_parquet_is_named(folder, content):
     assert "9.parquet: It can't be read as Parquet" in refusal(folder)
 
 
+def test_a_footer_that_contradicts_itself_is_named(tmp_path):
+    """Found by fuzzing: it counted more rows than its row groups."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"age": [30, 40, 50]}), path, row_group_size=2)
+    content = path.read_bytes()
+    three, five = b"\x16\x06\x19", b"\x16\x0a\x19"  # the number, and then a list begins
+    assert content.count(three) == 1
+    path.write_bytes(content.replace(three, five))
+    said = "a.parquet: It is damaged: it counts 5 rows, and its groups [2, 1]."
+    assert said in refusal(path, ["age"])
+
+
 def test_damaged_pages_are_named(folder):
     """The footer is whole, so that the damage is found when rows are read."""
     path = folder / "4.parquet"

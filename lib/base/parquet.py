@@ -97,14 +97,12 @@ class Rows:
     ) -> Iterator[np.ndarray]:
         """Yield the rows of one file from a number to another, in parts."""
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BYTES_AT_ONCE) as file:
-            if file.metadata.num_rows != n_rows:
+            groups = _group_sizes(file)
+            if sum(groups) != n_rows:
                 raise ValueError(
-                    f"It has {file.metadata.num_rows:,} rows by now, and had {n_rows:,} at "
-                    "the beginning. Begin again, in another folder."
+                    f"It has {sum(groups):,} rows by now, and had {n_rows:,} at the "
+                    "beginning. Begin again, in another folder."
                 )
-            groups = [
-                file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)
-            ]
             ends = np.cumsum(groups)
             wanted = np.flatnonzero((ends > first) & (ends - groups < last)).tolist()
             at = int(ends[wanted[0]]) - groups[wanted[0]]
@@ -159,7 +157,7 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
     for own in found:
         with _of_file(own), pq.ParquetFile(own) as file:
             _check_columns(file.schema_arrow, columns)
-            n_rows.append(file.metadata.num_rows)
+            n_rows.append(sum(_group_sizes(file)))
     if not sum(n_rows):
         raise ValueError(f"{path} has no rows: expected one or more.")
     return Rows(tuple(found), tuple(n_rows), tuple(columns))
@@ -174,6 +172,17 @@ def _of_file(path: Path) -> Iterator[None]:
         except (pa.ArrowException, OSError) as error:
             said = " ".join(str(error).split())
             raise ValueError(f"It can't be read as Parquet ({said}).") from error
+
+
+def _group_sizes(file: pq.ParquetFile) -> list[int]:
+    """Return how many rows each row group of a file has, once its footer is of one mind."""
+    about = file.metadata
+    sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+    if sum(sizes) != about.num_rows or min(sizes, default=0) < 0:
+        raise ValueError(
+            f"It is damaged: it counts {about.num_rows:,} rows, and its groups {sizes}."
+        )
+    return sizes
 
 
 def _check_columns(schema: pa.Schema, columns: Sequence[str]) -> None:
