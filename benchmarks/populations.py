@@ -2,21 +2,25 @@
 
     .venv/bin/python benchmarks/populations.py              one and ten million applicants
     .venv/bin/python benchmarks/populations.py hundred      a hundred million; 7 GB of disk
+    .venv/bin/python benchmarks/populations.py killed       a million, through twenty kills
     .venv/bin/python benchmarks/populations.py draw 1000000 runs/applicants
 
 Loan applicants are drawn and written to runs/populations. Then `make recommend` answers
 them from nothing, by two jobs at once. What was written is deleted at the end. Memory is
 that of all processes together, Snakemake among them, each page counted once, looked at four
 times a second. Prints what it measures and puts it into benchmarks/populations.csv. The
-third line only draws.
+third line kills a process of the run at random, twenty times, and fails if the answers then
+differ in a bit. The last line only draws.
 """
 
 import lib.pinned
 
+import contextlib
 import csv
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -71,43 +75,58 @@ def draw(n_people: int, folder: Path, seed: int = 0) -> None:
         pq.write_table(pa.concat_tables(parts), path, compression="zstd")
 
 
+def family(parent: int) -> list[int]:
+    """Return the numbers of a process and of all that it started."""
+    found, waiting = [], [parent]
+    while waiting:
+        found.append(waiting.pop())
+        with contextlib.suppress(OSError):  # it has ended
+            for thread in Path("/proc", str(found[-1]), "task").iterdir():
+                waiting += map(int, (thread / "children").read_text().split())
+    return found
+
+
 def together(parent: int) -> float:
     """Return the memory of a process and all that it started, in MB, each page once."""
-    waiting, total = [parent], 0
-    while waiting:
-        process = Path("/proc", str(waiting.pop()))
-        try:
-            for thread in (process / "task").iterdir():
-                waiting += map(int, (thread / "children").read_text().split())
-            memory = (process / "smaps_rollup").read_text()
-        except OSError:  # it has ended
-            continue
-        total += sum(int(line.split()[1]) for line in memory.splitlines() if "Pss:" in line)
+    total = 0
+    for number in family(parent):
+        with contextlib.suppress(OSError):
+            memory = Path("/proc", str(number), "smaps_rollup").read_text()
+            own = [line for line in memory.splitlines() if line.startswith("Pss:")]
+            total += sum(int(line.split()[1]) for line in own)
     return total / 1e3
+
+
+def begun(name: str, data: Path, **differs: object) -> tuple[subprocess.Popen, Path]:
+    """Return a run of its own parameters, which has begun, and its folder."""
+    given = yaml.safe_load((PARAMS / "recommend.yaml").read_text(encoding="utf-8"))
+    outputs, file = FOLDER / name, FOLDER / f"{name}.yaml"
+    own = {"data": str(data), "outputs": str(outputs.relative_to(ROOT))}
+    file.write_text(yaml.safe_dump(given | differs | own), encoding="utf-8")
+    program = [sys.executable, "workflow/recommend.py", str(file)]
+    return subprocess.Popen(program, cwd=ROOT, stdout=sys.stderr), outputs
+
+
+def found_in(outputs: Path) -> dict[str, Any]:
+    """Return the manifest of a run that ended well."""
+    return json.loads((outputs / "manifest.json").read_text(encoding="utf-8"))
 
 
 def measure(name: str) -> dict[str, Any]:
     """Return what one piece of work takes, as cells."""
     who, n_people, differs = WORK[name]
-    data, outputs = FOLDER / f"applicants_{n_people}", FOLDER / name
-    shutil.rmtree(outputs, ignore_errors=True)
+    data = FOLDER / f"applicants_{n_people}"
     if not data.is_dir():
         draw(n_people, data)
-    given = yaml.safe_load((PARAMS / "recommend.yaml").read_text(encoding="utf-8"))
-    own = {"data": str(data), "outputs": str(outputs.relative_to(ROOT))}
-    file = FOLDER / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(given | differs | own), encoding="utf-8")
     load, start, peak = os.getloadavg()[0], time.perf_counter(), 0.0
-    run = subprocess.Popen(
-        [sys.executable, "workflow/recommend.py", str(file)], cwd=ROOT, stdout=sys.stderr
-    )
+    run, outputs = begun(name, data, **differs)
     while run.poll() is None:
         peak = max(peak, together(run.pid))
         time.sleep(0.25)
     seconds = time.perf_counter() - start
     if run.returncode:
         sys.exit(f"{name} failed")
-    manifest = json.loads((outputs / "manifest.json").read_text(encoding="utf-8"))
+    manifest = found_in(outputs)
     written = sum(part["bytes"] for part in manifest["parts"].values())
     shutil.rmtree(outputs)
     return {
@@ -123,6 +142,34 @@ def measure(name: str) -> dict[str, Any]:
     }
 
 
+def killed(n_kills: int = 20) -> None:
+    """Kill processes of a run at random, and compare what it comes to without kills."""
+    rng, data = np.random.default_rng(), FOLDER / f"applicants_{MILLION}"
+    draw(MILLION, data)
+    own = {"n_per_job": MILLION // 20}
+    run, whole = begun("whole", data, **own)
+    run.wait()
+    expected, n_ended, n_done = found_in(whole)["found"], 0, 0
+    while True:
+        run, outputs = begun("killed", data, **own)
+        if n_done < n_kills:
+            time.sleep(rng.uniform(0, 20))
+            victim = int(rng.choice(family(run.pid)))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+                n_done += 1
+        if run.wait():
+            continue
+        if found_in(outputs)["found"] != expected:
+            sys.exit(f"After {n_done} kills, answers DIFFER: see {outputs}")
+        n_ended += 1
+        shutil.rmtree(outputs)
+        if n_done == n_kills:
+            break
+    print(f"{n_kills} kills in {n_ended} runs, and all answers equal to the bit")
+    shutil.rmtree(FOLDER)
+
+
 def main(names: list[str]) -> None:
     """Measure these pieces of work and save the results, each as soon as it is known."""
     names = names or [name for name in WORK if name not in LONG]
@@ -133,7 +180,6 @@ def main(names: list[str]) -> None:
             known = {
                 (row["who answers"], row["applicants"]): row for row in csv.DictReader(file)
             }
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name in names:
         row = measure(name)
         print(*(f"{key} {value}" for key, value in row.items()), sep=", ", flush=True)
@@ -147,7 +193,10 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
     if sys.argv[1:2] == ["draw"]:
         draw(int(sys.argv[2]), ROOT / sys.argv[3])
+    elif sys.argv[1:] == ["killed"]:
+        killed()
     else:
         main(sys.argv[1:])

@@ -61,12 +61,7 @@ def of_loan(models: Path) -> Problem:
 
 
 def of_gmsc(models: Path) -> Problem:
-    """Return the problem of Give Me Some Credit; without its data, of a stand-in.
-
-    Example:
-        >>> of_gmsc(files.MODELS).population.features[:2]
-        ('age', 'dependents')
-    """
+    """Return the problem of Give Me Some Credit; without its data, of a stand-in."""
     shared = inputs.entries(SIZES)
     n_people, seed = shared["n_applicants"], shared["seed"]
     people = gmsc.applicants("", n_people, seed, or_stand_in=True, models=models)
@@ -113,8 +108,6 @@ def planned(
     given: Mapping[str, Any], solver: blocks.Solver, rows: parquet.Rows
 ) -> dict[str, Any]:
     """Return what will be answered by what, and the parts it is shared out to.
-
-    Answers are the same as long as all but "parts" is.
 
     Arguments:
         given: As `read_population_parameters` returns it.
@@ -193,7 +186,8 @@ def answer(outputs: Path, first: int, last: int) -> None:
     rows = parquet.find(inside(given["data"]), columns)
     _check_same(planned(given, solver, rows), before)
     path = outputs / part(first, last)
-    half_done = outputs / "partial" / path.name
+    # of its own name, so that a job whose Snakemake was killed writes into no other's
+    half_done = outputs / "partial" / f"{path.stem}_{os.getpid()}{parquet.ENDING}"
     for folder in (path.parent, half_done.parent):
         folder.mkdir(parents=True, exist_ok=True)
     counts, waiting = [], []

@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 
 from parameters import ROOT, read_population_parameters
-from reproduce import environment, only_batch, run_rules
+from reproduce import only_batch, run_rules
 
 
 def main() -> None:
@@ -57,13 +57,12 @@ def recommend(parameters: Path, outputs: str) -> None:
     planned = subprocess.run(
         [sys.executable, "workflow/answer.py", outputs, "plan", parameters.resolve()],
         cwd=ROOT,
-        env=environment(ROOT),
         check=False,
     )
     if planned.returncode:
         sys.exit(planned.returncode)
     shutil.rmtree(ROOT / outputs / "partial", ignore_errors=True)
-    run_rules("workflow/recommend.smk", {"outputs": outputs}, ROOT / outputs)
+    run_rules("workflow/recommend.smk", f"outputs={outputs}", ROOT / outputs)
     print(f"\n{outputs}/summary.csv:\n")
     print((ROOT / outputs / "summary.csv").read_text(encoding="utf-8"), end="")
 

@@ -4,8 +4,17 @@ Started by recommend.py, after it has left plan.json in the folder of outputs.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
+
+from lifeline import VARIABLE, end_with_batch
+
+# Snakemake ends with recommend.py, as its jobs do. It would go on with other jobs, see them
+# end, and remove what they leave, which another run may have made meanwhile.
+line = os.environ.get(VARIABLE, "")
+end_with_batch()
+os.environ[VARIABLE] = line
 
 OUTPUTS = config["outputs"]
 PLAN = json.loads(Path(OUTPUTS, "plan.json").read_text(encoding="utf-8"))

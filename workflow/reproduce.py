@@ -13,12 +13,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import lifeline
 from parameters import MODEL_SIZE, ROOT, read_network_parameters, read_parameters
 
+SNAKEMAKE = ["snakemake", "--snakefile"]
 PROFILE = ["--profile", "workflow/profile"]
 
 
@@ -87,38 +88,39 @@ def run_notebooks(size: str, root: Path = ROOT, notebooks: Sequence[str] = ()) -
         why, and where it is kept.
     """
     wanted = [f"runs/{size}/done/{notebook}" for notebook in notebooks]
-    run_rules("workflow/Snakefile", {"size": size}, root / "runs" / size, root, wanted)
+    run_rules("workflow/Snakefile", f"size={size}", root / "runs" / size, root, wanted)
 
 
 def run_rules(
-    snakefile: str,
-    config: Mapping[str, str],
-    run: Path,
-    root: Path = ROOT,
-    wanted: Sequence[str] = (),
+    snakefile: str, config: str, run: Path, root: Path = ROOT, wanted: Sequence[str] = ()
 ) -> None:
     """Run what has to run of a file of rules, and wait for it.
 
     Arguments:
         snakefile: Path of the rules, in the repository.
-        config: What the rules read of their config, by name.
-        run: Folder of what is made, for the log and the notes of jobs
-            that failed.
+        config: What they read of their config, "name=value".
+        run: Folder of what is made; it gets the log, and notes of
+            jobs that failed.
         root: The repository, or a copy: its `lib` is imported.
-        wanted: Files to be made; none: those of the first rule.
+        wanted: Files to be made; none named: those of the first rule.
     Raises: ValueError: something failed; says what and why.
     """
     run.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(run / "failed", ignore_errors=True)
     log = run / "snakemake.log"
-    rules = ["snakemake", "--snakefile", snakefile, *PROFILE, "--config"]
+    before = os.environ.get("PYTHONPATH")
+    environment = {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else str(root),
+        lifeline.VARIABLE: "stdin",
+    }
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives, and the jobs watch it.
         batch = subprocess.Popen(
-            [sys.executable, "-m", *rules, *(f"{k}={v}" for k, v in config.items())]
+            [sys.executable, "-m", *SNAKEMAKE, snakefile, *PROFILE, "--config", config]
             + (["--", *wanted] if wanted else []),
             cwd=root,
-            env=environment(root) | {lifeline.VARIABLE: "stdin"},
+            env=os.environ | environment,
             stdin=subprocess.PIPE,
             stderr=stderr,
         )
@@ -134,18 +136,6 @@ def run_rules(
             "The same command runs what is missing."
         )
         raise ValueError("\n".join(["", *why, way_out]))
-
-
-def environment(root: Path) -> dict[str, str]:
-    """Return the variables of a process that imports this repository's `lib`.
-
-    Example:
-        >>> environment(ROOT)["OMP_NUM_THREADS"]
-        '1'
-    """
-    before = os.environ.get("PYTHONPATH")
-    path = f"{root}{os.pathsep}{before}" if before else str(root)
-    return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
 
 
 def print_table(run: Path) -> None:
