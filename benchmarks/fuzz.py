@@ -234,7 +234,7 @@ def of_models() -> Try:
     return attempt
 
 
-def of_people(path: Path) -> object:
+def of_applicants(path: Path) -> object:
     """Read a small Parquet file, a block at a time."""
     return list(parquet.find(path, ["age", "paid"]).blocks(2, 0, 3))
 
@@ -284,8 +284,8 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
         lambda: file_of("own.yaml", of_parameters),
         [(files.PARAMS / "paper" / "run.yaml").read_bytes(), b"ks: [4, .nan]\n"],
     ),
-    "parquet": (
-        lambda: file_of("people.parquet", of_people),
+    "applicants": (
+        lambda: file_of("applicants.parquet", of_applicants),
         [valid_files.of_columns(how) for how in ("none", "zstd")],
     ),
     "notebook": (
