@@ -32,7 +32,7 @@ import atheris
 with atheris.instrument_imports(include=["lib", "parameters", "yaml", "csv", "zipfile"]):
     import parameters
 
-    from lib.base import csv_files, files, inputs
+    from lib.base import csv_files, files, inputs, parquet_blocks
     from lib.preferences import scores
     from lib.problem import checkup, findings, gmsc, gmsc_data, loan, tabular
     from lib.problem.classifier import NetworkClassifier
@@ -328,6 +328,11 @@ def of_models() -> Try:
     return attempt
 
 
+def of_applicants(path: Path) -> object:
+    """Read a small Parquet file, a block at a time."""
+    return list(parquet_blocks.find(path, ["age", "paid"]).blocks(2, 0, 3))
+
+
 def of_bytes(path: Path) -> object:
     """Load a model file whose bytes are damaged."""
     return NetworkClassifier.load(path.parent, path.stem)
@@ -404,6 +409,10 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     "parameters": (
         lambda: file_of("own.yaml", of_parameters),
         [b"seed: 0\nn_recourse: 20\nmodels: runs/a/models\n", b"ks: [4, .nan]\n"],
+    ),
+    "applicants": (
+        lambda: file_of("applicants.parquet", of_applicants),
+        [valid_files.applicants(how) for how in ("none", "zstd")],
     ),
     "notebook": (
         lambda: file_of("one.ipynb", parameters.notebook_defaults),

@@ -91,6 +91,14 @@ def parquets() -> list[bytes]:
     return [*found, packed.getvalue()]
 
 
+def applicants(compression: str) -> bytes:
+    """Return a Parquet file of three people, one of whose ages is missing."""
+    people = pa.table({"age": [30, None, 50], "paid": [True, False, True]})
+    written = io.BytesIO()
+    pq.write_table(people, written, row_group_size=2, compression=compression)
+    return written.getvalue()
+
+
 @functools.cache
 def results() -> dict[str, bytes]:
     """Return a small result of each kind that is compared, by ending."""

@@ -3,7 +3,8 @@
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from lifeline import end_with_batch
@@ -34,24 +35,42 @@ def run(jobs: Mapping[str, Job]) -> None:
     if len(sys.argv) != 3 or sys.argv[2] not in jobs:
         sys.exit(f"usage: {program} SIZE JOB, where JOB is one of {', '.join(jobs)}")
     size, name = sys.argv[1:]
-    watch = Stopwatch()
     run_folder = ROOT / "runs" / size
     partial = run_folder / "partial" / name
-    try:
+    with noted(run_folder, name), only_job(run_folder, name):
         given = read_network_parameters(size) | {"size": size, "partial": partial}
-        with only_job(run_folder, name):
-            try:
-                jobs[name](given, name)
-            except checkpoints.OtherInputs as error:
-                print(f"{name}: begins anew. {error}", flush=True)
-                shutil.rmtree(partial)
-                jobs[name](given, name)
-            if not is_of_batch:
-                shutil.rmtree(partial, ignore_errors=True)
+        try:
+            jobs[name](given, name)
+        except checkpoints.OtherInputs as error:
+            print(f"{name}: begins anew. {error}", flush=True)
+            shutil.rmtree(partial)
+            jobs[name](given, name)
+        if not is_of_batch:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def noted(folder: Path, name: str) -> Iterator[None]:
+    """Say what a block of a job took; if it fails, leave a note and end the process.
+
+    Arguments:
+        folder: Of the run; the note is in its folder failed, and what
+            the job took in its folder resources.
+        name: Of the job.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder, noted(Path(folder), "nothing"):
+        ...     pass
+        nothing: finished after 0.0 min
+    """
+    watch = Stopwatch()
+    try:
+        yield
     except Exception as error:  # printed at the end of the batch, like a failed notebook's
         why = f"{name} failed\n  {type(error).__name__}: {error}\n"
         with contextlib.suppress(OSError):  # a full disk has no room for it either
-            disk.write(run_folder / "failed" / f"{name}.txt", why)
+            disk.write(folder / "failed" / f"{name}.txt", why)
         sys.exit(why)
-    watch.write(run_folder, name)
+    watch.write(folder, name)
     print(f"{name}: finished after {watch.minutes:.1f} min", flush=True)

@@ -27,6 +27,20 @@ def end_with_batch() -> bool:
     return is_of_batch
 
 
+def end_rules_with_batch(profile: str) -> None:
+    """End Snakemake, which reads its rules just now, as soon as the batch is gone.
+
+    Otherwise it would see its jobs end, and remove what they were to
+    make, which another batch may have made meanwhile. Jobs of the
+    profile `local` hold the line, too; those on a cluster have none.
+
+    Example:
+        >>> end_rules_with_batch("local")  # started by hand: nothing happens
+    """
+    if end_with_batch() and profile == "local":
+        os.environ[VARIABLE] = "stdin"
+
+
 def _wait() -> None:
     """Read standard input until it closes, then end the process."""
     while os.read(0, 1024):

@@ -17,7 +17,7 @@ import ast
 import difflib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,10 @@ def read_network_parameters(size: str, root: Path = ROOT) -> dict[str, Any]:
     shared, own = read_shared(size, root), _read(root, size, "networks")
     model = _read(root, MODEL_SIZE, "networks")
     where = f"params/{size}/networks.yaml"
-    _check_like_the_papers(own, model, where)
+    _check_like(own, model, where)
     for name, values in model.items():
         if isinstance(values, dict):
-            _check_like_the_papers(own[name], values, f"{where}, {name}")
+            _check_like(own[name], values, f"{where}, {name}")
             for key, value in own[name].items():  # None: as a search found
                 if value is not None and type(value) is not int:
                     raise ValueError(f"{where}: {key} is {value!r}, expected int or null.")
@@ -96,7 +96,7 @@ def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
         4000
     """
     shared, where = _read(root, size, "run"), f"params/{size}/run.yaml"
-    _check_like_the_papers(shared, _read(root, MODEL_SIZE, "run"), where)
+    _check_like(shared, _read(root, MODEL_SIZE, "run"), where)
     notebooks = sorted((root / "notebooks").glob("*.ipynb"))
     in_some_notebook = {n for path in notebooks for n in notebook_defaults(path)}
     for name in shared:
@@ -140,14 +140,30 @@ def read_sweep_parameters(path: Path, root: Path = ROOT) -> dict[str, Any]:
         >>> read_sweep_parameters(ROOT / "params" / "sweep.yaml")["n_seeds"]
         1000
     """
-    given, model = inputs.entries(path), inputs.entries(root / "params" / "sweep.yaml")
-    check_parameters(given, model, str(path), "params/sweep.yaml")
-    if missing := [name for name in model if name not in given]:
-        raise ValueError(f"{path} says nothing about {', '.join(missing)}.")
-    for name in ("n_settings", "n_seeds", "n_per_job"):
-        if given[name] < 1:
-            raise ValueError(f"{path}: {name} is {given[name]}, expected 1 or more.")
+    model = root / "params" / "sweep.yaml"
+    given = inputs.entries(path)
+    _check_like(given, inputs.entries(model), str(path), "params/sweep.yaml")
     _check_folders(given, str(path))
+    return given
+
+
+def read_population_parameters(path: Path, root: Path = ROOT) -> dict[str, Any]:
+    """Return what a file says about recommendations for a data set of applicants.
+
+    Arguments:
+        path: A file with the names of params/recommend.yaml.
+        root: The repository.
+    Raises: ValueError: no such file; a name is missing or unknown; a
+        value of another type; outputs is not below runs.
+
+    Example:
+        >>> read_population_parameters(ROOT / "params" / "recommend.yaml")["problem"]
+        'loan'
+    """
+    model = root / "params" / "recommend.yaml"
+    given = inputs.entries(path)
+    _check_like(given, inputs.entries(model), str(path), "params/recommend.yaml")
+    _check_folders(given, str(path), ["outputs"])
     return given
 
 
@@ -242,9 +258,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _check_folders(values: Mapping[str, Any], where: str) -> None:
+def _check_folders(
+    values: Mapping[str, Any], where: str, names: Iterable[str] = FOLDERS
+) -> None:
     """Raise ValueError unless the folders that a batch writes to lie below runs."""
-    for name in FOLDERS:
+    for name in names:
         parts = os.path.normpath(values.get(name, "runs/any")).split(os.sep)
         if parts[0] != "runs" or len(parts) < 2:
             raise ValueError(
@@ -277,11 +295,14 @@ def _read(root: Path, size: str, name: str) -> Any:
     return inputs.entries(path)
 
 
-def _check_like_the_papers(
-    parameters: Mapping[str, Any], model: Mapping[str, Any], where: str
+def _check_like(
+    parameters: Mapping[str, Any],
+    model: Mapping[str, Any],
+    where: str,
+    owner: str = f"params/{MODEL_SIZE}",
 ) -> None:
-    """Raise ValueError unless a file has all names of the paper's, with their types."""
-    check_parameters(parameters, model, where, f"params/{MODEL_SIZE}")
+    """Raise ValueError unless a file has all names of the owner's, with their types."""
+    check_parameters(parameters, model, where, owner)
     missing = [name for name in model if name not in parameters]
     if missing:
         raise ValueError(f"{where} says nothing about {', '.join(missing)}.")

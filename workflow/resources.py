@@ -2,10 +2,10 @@
 
 `python workflow/resources.py` puts what the jobs of runs/paper took into
 workflow/resources.csv, by which a cluster gives them memory and time;
-and what the largest part of runs/sweep took, as "sweep". Run it after a
-paper-size batch that was not interrupted: a job that went on from a
-checkpoint says only what the rest took. A job that has not run keeps
-its line.
+and the most that a part of runs/sweep took, as "sweep", and of
+runs/recommendations, as "recommend". Run it after a paper-size batch
+that was not interrupted: a job that went on from a checkpoint says only
+what the rest took. A job that has not run keeps its line.
 """
 
 import csv
@@ -26,6 +26,8 @@ COLUMNS = ("job", "mem_mb", "minutes", "threads")
 # seen to take twice as long, and Snakemake itself takes some of the memory.
 MARGIN = 2
 N_SWEEP = 40  # networks of the part of a sweep that was measured
+N_ANSWERS = 2_500_000  # applicants of the part that one member of iCARMA answered
+PARTS = {"sweep": "sweep", "recommend": "recommendations"}  # by job: folder of runs
 
 
 class Stopwatch:
@@ -160,13 +162,14 @@ def main() -> None:
     known = read() if TABLE.is_file() else {}
     files = sorted((ROOT / "runs" / MODEL_SIZE / "resources").glob("*.csv"))
     measured = {job: row for file in files for job, row in read(file).items()}
-    parts = [
-        row
-        for file in (ROOT / "runs" / "sweep" / "resources").glob("*.csv")
-        for row in read(file).values()
-    ]
-    if parts:
-        measured["sweep"] = {name: max(row[name] for row in parts) for name in COLUMNS[1:]}
+    for job, folder in PARTS.items():
+        parts = [
+            row
+            for file in (ROOT / "runs" / folder / "resources").glob("*.csv")
+            for row in read(file).values()
+        ]
+        if parts:
+            measured[job] = {name: max(row[name] for row in parts) for name in COLUMNS[1:]}
     rows = dict(sorted((known | measured).items()))
     write(TABLE, {job: {"job": job, **row} for job, row in rows.items()})
     print(f"{len(measured)} of {len(rows)} jobs were measured: {TABLE.relative_to(ROOT)}")

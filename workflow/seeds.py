@@ -6,18 +6,17 @@
 import lib.pinned
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import torch
+from jobs import noted
 from lifeline import end_with_batch
 from parameters import ROOT
-from resources import Stopwatch
 
-from lib.base import progress
+from lib.base import disk, progress
 from lib.problem import loan
 from lib.problem.recourse import Problem
 from lib.solvers import training
@@ -29,16 +28,14 @@ SEED_STEP = 1000
 
 def main(outputs: str, setting: str, first: str) -> None:
     """Leave the rows of one part in the folder parts of the outputs."""
-    folder, name, watch = ROOT / outputs, f"{setting}_{first}", Stopwatch()
+    folder, name = ROOT / outputs, f"{setting}_{first}"
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     last = min(int(first) + plan["n_per_job"], plan["n_seeds"])
     seeds = [SEED_STEP * (i + 1) for i in range(int(first), last)]
-    found = measured(loan.problem(), plan["settings"][int(setting)], seeds, name)
     part = folder / "parts" / f"{name}.csv"
-    part.parent.mkdir(exist_ok=True)
-    found.to_csv(part.with_suffix(".new"), index=False, float_format="%.9g")
-    os.replace(part.with_suffix(".new"), part)
-    watch.write(folder, name)
+    with noted(folder, name):
+        found = measured(loan.problem(), plan["settings"][int(setting)], seeds, name)
+        disk.write(part, found.to_csv(index=False, float_format="%.9g"))
 
 
 def measured(

@@ -22,7 +22,7 @@ import clusters
 from parameters import ROOT, read_sweep_parameters
 from reproduce import only_batch, run_rules
 
-from lib.base import csv_files
+from lib.base import csv_files, disk
 from lib.studies import tuning
 
 
@@ -42,7 +42,7 @@ def main() -> None:
             leave(plan(given), ROOT / outputs / "plan.json")
             config, folder = f"outputs={outputs}", ROOT / outputs
             run_rules("workflow/sweep.smk", config, folder, profile=profile)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: the same command goes on from here.")
@@ -98,8 +98,7 @@ def leave(plan: Mapping[str, Any], path: Path) -> None:
     """
     text = json.dumps(plan, indent=1)
     if not path.is_file():
-        path.with_suffix(".new").write_text(text, encoding="utf-8")
-        os.replace(path.with_suffix(".new"), path)
+        disk.write(path, text)
     elif path.read_text(encoding="utf-8") != text:
         raise ValueError(
             f"{path} is of a sweep with other parameters. Name another folder of outputs, "

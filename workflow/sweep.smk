@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import resources as measured
-from lifeline import end_with_batch
+from lifeline import end_rules_with_batch
 
-if config["profile"] != "local":
-    end_with_batch()  # jobs on a cluster have no line to sweep.py, so Snakemake takes it
+end_rules_with_batch(config["profile"])
 
 OUTPUTS = config["outputs"]
 PLAN = json.loads(Path(OUTPUTS, "plan.json").read_text(encoding="utf-8"))

@@ -1,0 +1,202 @@
+"""Seconds and memory of recommendations for data sets that are larger than memory.
+
+    .venv/bin/python benchmarks/populations.py              one and ten million applicants
+    .venv/bin/python benchmarks/populations.py hundred      a hundred million; 7 GB of disk
+    .venv/bin/python benchmarks/populations.py killed       a million, through twenty kills
+    .venv/bin/python benchmarks/populations.py draw 1000000 runs/applicants
+
+Loan applicants are drawn and written to runs/populations. Then `make recommend` answers
+them from nothing, by two jobs at once. What was written is deleted at the end. Memory is
+that of all processes together, Snakemake among them, each page counted once, looked at four
+times a second. Prints what it measures and puts it into benchmarks/populations.csv. The
+third line kills a process of the run at random, twenty times, and fails if the answers then
+differ in a bit. The last line only draws.
+"""
+
+import lib.pinned
+
+import contextlib
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from lib.base import checks
+from lib.base.files import PARAMS, ROOT
+from lib.preferences.samplers import RankingSampler
+from lib.problem import loan
+from lib.solvers import blocks
+
+RESULTS = Path(__file__).with_suffix(".csv")
+FOLDER = ROOT / "runs" / "populations"
+PER_FILE = 1_000_000
+AT_ONCE = 100_000  # applicants that are drawn
+MILLION = 1_000_000
+ONE = {"members": [0]}
+PROPOSER = {"solver": "proposer", "model": "loan_propose", "members": []}
+# by name: who answers, how many applicants, and what differs from params/recommend.yaml
+WORK: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "one": ("one member of iCARMA", MILLION, ONE),
+    "ten": ("one member of iCARMA", 10 * MILLION, ONE),
+    "hundred": ("one member of iCARMA", 100 * MILLION, ONE),
+    "members": ("ten members of iCARMA", MILLION, {"members": []}),
+    "proposer": ("proposer, verified and walked", MILLION, PROPOSER),
+}
+LONG = ("hundred",)
+
+
+def draw(n_people: int, folder: Path, seed: int = 0) -> None:
+    """Write Loan applicants, with what they find hard, in Parquet files of a million."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = loan.scm()
+    actionable = [name for name, kind in loan.KINDS.items() if kind == "actionable"]
+    sampler = RankingSampler(actionable)
+    rng = np.random.default_rng(seed)
+    for first in range(0, n_people, PER_FILE):
+        parts = []
+        for start in range(first, min(first + PER_FILE, n_people), AT_ONCE):
+            n = min(AT_ONCE, n_people - start)
+            x = model.sample(n, rng).numpy()
+            scores = sampler.draw(range(n), rng).scores.numpy().astype(np.int8)
+            names = [*loan.KINDS, *(f"{blocks.SCORE}{name}" for name in actionable)]
+            parts.append(pa.table(dict(zip(names, [*x.T, *scores.T], strict=True))))
+        path = folder / f"applicants_{first // PER_FILE:04d}.parquet"
+        pq.write_table(pa.concat_tables(parts), path, compression="zstd")
+
+
+def family(parent: int) -> list[int]:
+    """Return the numbers of a process and of all that it started."""
+    found, waiting = [], [parent]
+    while waiting:
+        found.append(waiting.pop())
+        with contextlib.suppress(OSError):  # it has ended
+            for thread in Path("/proc", str(found[-1]), "task").iterdir():
+                waiting += map(int, (thread / "children").read_text().split())
+    return found
+
+
+def together(parent: int) -> float:
+    """Return the memory of a process and all that it started, in MB, each page once."""
+    total = 0
+    for number in family(parent):
+        with contextlib.suppress(OSError):
+            memory = Path("/proc", str(number), "smaps_rollup").read_text()
+            own = [line for line in memory.splitlines() if line.startswith("Pss:")]
+            total += sum(int(line.split()[1]) for line in own)
+    return total / 1e3
+
+
+def begun(name: str, data: Path, **differs: object) -> tuple[subprocess.Popen, Path]:
+    """Return a run of its own parameters, which has begun, and its folder."""
+    given = yaml.safe_load((PARAMS / "recommend.yaml").read_text(encoding="utf-8"))
+    outputs, file = FOLDER / name, FOLDER / f"{name}.yaml"
+    own = {"data": str(data), "outputs": str(outputs.relative_to(ROOT))}
+    file.write_text(yaml.safe_dump(given | differs | own), encoding="utf-8")
+    program = [sys.executable, "workflow/recommend.py", str(file)]
+    return subprocess.Popen(program, cwd=ROOT, stdout=sys.stderr), outputs
+
+
+def found_in(outputs: Path) -> dict[str, Any]:
+    """Return the manifest of a run that ended well."""
+    return json.loads((outputs / "manifest.json").read_text(encoding="utf-8"))
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Return what one piece of work takes, as cells."""
+    who, n_people, differs = WORK[name]
+    data = FOLDER / f"applicants_{n_people}"
+    if not data.is_dir():
+        draw(n_people, data)
+    load, start, peak = os.getloadavg()[0], time.perf_counter(), 0.0
+    run, outputs = begun(name, data, **differs)
+    while run.poll() is None:
+        peak = max(peak, together(run.pid))
+        time.sleep(0.25)
+    seconds = time.perf_counter() - start
+    if run.returncode:
+        sys.exit(f"{name} failed")
+    manifest = found_in(outputs)
+    written = sum(part["bytes"] for part in manifest["parts"].values())
+    shutil.rmtree(outputs)
+    return {
+        "who answers": who,
+        "applicants": n_people,
+        "seconds": f"{seconds:.0f}",
+        "seconds a million": f"{seconds / n_people * MILLION:.2f}",
+        "peak memory (MB)": f"{peak:.0f}",
+        "read (MB)": f"{sum(f.stat().st_size for f in data.iterdir()) / 1e6:.0f}",
+        "written (MB)": f"{written / 1e6:.0f}",
+        "jobs": len(manifest["parts"]),
+        "load before": f"{load:.1f}",
+    }
+
+
+def killed(n_kills: int = 20) -> None:
+    """Kill processes of a run at random, and compare what it comes to without kills."""
+    rng, data = np.random.default_rng(), FOLDER / f"applicants_{MILLION}"
+    draw(MILLION, data)
+    own = {"n_per_job": MILLION // 20}
+    run, whole = begun("whole", data, **own)
+    run.wait()
+    expected, n_ended, n_done = found_in(whole)["found"], 0, 0
+    while True:
+        run, outputs = begun("killed", data, **own)
+        if n_done < n_kills:
+            time.sleep(rng.uniform(0, 20))
+            victim = int(rng.choice(family(run.pid)))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+                n_done += 1
+        if run.wait():
+            continue
+        if found_in(outputs)["found"] != expected:
+            sys.exit(f"After {n_done} kills, answers DIFFER: see {outputs}")
+        n_ended += 1
+        shutil.rmtree(outputs)
+        if n_done == n_kills:
+            break
+    print(f"{n_kills} kills in {n_ended} runs, and all answers equal to the bit")
+    shutil.rmtree(FOLDER)
+
+
+def main(names: list[str]) -> None:
+    """Measure these pieces of work and save the results, each as soon as it is known."""
+    names = names or [name for name in WORK if name not in LONG]
+    checks.known("piece of work", names, tuple(WORK))
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    if RESULTS.exists():
+        with open(RESULTS, newline="", encoding="utf-8") as file:
+            known = {
+                (row["who answers"], row["applicants"]): row for row in csv.DictReader(file)
+            }
+    for name in names:
+        row = measure(name)
+        print(*(f"{key} {value}" for key, value in row.items()), sep=", ", flush=True)
+        known[row["who answers"], str(row["applicants"])] = row
+        in_order = [(who, str(n)) for who, n, _ in WORK.values()]
+        with open(RESULTS, "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, row)
+            table.writeheader()
+            table.writerows(known[key] for key in in_order if key in known)
+    shutil.rmtree(FOLDER)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if sys.argv[1:2] == ["draw"]:
+        draw(int(sys.argv[2]), ROOT / sys.argv[3])
+    elif sys.argv[1:] == ["killed"]:
+        killed()
+    else:
+        main(sys.argv[1:])

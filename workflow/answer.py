@@ -1,0 +1,285 @@
+"""Recommend for a data set of applicants, range by range; called by recommend.py.
+
+`python workflow/answer.py OUTPUTS plan PARAMETERS`
+`python workflow/answer.py OUTPUTS FIRST LAST`
+`python workflow/answer.py OUTPUTS summary`
+
+The first checks everything and leaves plan.json in OUTPUTS, or refuses
+a folder whose plan is another. The second answers the applicants of
+blocks FIRST to LAST, both included, into one Parquet file. It is
+written elsewhere and moved when it is whole, so that a job that is
+killed leaves nothing behind and is begun again. The third adds up
+what all jobs found.
+"""
+
+import lib.pinned
+
+import functools
+import hashlib
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from jobs import noted
+from lifeline import end_with_batch
+from parameters import MODEL_SIZE, ROOT, read_population_parameters
+from rooms import imported_by
+
+from lib.base import checks, disk, files, inputs, parquet_blocks
+from lib.base.files import PARAMS, inside
+from lib.problem import gmsc, loan
+from lib.problem.recourse import Problem
+from lib.solvers import blocks
+from lib.solvers.icarma import ICarma
+from lib.solvers.propose import Proposer
+
+PROGRAM = "workflow/answer.py"
+SIZES = PARAMS / MODEL_SIZE / "run.yaml"  # of the populations that models were fitted to
+BLOCKS_AT_ONCE = 8  # that are written together
+MOST_BYTES = 100_000_000  # of a plan
+
+
+def of_loan(models: Path) -> Problem:
+    """Return the Loan problem with the models of a folder.
+
+    Example:
+        >>> of_loan(files.MODELS).population.name
+        'Loan'
+    """
+    shared = inputs.entries(SIZES)
+    sizes = {name: shared[name] for name in ("n_classifier", "n_flow", "n_recourse")}
+    return loan.problem(models, **sizes, seed=shared["seed"])
+
+
+def of_gmsc(models: Path) -> Problem:
+    """Return the problem of Give Me Some Credit; without its data, of a stand-in."""
+    shared = inputs.entries(SIZES)
+    n_people, seed = shared["n_applicants"], shared["seed"]
+    people = gmsc.applicants("", n_people, seed, or_stand_in=True, models=models)
+    return gmsc.problem(people, models, seed)
+
+
+# by name: what makes the problem, and the models that it reads
+PROBLEMS: dict[str, tuple[Callable[[Path], Problem], list[str]]] = {
+    "loan": (of_loan, ["loan_classifier", "loan_flow"]),
+    "gmsc": (of_gmsc, ["gmsc_classifier", "gmsc_flow", "gmsc_scaler"]),
+}
+SOLVERS = ("icarma", "proposer")
+
+
+def solver_of(given: Mapping[str, Any]) -> blocks.Solver:
+    """Return who answers: members of an iCARMA, or a proposer.
+
+    Arguments:
+        given: As `read_population_parameters` returns it.
+    Raises: ValueError: there is no such problem, solver, model or
+        member.
+    Example:
+        >>> given = {"problem": "loan", "models": "models", "solver": "icarma"}
+        >>> stack = solver_of(given | {"model": "loan_icarma_hard", "members": [2, 0]})
+        >>> stack.ids
+        [2, 0]
+    """
+    checks.known("problem", [given["problem"]], tuple(PROBLEMS))
+    checks.known("solver", [given["solver"]], SOLVERS)
+    models = inside(given["models"])
+    problem = PROBLEMS[given["problem"]][0](models)
+    members = given["members"]
+    if given["solver"] == "icarma":
+        stack = ICarma.load(models, given["model"], problem)
+        if len(set(members)) < len(members):
+            raise ValueError(f"members names one of {members} twice. Name each once.")
+        return stack.select([stack.position(one) for one in members or stack.ids])
+    if members:
+        raise ValueError(f"A proposer has no members, got {members}: say members: [].")
+    return Proposer.load(models, given["model"], problem)
+
+
+def planned(
+    given: Mapping[str, Any], solver: blocks.Solver, rows: parquet_blocks.Rows
+) -> dict[str, Any]:
+    """Return what will be answered by what, and the parts it is shared out to.
+
+    Arguments:
+        given: As `read_population_parameters` returns it.
+        solver: Who answers.
+        rows: Where the applicants are.
+    """
+    names = [*PROBLEMS[given["problem"]][1], given["model"]]
+    models = [inside(given["models"]) / f"{name}{files.ENDING}" for name in names]
+    population = solver.problem.population
+    n_blocks = math.ceil(rows.total / blocks.SIZE)
+    per_job = math.ceil(given["n_per_job"] / blocks.SIZE)
+    firsts = range(0, n_blocks, per_job)
+    return {
+        "parameters": dict(given),
+        "data": [
+            {
+                "file": path.name,
+                "rows": n_rows,
+                "bytes": path.stat().st_size,
+                "modified": path.stat().st_mtime_ns,
+            }
+            for path, n_rows in zip(rows.paths, rows.n_rows, strict=True)
+        ],
+        "population": {"name": population.name, "fingerprint": population.fingerprint},
+        "models": {path.name: _digest([path]) for path in models},
+        "n_members": len(solver.ids) if isinstance(solver, ICarma) else 1,
+        "code": _code(),
+        "versions": {
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "pyarrow": pa.__version__,
+            "processor": platform.machine(),
+        },
+        "parts": [part(first, min(first + per_job, n_blocks) - 1) for first in firsts],
+    }
+
+
+def part(first: int, last: int) -> str:
+    """Return where the answers of a range of blocks lie, below the outputs.
+
+    Example:
+        >>> part(0, 122)
+        'recommendations/blocks_000000_000122.parquet'
+    """
+    return f"recommendations/blocks_{first:06d}_{last:06d}{parquet_blocks.ENDING}"
+
+
+def plan(outputs: Path, parameters: Path) -> None:
+    """Check everything, and leave the plan; one that is there already must be the same.
+
+    Raises: ValueError: something is wrong with parameters, models or
+        data; or the folder has the plan of something else.
+    """
+    given = read_population_parameters(parameters)
+    with inputs.in_file(parameters):
+        solver = solver_of(given)
+        columns = blocks.columns(solver.problem.population)
+        rows = parquet_blocks.find(inside(given["data"]), columns)
+    now, path = planned(given, solver, rows), outputs / "plan.json"
+    if path.is_file():
+        _check_same(now, _read(outputs))
+        return
+    disk.write(path, json.dumps(now, indent=1))
+
+
+def answer(outputs: Path, first: int, last: int) -> None:
+    """Save what the applicants of blocks are told, the last block included.
+
+    Raises: ValueError: parameters, models, data or code are others
+        than planned.
+    """
+    before = _read(outputs)
+    given = before["parameters"]
+    solver = solver_of(given)
+    columns = blocks.columns(solver.problem.population)
+    rows = parquet_blocks.find(inside(given["data"]), columns)
+    _check_same(planned(given, solver, rows), before)
+    path = outputs / part(first, last)
+    # of its own name, so that a job whose Snakemake was killed writes into no other's
+    half_done = outputs / "partial" / f"{path.stem}_{os.getpid()}{parquet_blocks.ENDING}"
+    for folder in (path.parent, half_done.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    counts, waiting = [], []
+    how = {"compression": "zstd", "use_dictionary": ["why"]}
+    with pq.ParquetWriter(half_done, blocks.schema(solver), **how) as file:
+        own = rows.blocks(blocks.SIZE, first, last + 1)
+        for number, block in enumerate(own, start=first):
+            waiting.append(blocks.answers(solver, block, number * blocks.SIZE))
+            counts.append(blocks.counted(waiting[-1]))
+            if len(waiting) == BLOCKS_AT_ONCE or number == last:
+                file.write_table(pa.Table.from_batches(waiting))
+                waiting = []
+        file.add_key_value_metadata({"blocks": json.dumps(counts)})
+    os.replace(half_done, path)
+
+
+def summarise(outputs: Path) -> None:
+    """Save summary.csv, a row a member, and manifest.json: the plan, and what came of it.
+
+    Raises: ValueError: a part is missing, or there is one that is not
+        of the plan.
+    """
+    before = _read(outputs)
+    parts = before["parts"]
+    found = sorted(
+        f"recommendations/{own.name}" for own in (outputs / "recommendations").iterdir()
+    )
+    if found != sorted(parts):
+        odd = sorted(set(found) ^ set(parts))
+        raise ValueError(f"Expected the plan's parts and no others: see {', '.join(odd)}.")
+    counts, written = [], {}
+    for name in parts:
+        footer = pq.read_metadata(outputs / name)
+        counts += json.loads(footer.metadata[b"blocks"])
+        n_bytes = (outputs / name).stat().st_size
+        written[name] = {"rows": footer.num_rows, "bytes": n_bytes}
+    table, totals = blocks.summary(counts)
+    as_csv = table.to_csv(index=False, float_format="%.9g")
+    disk.write(outputs / "summary.csv", as_csv)
+    disk.write(
+        outputs / "manifest.json",
+        json.dumps(before | {"parts": written, "found": totals}, indent=1),
+    )
+
+
+def _read(outputs: Path) -> dict[str, Any]:
+    """Return the plan of a folder."""
+    path = outputs / "plan.json"
+    with inputs.in_file(path, "Delete the folder, and begin anew."):
+        return inputs.parsed(inputs.text(path, MOST_BYTES))
+
+
+def _check_same(now: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Raise ValueError if something is not as it was when the plan was made."""
+    if differ := [key for key in now if now[key] != before.get(key)]:
+        folder = before.get("parameters", {}).get("outputs", "The folder")
+        raise ValueError(
+            f"{folder} was begun with others: {', '.join(differ)}. Answers of two kinds "
+            "would be mixed: name another folder as outputs, or delete this one."
+        )
+
+
+@functools.cache
+def _code() -> str:
+    """Return the SHA-256 of this program and of the rooms of lib that it passes through."""
+    return _digest([ROOT / path for path in [PROGRAM, *imported_by(PROGRAM)]])
+
+
+def _digest(paths: list[Path]) -> str:
+    """Return the SHA-256 of the content of files, one after the other."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def main() -> None:
+    """Do what the command line says."""
+    outputs = ROOT / sys.argv[1]
+    match sys.argv[2:]:
+        case ["plan", parameters]:
+            try:
+                plan(outputs, Path(parameters))
+            except ValueError as error:
+                sys.exit(str(error))
+        case ["summary"]:
+            end_with_batch()
+            with noted(outputs, "summary"):
+                summarise(outputs)
+        case [first, last]:
+            end_with_batch()
+            own = int(first), int(last)
+            with noted(outputs, Path(part(*own)).stem):
+                answer(outputs, *own)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Recommendations for a data set of applicants: a job for each range of blocks, then a sum.
+
+Started by recommend.py, after it has left plan.json in the folder of outputs.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import resources as measured
+from lifeline import end_rules_with_batch
+
+end_rules_with_batch(config["profile"])
+
+OUTPUTS = config["outputs"]
+PLAN = json.loads(Path(OUTPUTS, "plan.json").read_text(encoding="utf-8"))
+PYTHON = sys.executable
+TAKEN = measured.read()
+# of the part that was measured, so many times; memory stays the same
+TIMES = PLAN["parameters"]["n_per_job"] * PLAN["n_members"] / measured.N_ANSWERS
+GIVEN = measured.asked_for("recommend", TAKEN)
+RUNTIME = measured.asked_for("recommend", TAKEN, TIMES)["runtime"]
+
+
+rule all:
+    input: f"{OUTPUTS}/manifest.json"
+
+
+# The plan is the same as long as its parts are there: recommend.py sees to that.
+rule blocks:
+    input: ancient(f"{OUTPUTS}/plan.json")
+    output: f"{OUTPUTS}/recommendations/blocks_{{first}}_{{last}}.parquet"
+    threads: GIVEN["threads"]
+    resources: mem_mb=GIVEN["mem_mb"], runtime=RUNTIME
+    shell: "{PYTHON:q} workflow/answer.py {OUTPUTS:q} {wildcards.first} {wildcards.last}"
+
+
+rule summary:
+    input: [f"{OUTPUTS}/{part}" for part in PLAN["parts"]]
+    output: f"{OUTPUTS}/manifest.json"
+    localrule: True
+    shell: "{PYTHON:q} workflow/answer.py {OUTPUTS:q} summary"
