@@ -491,6 +491,7 @@ def test_renewal_asks_for_a_known_law(problem):
 
 def test_refits_are_fits_of_notebook_02_to_people_drawn_anew(tmp_path):
     given = read_network_parameters("smoke") | {"size": "smoke", "models": str(tmp_path)}
+    given["partial"] = tmp_path / "partial"
     train.loan_other_flows(given, "loan_other_flows")
     drawn = {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
     population = loan.population(**drawn)

@@ -267,10 +267,9 @@ def test_a_model_too_large_is_not_read(tmp_path, monkeypatch):
     assert "more than 10 bytes" in refusal(lambda: files.load(tmp_path, "mine"))
 
 
-def test_lowest_costs_of_other_people_are_refused(small, tmp_path, monkeypatch):
+def test_lowest_costs_of_other_people_are_refused(small, tmp_path):
     """A search goes on from runs/; infinite there means that nothing was found."""
     problem = small[0]
-    monkeypatch.setattr(tune, "inside", lambda folder: tmp_path)
     own = problem.population.fingerprint
     costs = torch.full((len(problem.refused("validation")),), torch.inf)
     by_profile = dict.fromkeys(stacks.SEARCHES["ranking"])
@@ -278,7 +277,7 @@ def test_lowest_costs_of_other_people_are_refused(small, tmp_path, monkeypatch):
     def found(cost: torch.Tensor) -> dict[str, torch.Tensor]:
         parts = {profile: cost.clone() for profile in by_profile}
         files.save(tmp_path, "cheapest_ranking", parts, {}, {}, own)
-        return tune.cheapest_known(problem, "ranking")
+        return tune.cheapest_known(problem, "ranking", tmp_path)
 
     assert found(costs).keys() == by_profile.keys()
     for wrong in (costs[1:], costs.double().half(), torch.full_like(costs, torch.nan)):

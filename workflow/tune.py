@@ -21,17 +21,15 @@ the folder that is named.
 import lib.pinned
 
 import argparse
-import os
 import signal
 import sys
-import uuid
 from pathlib import Path
 
 import pandas as pd
 import yaml
 from torch import Tensor
 
-from lib.base import files, progress
+from lib.base import disk, files, progress
 from lib.base.files import inside
 from lib.problem import gmsc, loan
 from lib.problem.recourse import Problem
@@ -122,14 +120,13 @@ def cheapest_known(problem: Problem, search: str, folder: Path) -> dict[str, Ten
         return found
     bar = progress.bar(f"{search}, cheapest known")
     found = tuning.cheapest_known(problem, search, bar, **EFFORT.get(search, {}))
-    own = files.save(folder, f"{name}_{uuid.uuid4().hex}", found, {}, {}, fingerprint)
-    os.replace(own, folder / f"{name}.safetensors")  # another worker may do so, too
+    files.save(folder, name, found, {}, {}, fingerprint)
     return found
 
 
 def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:
     """Save all trials so far, and the chosen settings of each profile."""
-    replace(folder / f"trials_{search}.csv", trials.round(6).to_csv(index=False))
+    disk.write(folder / f"trials_{search}.csv", trials.round(6).to_csv(index=False))
     chosen = trials[trials.chosen].set_index("profile")[list(tuning.SPACE)]
     settings = {
         profile: {
@@ -143,14 +140,7 @@ def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:
         f"trials_{search}.csv has all trials\n"
     )
     text = title + yaml.safe_dump(settings, sort_keys=False)
-    replace(folder / f"tuned_{search}.yaml", text)
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file in one step, since another worker may write it at the same moment."""
-    new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, path)
+    disk.write(folder / f"tuned_{search}.yaml", text)
 
 
 if __name__ == "__main__":
