@@ -30,7 +30,15 @@ SIZE = "smoke"
 KINDS = ("everything", "its process group", "Snakemake", "a job", "a kernel")
 LONGEST = 20.0  # seconds from one kill to the next, at most
 DYING = 20.0  # seconds in which the processes of a killed batch must be gone
-NO_RESULTS = ("done", "failed", "locks", "partial", ".lock", "snakemake.log")
+NO_RESULTS = (
+    "done",
+    "failed",
+    "locks",
+    "partial",
+    "resources",
+    ".lock",
+    "snakemake.log",
+)
 
 
 class Batch:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import clusters
-import nbformat
+import kills
 import parameters
 import psutil
 import pytest
@@ -90,24 +90,6 @@ def kill_in_the_notebook(run: subprocess.Popen, batch: Path, whom: Callable) -> 
     psutil.wait_procs(batch_itself, timeout=60)
 
 
-def results(batch: Path) -> dict[str, object]:
-    """What a batch leaves, by file; of a notebook the code and what came of it.
-
-    What jobs took is left out, and the logs.
-    """
-    run, found = batch / "runs" / "tiny", {}
-    for path in run.rglob("*"):
-        name = str(path.relative_to(run))
-        if path.suffix == ".ipynb":
-            cells = nbformat.read(path, as_version=4).cells
-            found[name] = [(cell.source, cell.get("outputs")) for cell in cells]
-        elif path.is_file() and not name.startswith(
-            (".lock", "snakemake.log", "resources")
-        ):
-            found[name] = path.read_bytes()
-    return found
-
-
 def killed_and_gone_on_with(
     batch: Path, profile: str, whom: Callable, **environment: str
 ) -> None:
@@ -120,8 +102,8 @@ def killed_and_gone_on_with(
     begun = (batch / "runs" / "starts").read_text()
     assert begun == "fit alone\nnotebook alone\nnotebook alone\n"
     finished(local)
-    assert results(batch) == results(batch / "local")
-    assert {"one.ipynb", "done/one", "models/willingness.csv"} < set(results(batch))
+    found, expected = (kills.results(own / "runs/tiny") for own in (batch, batch / "local"))
+    assert found == expected and {"one.ipynb", "models/willingness.csv"} < found.keys()
 
 
 # --- what is said before anything starts

@@ -8,16 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import kills
 import nbformat
 import psutil
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "benchmarks"))
-
-import kills  # noqa: E402
-
 # a fit of 40 slow epochs in place of this project's
 PROGRAM = """
 import lib.pinned

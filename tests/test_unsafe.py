@@ -16,7 +16,6 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import compare
 import numpy as np
@@ -27,6 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import tune
+import valid_files
 from safetensors.torch import save
 
 from lib.base import csv_files, files, inputs, parquet_files
@@ -40,19 +40,10 @@ from lib.studies import claims, stacks, willingness, yaml_files
 
 
 @pytest.fixture(scope="module")
-def valid() -> ModuleType:
-    """The small valid files that fuzzing starts from."""
-    sys.path.append(str(ROOT / "benchmarks"))
-    import valid_files
-
-    return valid_files
-
-
-@pytest.fixture(scope="module")
-def small(valid):
+def small():
     """The Loan problem, a small model of each kind, and what loads it."""
     problem = loan.problem()
-    return problem, *valid.small_models(problem, tabular.compas())
+    return problem, *valid_files.small_models(problem, tabular.compas())
 
 
 def refusal(load: Callable[[], object]) -> str:
@@ -325,12 +316,12 @@ def test_a_csv_that_unpacks_without_end_is_refused(tmp_path):
     assert "can't be unpacked" in refusal(lambda: csv_files.read(path))
 
 
-def zips(valid) -> dict[str, bytes]:
+def zips() -> dict[str, bytes]:
     """Return zips that are not the data, by what is wrong."""
-    sound = valid.packed(valid.RAW)
+    sound = valid_files.packed(valid_files.RAW)
     twice = io.BytesIO(sound)
     with zipfile.ZipFile(twice, "a") as file:
-        file.writestr("more/cs-training.csv", valid.RAW)
+        file.writestr("more/cs-training.csv", valid_files.RAW)
     at = sound.index(b"PK\x01\x02")
     method, encrypted = bytearray(sound), bytearray(sound)
     method[8] = method[at + 10] = 99
@@ -342,15 +333,15 @@ def zips(valid) -> dict[str, bytes]:
         "a password": bytes(encrypted),
         "half of it": sound[: len(sound) // 2],
         "without its middle": sound[:50] + sound[60:],
-        "too much": valid.packed(bytes(60_000_000)),
-        "another file": valid.packed(valid.CSV, "people.csv"),
-        "a csv of other people": valid.RAW,
+        "too much": valid_files.packed(bytes(60_000_000)),
+        "another file": valid_files.packed(valid_files.CSV, "people.csv"),
+        "a csv of other people": valid_files.RAW,
     }
 
 
-def test_a_zip_that_is_not_the_data_is_refused(valid, tmp_path):
+def test_a_zip_that_is_not_the_data_is_refused(tmp_path):
     path = tmp_path / "data.zip"
-    for what, content in zips(valid).items():
+    for what, content in zips().items():
         path.write_bytes(content)
         said = refusal(lambda: gmsc_data.read(path))
         assert said.startswith(f"{path}: ") and gmsc_data.HOW_TO_GET_IT in said, what
@@ -389,21 +380,21 @@ def test_names_that_are_numbers_are_names():
     csv_files.check_names([1, 2, "age"], ["age"])
 
 
-def test_a_zip_that_unpacks_without_end_is_refused(valid, tmp_path):
+def test_a_zip_that_unpacks_without_end_is_refused(tmp_path):
     path = tmp_path / "mine.zip"
-    path.write_bytes(valid.packed(bytes(300_000_000)))
+    path.write_bytes(valid_files.packed(bytes(300_000_000)))
     assert path.stat().st_size < 300_000
     assert "Unpacked it is longer than 200,000,000 " in refusal(lambda: findings.read(path))
-    path.write_bytes(valid.packed(valid.OWN, "any name.csv"))
+    path.write_bytes(valid_files.packed(valid_files.OWN, "any name.csv"))
     assert findings.read(path).income.tolist() == [2.5, 1.5, 4.5]
 
 
 @pytest.mark.parametrize(
     "signs", [("",), (";;",), (None,), ('"',), ("\n",), (1,), (",", ","), (";", "x")]
 )
-def test_signs_that_tell_no_csv_apart_are_refused(valid, tmp_path, signs):
+def test_signs_that_tell_no_csv_apart_are_refused(tmp_path, signs):
     path = tmp_path / "mine.csv"
-    path.write_bytes(valid.OWN)
+    path.write_bytes(valid_files.OWN)
     assert re.match(
         r"(separator|decimal) is ", refusal(lambda: findings.read(path, *signs))
     )
@@ -482,9 +473,9 @@ def test_a_footer_that_says_too_little_is_found_out(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("which", range(4))
-def test_a_damaged_parquet_is_refused_or_read(valid, tmp_path, which):
+def test_a_damaged_parquet_is_refused_or_read(tmp_path, which):
     """Each byte in turn is another; what pyarrow raises becomes a ValueError."""
-    content = valid.parquets()[which]
+    content = valid_files.parquets()[which]
     path = tmp_path / "mine.parquet"
     path.write_bytes(content)
     assert len(findings.read(path)) in (1, 3)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lifeline
+import measure
 import nbformat
 import pandas as pd
 import parameters
@@ -690,9 +691,6 @@ def test_job_started_by_hand_outlives_its_pipe():
 
 
 def test_every_measurement_that_a_notebook_reads_is_one_that_is_taken():
-    sys.path.append(str(ROOT / "benchmarks"))
-    import measure
-
     cells = nbformat.read(ROOT / "notebooks" / "08_exact_and_unlocked.ipynb", 4).cells
     (code,) = (
         cell.source

@@ -58,7 +58,7 @@ def measured(
         >>> measured(loan.problem(), {**row, "n_epochs": 1}, [1000, 2000]).seed.tolist()
         [1000, 2000]
     """
-    values = {key: setting[key] for key in tuning.SPACE}
+    values: dict[str, Any] = {key: float(setting[key]) for key in tuning.SPACE}
     values["n_epochs"] = int(values["n_epochs"])
     own = stacks.soft_settings(values, setting["profile"])
     features, elicitation = problem.population.actionable, setting["elicitation"]
