@@ -27,7 +27,14 @@ import verify
 from parameters import ROOT
 
 SIZE = "smoke"
-KINDS = ("everything", "its process group", "Snakemake", "a job", "a kernel")
+KINDS = (
+    "everything",
+    "its process group",
+    "the command",
+    "Snakemake",
+    "a job",
+    "a kernel",
+)
 LONGEST = 20.0  # seconds from one kill to the next, at most
 DYING = 20.0  # seconds in which the processes of a killed batch must be gone
 NO_RESULTS = (
@@ -78,6 +85,8 @@ class Batch:
         found = self.tree()
         if kind == "everything":
             return found
+        if kind == "the command":
+            return found[:1]
         if kind == "its process group":
             return [one for one in found if _group(one) == self.process.pid]
         is_one = {"Snakemake": "snakemake", "a job": "workflow", "a kernel": "ipykernel"}

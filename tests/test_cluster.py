@@ -90,20 +90,28 @@ def kill_in_the_notebook(run: subprocess.Popen, batch: Path, whom: Callable) -> 
     psutil.wait_procs(batch_itself, timeout=60)
 
 
+@pytest.fixture(scope="module")
+def local() -> dict[str, object]:
+    """What a local run leaves, once a test has made one."""
+    return {}
+
+
 def killed_and_gone_on_with(
-    batch: Path, profile: str, whom: Callable, **environment: str
+    batch: Path, local: dict, profile: str, whom: Callable, **environment: str
 ) -> None:
     """Kill a batch, finish it by one command, and compare it with a local run."""
-    local = start(shutil.copytree(batch, batch / "local"), "local")
+    if not local:
+        copy = shutil.copytree(batch, batch / "local")
+        finished(start(copy, "local"))
+        local |= kills.results(copy / "runs" / "tiny")
     set_parameters(batch, "one", seconds=600)
     kill_in_the_notebook(start(batch, profile, **environment), batch, whom)
     set_parameters(batch, "one")
     finished(start(batch, profile, **environment))
     begun = (batch / "runs" / "starts").read_text()
     assert begun == "fit alone\nnotebook alone\nnotebook alone\n"
-    finished(local)
-    found, expected = (kills.results(own / "runs/tiny") for own in (batch, batch / "local"))
-    assert found == expected and {"one.ipynb", "models/willingness.csv"} < found.keys()
+    assert kills.results(batch / "runs" / "tiny") == local
+    assert {"one.ipynb", "models/willingness.csv"} < local.keys()
 
 
 # --- what is said before anything starts
@@ -181,9 +189,9 @@ def test_a_sweep_that_is_described_wrongly(tmp_path, change, message):
 # --- any scheduler: three commands
 
 
-def test_a_batch_by_three_commands_equals_a_local_one_after_a_kill(watched):
+def test_a_batch_by_three_commands_equals_a_local_one_after_a_kill(watched, local):
     """Only reproduce.py is killed: its Snakemake ends by itself, their job goes on."""
-    killed_and_gone_on_with(watched, "generic", lambda processes: processes[:1])
+    killed_and_gone_on_with(watched, local, "generic", lambda processes: processes[:1])
 
 
 @pytest.fixture
@@ -356,10 +364,10 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-def test_a_batch_by_slurm_equals_a_local_one_after_a_kill(watched, slurm):
+def test_a_batch_by_slurm_equals_a_local_one_after_a_kill(watched, local, slurm):
     """Snakemake is killed in the middle, and its job goes on: it is cancelled."""
     profile = watched / "workflow" / "profiles" / "slurm" / "config.yaml"
-    text, n_replaced = re.subn(r"(status-checks): \d+", r"\1: 4", profile.read_text())
+    text, n_replaced = re.subn(r"(status-checks): \d+", r"\1: 2", profile.read_text())
     assert n_replaced == 1
-    profile.write_text(text)
-    killed_and_gone_on_with(watched, "slurm", lambda processes: processes[1:], **slurm)
+    profile.write_text(text + "seconds-between-status-checks: 2\n")
+    killed_and_gone_on_with(watched, local, "slurm", lambda own: own[1:], **slurm)

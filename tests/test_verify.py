@@ -3,10 +3,12 @@
 import lib.pinned
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import compare
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from lib.base import files
+from lib.base.files import ROOT
 from lib.studies import plots
 
 MODEL = "models/loan_flow.safetensors"
@@ -263,6 +266,22 @@ def test_the_copy_holds_what_is_read_and_no_result(repository, tmp_path):
     assert sorted(paths) == sorted(
         f"{name}/inner/file" if "." not in name else name for name in verify.SOURCES
     )
+
+
+def test_what_notebooks_and_lib_read_is_copied():
+    code = [
+        cell.source
+        for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "code"
+    ]
+    code += [path.read_text() for path in (ROOT / "lib").rglob("*.py")]
+    named = re.findall(r'ROOT / "(\w+)"(?: / "(\w+)")?', "\n".join(code))
+    folders = {Path(*parts) for parts in named}
+    assert folders > {Path("page"), Path("benchmarks"), Path("tests/reference")}
+    there = {Path(name) for name in (*verify.SOURCES, "models", "runs", "figures")}
+    missing = {one for one in folders if not there & {one, *one.parents}}
+    assert missing == {Path("nowhere")}  # of a docstring
 
 
 def test_an_interrupted_run_goes_on_and_a_finished_one_starts_anew(repository, tmp_path):

@@ -26,9 +26,11 @@ SOURCES = (
     "data",
     "lib",
     "notebooks",
+    "page",
     "params",
     "published",
     "requirements.lock",
+    "tests/reference",
     "workflow",
 )
 NOT_SOURCES = ("__pycache__", ".ipynb_checkpoints")
