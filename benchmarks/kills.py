@@ -165,11 +165,18 @@ def results(run: Path) -> dict[str, object]:
         if path.suffix == ".ipynb" and len(name.parts) == 1:
             cells = nbformat.read(path, as_version=4).cells
             found[str(name)] = [
-                (cell.source, cell.get("outputs"))
+                (cell.source, *_shown(cell.get("outputs", [])))
                 for cell in cells
                 if "nbval-ignore-output" not in cell.metadata.get("tags", [])
             ]
     return found
+
+
+def _shown(outputs: list[nbformat.NotebookNode]) -> tuple[str, list[object]]:
+    """Return what a cell printed, and what else it shows; warnings name processes."""
+    streams = [one for one in outputs if one.output_type == "stream"]
+    printed = "".join(one.text for one in streams if one.name == "stdout")
+    return printed, [one for one in outputs if one.output_type != "stream"]
 
 
 class Record:
