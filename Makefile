@@ -2,7 +2,7 @@
 # make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
 #                  with PROFILE=slurm the jobs of reproduce, quick, smoke, sweep and recommend run on a cluster: workflow/CLUSTER.md
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
-# make sweep       networks of 1,000 seeds at 20 settings (PARAMETERS=params/sweep.yaml, or yours): two days of one core
+# make sweep       networks of 1,000 seeds at 20 settings (PARAMETERS=params/sweep.yaml, or yours): a day of one core
 # make recommend   for a Parquet data set of applicants, of any size (PARAMETERS=params/recommend.yaml, or yours)
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make check       ruff (rules and format) and mypy over the code
