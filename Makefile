@@ -1,9 +1,9 @@
 # make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
 # make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
-#                  with PROFILE=slurm the jobs of reproduce, quick, smoke, sweep and recommend run on a cluster: workflow/CLUSTER.md
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make sweep       networks of 1,000 seeds at 20 settings (PARAMETERS=params/sweep.yaml, or yours): a day of one core
-# make recommend   for a Parquet data set of applicants, of any size (PARAMETERS=params/recommend.yaml, or yours)
+# make recommend   recommendations for a Parquet data set of Loan's or Give Me Some Credit's applicants, of any size (PARAMETERS=params/recommend.yaml, or yours)
+#                  reproduce, quick, smoke, sweep and recommend run on a cluster with PROFILE=slurm: workflow/CLUSTER.md
 # make test        unit tests, and every notebook executed again and compared with its committed outputs
 # make check       ruff (rules and format) and mypy over the code
 # make lab         JupyterLab in this environment
@@ -44,10 +44,10 @@ quick smoke: setup
 PARAMETERS ?= params/$@.yaml
 
 sweep: setup
-	@$(BIN)/python workflow/sweep.py $(PARAMETERS) --profile $(PROFILE)
+	@$(BIN)/python workflow/sweep.py '$(PARAMETERS)' --profile $(PROFILE)
 
 recommend: setup
-	@$(BIN)/python workflow/recommend.py $(PARAMETERS) --profile $(PROFILE)
+	@$(BIN)/python workflow/recommend.py '$(PARAMETERS)' --profile $(PROFILE)
 
 # A notebook's cells share a kernel, so one worker takes a whole file; the folders (pyproject.toml) are begun in order.
 test: setup

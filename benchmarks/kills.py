@@ -6,7 +6,8 @@
 Takes about four times as long as make smoke. Each kill is a kill -9 of one of `KINDS`, and
 the next run of the command goes on. Prints a line a kill. The exit code is 1 if something
 that was finished ran again, a process outlived its batch, or a file of the end differs from
-that of a run without a kill. Both runs lie in runs/kills.
+that of a run without a kill (of a notebook: what its cells print and show, without
+warnings). Both runs lie in runs/kills.
 """
 
 import argparse
@@ -44,6 +45,7 @@ NO_RESULTS = (
     "partial",
     "resources",
     ".lock",
+    ".profile",
     "snakemake.log",
 )
 
@@ -59,6 +61,7 @@ class Batch:
     def __init__(self, root: Path, size: str) -> None:
         self.run = root / "runs" / size
         self.said = root / f"{size}.log"
+        (self.run / "snakemake.log").unlink(missing_ok=True)  # of the batch before
         with open(self.said, "a", encoding="utf-8") as said:
             self.process = psutil.Popen(
                 [sys.executable, "workflow/reproduce.py", size],

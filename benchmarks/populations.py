@@ -43,14 +43,15 @@ FOLDER = ROOT / "runs" / "populations"
 PER_FILE = 1_000_000
 AT_ONCE = 100_000  # applicants that are drawn
 MILLION = 1_000_000
-ONE = {"members": [0]}
+ONE = {"model": "loan_icarma_hard", "members": [0]}
+ALL = {"model": "loan_icarma_hard", "members": []}
 PROPOSER = {"solver": "proposer", "model": "loan_propose", "members": []}
 # by name: who answers, how many applicants, and what differs from params/recommend.yaml
 WORK: dict[str, tuple[str, int, dict[str, Any]]] = {
     "one": ("one member of iCARMA", MILLION, ONE),
     "ten": ("one member of iCARMA", 10 * MILLION, ONE),
     "hundred": ("one member of iCARMA", 100 * MILLION, ONE),
-    "members": ("ten members of iCARMA", MILLION, {"members": []}),
+    "members": ("ten members of iCARMA", MILLION, ALL),
     "proposer": ("proposer, verified and walked", MILLION, PROPOSER),
 }
 LONG = ("hundred",)
@@ -144,7 +145,7 @@ def measure(name: str) -> dict[str, Any]:
 
 def killed(n_kills: int = 20) -> None:
     """Kill processes of a run at random, and compare what it comes to without kills."""
-    rng, data = np.random.default_rng(), FOLDER / f"applicants_{MILLION}"
+    rng, data = np.random.default_rng(0), FOLDER / f"applicants_{MILLION}"
     draw(MILLION, data)
     own = {"n_per_job": MILLION // 20}
     run, whole = begun("whole", data, **own)
@@ -155,9 +156,10 @@ def killed(n_kills: int = 20) -> None:
         if n_done < n_kills:
             time.sleep(rng.uniform(0, 20))
             victim = int(rng.choice(family(run.pid)))
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(victim, signal.SIGKILL)
-                n_done += 1
+            if run.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    n_done += 1
         if run.wait():
             continue
         if found_in(outputs)["found"] != expected:

@@ -300,3 +300,32 @@ def test_a_digest_sees_every_bit(stack):
     weights["action_bias_2"] += 1e-6
     other = ICarma(one.problem, one.settings, one.seeds, weights, one.ids)
     assert blocks.counted(blocks.answers(other, block, 0))["digest"] != digest
+
+
+def test_people_at_the_threshold_do_not_stop_a_block():
+    """Whether they are refused hangs on who is asked about beside them."""
+    problem = loan.problem()
+    population, stack = problem.population, ICarma.load(MODELS, "loan_icarma_hard", problem)
+    people = loan.scm().sample(4_000, np.random.default_rng(0)).numpy()
+
+    def accepted(x: np.ndarray) -> np.ndarray:
+        frame = pd.DataFrame(x, columns=population.features)
+        return problem.accepts(population.standardised(frame)).numpy()
+
+    is_accepted = accepted(people)
+    n = min(is_accepted.sum(), (~is_accepted).sum())
+    low, high = people[~is_accepted][:n].copy(), people[is_accepted][:n].copy()
+    low[:, :3] = high[:, :3]  # values that people can have
+    low, high = low[~accepted(low)], high[~accepted(low)]
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_high = accepted(middle)
+        low[~is_high], high[is_high] = middle[~is_high], middle[is_high]
+    block = np.concatenate([high, low, people[:500]])
+    block = np.hstack([block, np.ones((len(block), 4))])
+    refused = ~accepted(block[:, :7])
+    x = population.standardised(pd.DataFrame(block[:, :7], columns=population.features))
+    assert problem.accepts(x[refused]).any(), "nobody here is near enough"
+    found = blocks.answers(stack.select([0]), block, 0).to_pandas()
+    assert 0 < (refused & ~found.refused.to_numpy(bool)).sum() < len(low)
+    assert found.valid.notna().equals(found.refused.astype(bool))

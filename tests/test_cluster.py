@@ -16,6 +16,7 @@ import kills
 import parameters
 import psutil
 import pytest
+import reproduce
 import test_workflow
 import yaml
 from test_workflow import FIRST, ROOT, WRITE, set_parameters, write_notebook
@@ -134,6 +135,23 @@ def test_without_slurm_a_login_node_is_asked_for(tmp_path):
     alone = {"PATH": str(tmp_path), "ICARMA_BATCH": "none"}
     with pytest.raises(ValueError, match=r"start PROFILE=slurm on a login node"):
         clusters.cancel_earlier("slurm", alone)
+
+
+def test_a_queue_that_does_not_answer_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho Socket timed out >&2; exit 1\n")
+    (tmp_path / "squeue").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ICARMA_BATCH", "none")
+    with pytest.raises(ValueError, match=r"could not be cancelled(.|\n)*Socket timed out"):
+        clusters.cancel_earlier("slurm", os.environ)
+
+
+def test_what_another_profile_left_is_cancelled_first(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(clusters, "cancel_earlier", lambda one, *rest: seen.append(one))
+    for profile in ("generic", "local", "local"):
+        reproduce.cancel_earlier(tmp_path, profile, ROOT)
+    assert seen == ["generic", "generic", "local", "local"]
 
 
 # --- many seeds at many settings

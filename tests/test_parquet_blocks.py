@@ -81,8 +81,21 @@ def test_little_memory_is_needed_of_a_large_row_group(tmp_path):
     pq.write_table(content, tmp_path / "a", row_group_size=n)
     rows = parquet_blocks.find(tmp_path / "a", ["a"])
     del content
+    before = pa.total_allocated_bytes()
     for _ in rows.blocks(1_000, 0, 2):
-        assert pa.total_allocated_bytes() < 4e6  # of 8e6
+        assert pa.total_allocated_bytes() - before < 4e6  # of 8e6
+
+
+def test_a_page_that_was_changed_is_refused(tmp_path):
+    """It would be read as another number, if its checksum were not looked at."""
+    path = tmp_path / "a.parquet"
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(pa.table({"a": [500.0]}), path, write_page_checksum=True, **plain)
+    content = path.read_bytes()
+    at = content.index(np.float64(500).tobytes()) + 6
+    path.write_bytes(content[:at] + bytes([content[at] ^ 16]) + content[at + 1 :])
+    with pytest.raises(ValueError, match=r"a\.parquet: It can't be read .*CRC"):
+        list(parquet_blocks.find(path, ["a"]).blocks(1, 0, 1))
 
 
 def refusal(path: Path, columns=NAMES, size: int = 100) -> str:
@@ -103,9 +116,12 @@ def test_what_is_no_data_set_is_refused(tmp_path):
     ("columns", "message"),
     [
         ({"income": [1]}, "It has no column cards, is_new; found income."),
-        ({"income": ["a"]}, "Column income holds string: expected numbers."),
+        (
+            {"income": ["a"]},
+            "Column income holds string: expected whole numbers",
+        ),
         ({"income": [[1.0]]}, "Column income holds list<"),
-        ({"income": [None]}, "Column income holds null: expected numbers."),
+        ({"income": [None]}, "Column income holds null: expected whole numbers"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(folder, columns, message):

@@ -131,7 +131,7 @@ def test_ten_members_and_the_proposer(people, whole, tmp_path):
     few = people.take(chosen).slice(0, blocks.SIZE + 200)
     pq.write_table(few, tmp_path / "few.parquet")
     for name, differs in (
-        ("icarma", {"members": []}),
+        ("icarma", {"model": "loan_icarma_hard", "members": []}),
         ("proposer", {"solver": "proposer", "model": "loan_propose", "members": []}),
     ):
         digests = []
@@ -197,7 +197,7 @@ def refusal(work: Callable[[], object]) -> str:
         ({"members": [1, 1]}, "members names one of [1, 1] twice. Name each once."),
         (
             {"solver": "proposer", "model": "loan_propose"},
-            "A proposer has no members, got [0]",
+            "A proposer has no members, got [10]",
         ),
         ({"data": "nowhere"}, "There is no data set"),
         ({"data": "data"}, "There is no data set"),
@@ -233,7 +233,7 @@ def test_a_folder_is_for_one_plan(people, tmp_path):
     answer.plan(out, parameters(tmp_path, data))
     answer.plan(out, parameters(tmp_path, data))  # the same again goes on
     said = refusal(lambda: answer.plan(out, parameters(tmp_path, data, members=[1])))
-    assert "was begun with others: parameters. Answers of two kinds would be mixed" in said
+    assert "was begun with others: parameters. Answers of two runs would be mixed" in said
     pq.write_table(people.slice(100, 100), data)
     for work in (
         lambda: answer.plan(out, parameters(tmp_path, data)),
@@ -256,6 +256,23 @@ def test_a_summary_needs_the_plans_parts_and_no_others(people, tmp_path):
     assert "see recommendations/blocks_other.parquet" in said
 
 
+def test_data_that_changes_while_it_is_answered_is_noticed(people, tmp_path, monkeypatch):
+    data = tmp_path / "a.parquet"
+    pq.write_table(people.slice(0, 100), data)
+    answer.plan(tmp_path, parameters(tmp_path, data))
+    before = blocks.answers
+
+    def meanwhile(*given):
+        pq.write_table(people.slice(100, 100), data)
+        return before(*given)
+
+    monkeypatch.setattr(blocks, "answers", meanwhile)
+    said = refusal(lambda: answer.answer(tmp_path, 0, 0))
+    assert "was begun with others: data." in said
+    assert not list((tmp_path / "recommendations").iterdir())
+    assert not list((tmp_path / "partial").iterdir())
+
+
 def test_a_job_that_fails_leaves_no_part(people, tmp_path, monkeypatch):
     """As after a kill: what was written so far lies elsewhere, and is written anew."""
     pq.write_table(people.slice(0, 2 * blocks.SIZE), tmp_path / "a.parquet")
@@ -271,6 +288,7 @@ def test_a_job_that_fails_leaves_no_part(people, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         answer.answer(tmp_path, 0, 1)
     assert not list((tmp_path / "recommendations").iterdir())
+    assert not list((tmp_path / "partial").iterdir())
     monkeypatch.setattr(blocks, "answers", before)
     answer.answer(tmp_path, 0, 1)
     assert told(tmp_path)["row"].to_pylist() == list(range(2 * blocks.SIZE))

@@ -7,9 +7,9 @@
 The first checks everything and leaves plan.json in OUTPUTS, or refuses
 a folder whose plan is another. The second answers the applicants of
 blocks FIRST to LAST, both included, into one Parquet file. It is
-written elsewhere and moved when it is whole, so that a job that is
-killed leaves nothing behind and is begun again. The third adds up
-what all jobs found.
+written elsewhere and moved when it is whole, so that a killed job
+leaves nothing among the recommendations and is begun again. The third
+adds up what all jobs found.
 """
 
 import lib.pinned
@@ -20,8 +20,10 @@ import json
 import math
 import os
 import platform
+import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +97,25 @@ def solver_of(given: Mapping[str, Any]) -> blocks.Solver:
     problem = PROBLEMS[given["problem"]][0](models)
     members = given["members"]
     if given["solver"] == "icarma":
-        stack = ICarma.load(models, given["model"], problem)
+        with _of_kind("icarma"):
+            stack = ICarma.load(models, given["model"], problem)
         if len(set(members)) < len(members):
             raise ValueError(f"members names one of {members} twice. Name each once.")
         return stack.select([stack.position(one) for one in members or stack.ids])
     if members:
         raise ValueError(f"A proposer has no members, got {members}: say members: [].")
-    return Proposer.load(models, given["model"], problem)
+    with _of_kind("proposer"):
+        return Proposer.load(models, given["model"], problem)
+
+
+@contextmanager
+def _of_kind(solver: str) -> Iterator[None]:
+    """Say in the error of a model that can't be loaded as what it was taken."""
+    try:
+        yield
+    except ValueError as error:
+        hint = f"It was taken for one of solver: {solver}, as the parameters say."
+        raise ValueError(f"{error} {hint}") from error
 
 
 def planned(
@@ -187,21 +201,41 @@ def answer(outputs: Path, first: int, last: int) -> None:
     _check_same(planned(given, solver, rows), before)
     path = outputs / part(first, last)
     # of its own name, so that a job whose Snakemake was killed writes into no other's
-    half_done = outputs / "partial" / f"{path.stem}_{os.getpid()}{parquet_blocks.ENDING}"
+    half_done = outputs / "partial" / f"{path.stem}_{secrets.token_hex(4)}"
     for folder in (path.parent, half_done.parent):
         folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _write(half_done, solver, rows.blocks(blocks.SIZE, first, last + 1), first)
+        found = parquet_blocks.find(inside(given["data"]), columns)
+        _check_same(planned(given, solver, found), before)  # it may have changed meanwhile
+        os.replace(half_done, path)
+    finally:
+        half_done.unlink(missing_ok=True)
+
+
+def _write(
+    path: Path, solver: blocks.Solver, own: Iterable[np.ndarray], first: int
+) -> None:
+    """Write what blocks of applicants are told, and what each block adds to the summary.
+
+    Arguments:
+        path: Of a Parquet file.
+        solver: Who answers.
+        own: The blocks.
+        first: Number of the first of them.
+    """
     counts, waiting = [], []
     how = {"compression": "zstd", "use_dictionary": ["why"]}
-    with pq.ParquetWriter(half_done, blocks.schema(solver), **how) as file:
-        own = rows.blocks(blocks.SIZE, first, last + 1)
+    with pq.ParquetWriter(path, blocks.schema(solver), **how) as file:
         for number, block in enumerate(own, start=first):
             waiting.append(blocks.answers(solver, block, number * blocks.SIZE))
             counts.append(blocks.counted(waiting[-1]))
-            if len(waiting) == BLOCKS_AT_ONCE or number == last:
+            if len(waiting) == BLOCKS_AT_ONCE:
                 file.write_table(pa.Table.from_batches(waiting))
                 waiting = []
+        if waiting:
+            file.write_table(pa.Table.from_batches(waiting))
         file.add_key_value_metadata({"blocks": json.dumps(counts)})
-    os.replace(half_done, path)
 
 
 def summarise(outputs: Path) -> None:
@@ -245,7 +279,7 @@ def _check_same(now: Mapping[str, Any], before: Mapping[str, Any]) -> None:
     if differ := [key for key in now if now[key] != before.get(key)]:
         folder = before.get("parameters", {}).get("outputs", "The folder")
         raise ValueError(
-            f"{folder} was begun with others: {', '.join(differ)}. Answers of two kinds "
+            f"{folder} was begun with others: {', '.join(differ)}. Answers of two runs "
             "would be mixed: name another folder as outputs, or delete this one."
         )
 
@@ -268,7 +302,7 @@ def main() -> None:
         case ["plan", parameters]:
             try:
                 plan(outputs, Path(parameters))
-            except ValueError as error:
+            except (ValueError, OSError) as error:
                 sys.exit(str(error))
         case ["summary"]:
             end_with_batch()

@@ -72,5 +72,6 @@ def noted(folder: Path, name: str) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a full disk has no room for it either
             disk.write(folder / "failed" / f"{name}.txt", why)
         sys.exit(why)
-    watch.write(folder, name)
+    with contextlib.suppress(OSError):  # what was made is worth more than this note
+        watch.write(folder, name)
     print(f"{name}: finished after {watch.minutes:.1f} min", flush=True)

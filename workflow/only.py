@@ -20,7 +20,8 @@ def only_one(lock: Path, what: str, way_out: str, patience: float = 0.0) -> Iter
         what: Is running then, for the message.
         way_out: What to do about it, for the message.
         patience: Seconds to wait for another process to end.
-    Raises: ValueError: another process holds it.
+    Raises: ValueError: another process holds it, or the folder knows
+        no locks.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -74,4 +75,9 @@ def _is_taken(file: int) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise ValueError(
+            f"This folder knows no locks ({error.strerror}), so two runs could not be kept "
+            "apart. Put the repository on a disk that does, or mount it with flock."
+        ) from error
     return True

@@ -4,14 +4,18 @@
 
 The file names the data, the models, who answers, and a folder below
 runs. The data has a column for each feature, in the units of the
-models' population, and "score_..." for each feature that may be acted
-on: from 1 (easiest) to K, and K + 1 for "can't". The folder gets
+data that the models were fitted to, and "score_..." for each of the K
+features that may be acted on: from 1 (easiest) to K, and K + 1 for
+"can't". The folder gets
 
 - recommendations: Parquet files, together a row an applicant in the
-  order of the data (for several members, a row each);
-  `lib.solvers.blocks.schema` says what the columns hold;
-- summary.csv: how many were refused and helped, and at what cost;
-- manifest.json: data, models, code and versions, and a digest.
+  order of the data (of several members, refused people have a row
+  each); `lib.solvers.blocks.schema` says what the columns hold;
+- summary.csv: a row a member: how many applicants were accepted, left
+  out and asked, how many act, would be accepted (valid), are as likely
+  as before (plausible), both (joint), and the mean cost of the valid;
+- manifest.json: data, models, code and versions, what was left out and
+  why, and a checksum of all answers.
 
 Applicants are shared out to jobs, two at a time, or on a cluster
 (`--profile slurm`). An interrupted run goes on with the jobs that were

@@ -120,8 +120,6 @@ def run_rules(
     """
     run.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(run / "failed", ignore_errors=True)
-    for half_done in run.rglob(f".*{disk.HALF_DONE}"):
-        half_done.unlink(missing_ok=True)
     log = run / "snakemake.log"
     before = os.environ.get("PYTHONPATH")
     environment = {
@@ -129,7 +127,9 @@ def run_rules(
         "PYTHONPATH": f"{root}{os.pathsep}{before}" if before else str(root),
         lifeline.VARIABLE: "stdin",
     } | clusters.environment(profile, run)
-    clusters.cancel_earlier(profile, os.environ | environment, root)
+    cancel_earlier(run, profile, root)
+    for half_done in run.rglob(f".*{disk.HALF_DONE}"):
+        half_done.unlink(missing_ok=True)
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives, and the jobs watch it.
         batch = subprocess.Popen(
@@ -159,6 +159,23 @@ def run_rules(
         )
         raise ValueError("\n".join(["", *why, way_out]))
     shutil.rmtree(run / "partial", ignore_errors=True)
+
+
+def cancel_earlier(run: Path, profile: str, root: Path) -> None:
+    """Cancel what an earlier batch of a folder left, by this profile or that one's.
+
+    Arguments:
+        run: Folder of what is made; it keeps the name of the profile.
+        profile: Of the batch that is to begin.
+        root: The repository, or a copy.
+    Raises: ValueError: that failed; says why.
+    """
+    kept = run / ".profile"
+    earlier = kept.read_text(encoding="utf-8") if kept.is_file() else profile
+    for one in dict.fromkeys([earlier, profile]):
+        environment = os.environ | clusters.environment(one, run)
+        clusters.cancel_earlier(one, environment, root)
+    disk.write(kept, profile)
 
 
 def print_table(run: Path) -> None:

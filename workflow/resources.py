@@ -2,14 +2,15 @@
 
 `python workflow/resources.py` puts what the jobs of runs/paper took into
 workflow/resources.csv, by which a cluster gives them memory and time;
-and the most that a part of runs/sweep took, as "sweep", and of
-runs/recommendations, as "recommend". Run it after a paper-size batch
-that was not interrupted: a job that went on from a checkpoint says only
-what the rest took. A job that has not run keeps its line.
+and the most that a part of other runs took, if they are of the size in
+`PARTS`. Run it after a paper-size batch that was not interrupted: a job
+that went on from a checkpoint says only what the rest took. A job that
+has not run keeps its line.
 """
 
 import csv
 import io
+import json
 import resource
 import sys
 import time
@@ -25,9 +26,20 @@ COLUMNS = ("job", "mem_mb", "minutes", "threads")
 # A cluster gives so many times what was measured: another machine, or another day, has been
 # seen to take twice as long, and Snakemake itself takes some of the memory.
 MARGIN = 2
-N_SWEEP = 40  # networks of the part of a sweep that was measured
-N_ANSWERS = 2_500_000  # applicants of the part that one member of iCARMA answered
-PARTS = {"sweep": "sweep", "recommend": "recommendations"}  # by job: folder of runs
+N_SWEEP, N_EPOCHS = 40, 300  # networks of the part of a sweep that was measured
+N_ANSWERS = 2_500_000  # applicants of the part that one member, or a proposer, answered
+# by job: a folder of runs, and what its plan must say to be that part
+PARTS: dict[str, tuple[str, dict[str, object]]] = {
+    "sweep": ("sweep", {"n_per_job": N_SWEEP}),
+    "recommend": (
+        "recommendations",
+        {"n_per_job": N_ANSWERS, "n_members": 1, "solver": "icarma"},
+    ),
+    "recommend_proposer": (
+        "recommendations_proposer",
+        {"n_per_job": N_ANSWERS, "solver": "proposer"},
+    ),
+}
 
 
 class Stopwatch:
@@ -146,6 +158,31 @@ def write(file: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
     disk.write(file, lines.getvalue())
 
 
+def of_parts(run: Path, size: Mapping[str, object]) -> list[dict[str, float]]:
+    """Return what each part of a run took; nothing if its plan is of another size.
+
+    Arguments:
+        run: A folder with a plan.json, of a sweep or of recommendations.
+        size: Entries of the plan, or of its parameters.
+
+    Example:
+        >>> of_parts(ROOT / "nowhere", {})
+        []
+    """
+    plan = run / "plan.json"
+    if not plan.is_file():
+        return []
+    own = json.loads(plan.read_text(encoding="utf-8"))
+    said = own.get("parameters", {}) | own
+    if any(said.get(name) != value for name, value in size.items()):
+        return []
+    return [
+        row
+        for file in sorted((run / "resources").glob("*.csv"))
+        for row in read(file).values()
+    ]
+
+
 def _used() -> list[resource.struct_rusage]:
     """Return what this process has used, and what those that it waited for."""
     both = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -162,12 +199,8 @@ def main() -> None:
     known = read() if TABLE.is_file() else {}
     files = sorted((ROOT / "runs" / MODEL_SIZE / "resources").glob("*.csv"))
     measured = {job: row for file in files for job, row in read(file).items()}
-    for job, folder in PARTS.items():
-        parts = [
-            row
-            for file in (ROOT / "runs" / folder / "resources").glob("*.csv")
-            for row in read(file).values()
-        ]
+    for job, (folder, size) in PARTS.items():
+        parts = of_parts(ROOT / "runs" / folder, size)
         if parts:
             measured[job] = {name: max(row[name] for row in parts) for name in COLUMNS[1:]}
     rows = dict(sorted((known | measured).items()))

@@ -2,8 +2,9 @@
 
 `python workflow/sweep.py params/sweep.yaml` (or a file of yours with its
 names; `--profile slurm` for a cluster) leaves networks.csv in the
-folder of outputs: a row a network, with what the refused people of
-Loan's validation split show of it. An interrupted sweep goes on with
+folder of outputs: a row a network, with its profile, trial and seed and
+what its recommendations come to for refused validation people of Loan
+(`tuning.SUMMARISED`). An interrupted sweep goes on with
 the parts that are missing. The networks themselves are not kept: the
 same file makes the same ones again.
 """

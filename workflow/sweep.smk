@@ -15,7 +15,10 @@ end_rules_with_batch(config["profile"])
 OUTPUTS = config["outputs"]
 PLAN = json.loads(Path(OUTPUTS, "plan.json").read_text(encoding="utf-8"))
 PYTHON = sys.executable
-GIVEN = measured.asked_for("sweep", measured.read(), PLAN["n_per_job"] / measured.N_SWEEP)
+# of the part that was measured, so many times
+LONGEST = max(setting["n_epochs"] for setting in PLAN["settings"])
+TIMES = PLAN["n_per_job"] / measured.N_SWEEP * max(1, LONGEST / measured.N_EPOCHS)
+GIVEN = measured.asked_for("sweep", measured.read(), TIMES)
 
 
 rule all:

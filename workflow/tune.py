@@ -48,8 +48,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(args)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted: the same command goes on from here.")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,10 +1,15 @@
-"""Files that are written in one step: a kill or a full disk leaves no half file."""
+"""Files that are written in one step: a kill or a full disk never leaves half of one.
 
+A kill may leave a hidden file beside it, which the next batch removes.
+"""
+
+import errno
 import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 HALF_DONE = ".partial"  # of a file that is being written, or was when its process ended
 
 
@@ -36,9 +41,10 @@ def write(path: Path, content: bytes | str) -> None:
         half_done.write_bytes(raw)
         os.replace(half_done, path)
     except OSError as error:
+        way_out = "Make room, and start" if error.errno in FULL else "Mend that, and start"
         raise OSError(
             f"{path} can't be written, {len(raw):,} bytes: {error.strerror}. What was "
-            "there before is whole. Make room, and start again: what is finished is kept."
+            f"there before is whole. {way_out} again: what is finished is kept."
         ) from error
     finally:
         with suppress(OSError):

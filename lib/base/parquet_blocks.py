@@ -96,7 +96,7 @@ class Rows:
         self, path: Path, n_rows: int, first: int, last: int
     ) -> Iterator[np.ndarray]:
         """Yield the rows of one file from a number to another, in parts."""
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=BYTES_AT_ONCE) as file:
+        with _opened(path) as file:
             groups = _group_sizes(file)
             if sum(groups) != n_rows:
                 raise ValueError(
@@ -151,16 +151,26 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
     if not found or not all(own.is_file() for own in found):
         raise ValueError(
             f"There is no data set {path}: expected a Parquet file, or a folder with files "
-            f"that end in {ENDING}."
+            f"that end in {ENDING} (folders in it are not looked into)."
         )
     n_rows = []
     for own in found:
-        with _of_file(own), pq.ParquetFile(own) as file:
+        with _of_file(own), _opened(own) as file:
             _check_columns(file.schema_arrow, columns)
             n_rows.append(sum(_group_sizes(file)))
     if not sum(n_rows):
         raise ValueError(f"{path} has no rows: expected one or more.")
     return Rows(tuple(found), tuple(n_rows), tuple(columns))
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    """Return a Parquet file that is read a little at a time, with its checksums."""
+    return pq.ParquetFile(
+        path,
+        pre_buffer=False,
+        buffer_size=BYTES_AT_ONCE,
+        page_checksum_verification=True,
+    )
 
 
 @contextmanager
@@ -171,11 +181,14 @@ def _of_file(path: Path) -> Iterator[None]:
             yield
         except (pa.ArrowException, OSError) as error:
             said = " ".join(str(error).split())
-            raise ValueError(f"It can't be read as Parquet ({said}).") from error
+            raise ValueError(
+                f"It can't be read as Parquet ({said.rstrip('.')}). Write it as such, for "
+                "instance by to_parquet of pandas."
+            ) from error
 
 
 def _group_sizes(file: pq.ParquetFile) -> list[int]:
-    """Return how many rows each row group of a file has, once its footer is of one mind."""
+    """Return how many rows each row group of a file has; its footer must add up."""
     about = file.metadata
     sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
     if sum(sizes) != about.num_rows or min(sizes, default=0) < 0:
@@ -198,7 +211,10 @@ def _check_columns(schema: pa.Schema, columns: Sequence[str]) -> None:
         kind = schema.field(name).type
         is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
         if not any(is_one(kind) for is_one in is_number):
-            raise ValueError(f"Column {name} holds {kind}: expected numbers.")
+            raise ValueError(
+                f"Column {name} holds {kind}: expected whole numbers or floats. Make it "
+                "float64."
+            )
 
 
 def _numbers(column: pa.Array) -> np.ndarray:

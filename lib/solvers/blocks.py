@@ -56,19 +56,24 @@ def columns(population: Population) -> tuple[str, ...]:
 def schema(solver: Solver) -> pa.Schema:
     """Return the columns of `answers`, and what they hold.
 
-    - row: Number of the applicant's row in the data set, from 0.
+    - row: Number of the applicant's row in the data set, from 0,
+      through all its files in the order of their names.
     - why: What is wrong with the row, in words, if something is.
     - refused: Whether the classifier refuses them; empty if it can't
       be asked.
     - member: Of a stack, the id of the member that answers.
     - acts_...: Whether the person is recommended to act on a feature.
     - after_...: A feature after the action, in the units of the data.
-      What a person acts on, is set to this value; what nothing moves
+      What a person acts on is set to this value; what nothing moves
       keeps its own. Features that no action reaches are left out.
-    - valid, plausible, cost: As of `metrics.per_person`.
+    - valid, plausible: Whether the classifier accepts them after the
+      action, and whether they are then as likely as before, by the
+      flow; see `metrics.per_person`.
+    - cost: Of the action, not weighted by how hard it is.
 
-    All but the first three are empty for applicants to whom nothing
-    is recommended: they are accepted, or something is wrong.
+    All but the first three are empty for applicants who are accepted,
+    or of whom something is wrong. A refused person for whom nothing
+    was found acts on nothing: each acts_... is False.
 
     Example:
         >>> from lib.base.files import MODELS
@@ -141,7 +146,8 @@ def answers(solver: Solver, block: np.ndarray, first_row: int) -> pa.RecordBatch
     # what people can do does not matter where they are accepted
     more, of_scores = _first(_unanswered(population, scores))
     why = np.where(refused & (of_scores >= 0), len(words) + of_scores, why)
-    asked = refused & (why < 0)
+    asked = _still_refused(solver.problem, x, refused & (why < 0))
+    refused &= asked | (why >= 0)
     told = _told(solver, x[asked], block[asked]) if asked.any() else {}
     n_rows = np.where(asked, len(told["valid"]) if told else 1, 1)
     person = np.repeat(np.arange(len(block)), n_rows)
@@ -259,6 +265,25 @@ def summary(counts: Iterable[dict[str, Any]]) -> tuple[pd.DataFrame, dict[str, A
     digests = "".join(block["digest"] for block in counts)
     totals["digest"] = hashlib.sha256(digests.encode()).hexdigest()
     return pd.DataFrame(rows, columns=["member", *shared, *COUNTED]), totals
+
+
+def _still_refused(problem: Problem, x: Tensor, asked: np.ndarray) -> np.ndarray:
+    """Return who of those asked about is refused among them, too.
+
+    Some are so near to the threshold that the last bits, which depend
+    on who is asked about beside them, decide. They count as accepted.
+
+    Arguments:
+        x: A block of people, standardised, with shape (N, D).
+        asked: About whom, with shape (N,).
+    """
+    asked = asked.copy()
+    while asked.any():
+        refused = ~problem.accepts(x[asked]).numpy()
+        if refused.all():
+            break
+        asked[asked] = refused
+    return asked
 
 
 def _filled(column: pa.Array) -> np.ndarray:
