@@ -13,10 +13,13 @@ from pathlib import Path
 
 import clusters
 import kills
+import pandas as pd
 import parameters
+import plans
 import psutil
 import pytest
 import reproduce
+import sweep
 import test_workflow
 import yaml
 from test_workflow import FIRST, ROOT, WRITE, set_parameters, write_notebook
@@ -160,7 +163,7 @@ PART = """
 import pathlib, sys
 outputs, setting, first = sys.argv[1:]
 part = pathlib.Path(outputs, "parts", f"{setting}_{first}.csv")
-part.write_text(f"profile,trial,seed,joint\\nlinear,{setting},{first},0.5\\n")
+part.write_text(f"elicitation,profile,trial,seed,joint\\nranking,linear,{setting},{first},0.5\\n")
 """
 
 
@@ -183,9 +186,38 @@ def test_a_sweep_is_cut_into_parts_and_its_table_is_in_their_order(tmp_path):
     assert run.returncode == 0, run.stderr
     table = (tmp_path / "runs" / "mine" / "networks.csv").read_text().splitlines()
     parts = [(setting, first) for setting in (0, 1) for first in (0, 2, 4)]
-    rows = [f"linear,{setting},{first},0.5" for setting, first in parts]
-    assert table == ["profile,trial,seed,joint", *rows]
+    rows = [f"ranking,linear,{setting},{first},0.5" for setting, first in parts]
+    assert table == ["elicitation,profile,trial,seed,joint", *rows]
     assert "Valid and plausible (runs/mine/networks.csv)" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("profile", "cubic", r"mine.csv: .*cubic.*Look at row 1"),
+        ("elicitation", "rank", r"mine.csv: Unknown elicitation 'rank'"),
+        ("p_max", "abc", r"mine.csv: .*'abc'.*Look at row 1"),
+        ("n_epochs", "", r"mine.csv: .*Look at row 1"),
+    ],
+)
+def test_a_setting_that_no_network_can_have(tmp_path, column, value, message):
+    table = pd.read_csv(ROOT / "params" / "trials_ranking.csv", dtype=str).head(2)
+    table.loc[0, column] = value
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    given = {"settings": str(tmp_path / "mine.csv"), "n_settings": 2}
+    with pytest.raises(ValueError, match=message):
+        sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
+
+
+def test_a_sweep_does_not_go_on_with_other_models(tmp_path, monkeypatch):
+    given = {"settings": "params/trials_ranking.csv", "n_settings": 1}
+    plan = sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
+    plans.leave(plan, tmp_path, "parts")
+    plans.leave(plan, tmp_path, "parts")
+    monkeypatch.setattr(sweep, "MODELS", ("loan_flow", "loan_carma"))
+    other = sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
+    with pytest.raises(ValueError, match=r"was begun with others: models\."):
+        plans.leave(other, tmp_path, "parts")
 
 
 @pytest.mark.parametrize(

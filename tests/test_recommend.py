@@ -233,7 +233,7 @@ def test_a_folder_is_for_one_plan(people, tmp_path):
     answer.plan(out, parameters(tmp_path, data))
     answer.plan(out, parameters(tmp_path, data))  # the same again goes on
     said = refusal(lambda: answer.plan(out, parameters(tmp_path, data, members=[1])))
-    assert "was begun with others: parameters. Answers of two runs would be mixed" in said
+    assert "was begun with others: parameters. Parts of two runs would be mixed" in said
     pq.write_table(people.slice(100, 100), data)
     for work in (
         lambda: answer.plan(out, parameters(tmp_path, data)),
@@ -271,6 +271,22 @@ def test_data_that_changes_while_it_is_answered_is_noticed(people, tmp_path, mon
     assert "was begun with others: data." in said
     assert not list((tmp_path / "recommendations").iterdir())
     assert not list((tmp_path / "partial").iterdir())
+
+
+def test_answers_of_another_plan_are_refused(people, tmp_path):
+    data = tmp_path / "a.parquet"
+    pq.write_table(people.slice(0, 100), data)
+    answer.plan(tmp_path, parameters(tmp_path, data))
+    answer.answer(tmp_path, 0, 0)
+    (tmp_path / "plan.json").unlink()
+    said = refusal(lambda: answer.plan(tmp_path, parameters(tmp_path, data, members=[1])))
+    assert "holds parts of a run whose plan.json is gone" in said
+    (part,) = (tmp_path / "recommendations").rename(tmp_path / "kept").iterdir()
+    answer.plan(tmp_path, parameters(tmp_path, data, members=[1]))
+    (tmp_path / "kept").rename(tmp_path / "recommendations")
+    assert f"{part.name} was made by another plan" in refusal(
+        lambda: answer.summarise(tmp_path)
+    )
 
 
 def test_a_job_that_fails_leaves_no_part(people, tmp_path, monkeypatch):

@@ -14,12 +14,9 @@ adds up what all jobs found.
 
 import lib.pinned
 
-import functools
-import hashlib
 import json
 import math
 import os
-import platform
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,13 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plans
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from jobs import noted
 from lifeline import end_with_batch
 from parameters import MODEL_SIZE, ROOT, read_population_parameters
-from rooms import imported_by
 
 from lib.base import checks, disk, files, inputs, parquet_blocks
 from lib.base.files import PARAMS, inside
@@ -47,7 +43,6 @@ from lib.solvers.propose import Proposer
 PROGRAM = "workflow/answer.py"
 SIZES = PARAMS / MODEL_SIZE / "run.yaml"  # of the populations that models were fitted to
 BLOCKS_AT_ONCE = 8  # that are written together
-MOST_BYTES = 100_000_000  # of a plan
 
 
 def of_loan(models: Path) -> Problem:
@@ -146,15 +141,8 @@ def planned(
             for path, n_rows in zip(rows.paths, rows.n_rows, strict=True)
         ],
         "population": {"name": population.name, "fingerprint": population.fingerprint},
-        "models": {path.name: _digest([path]) for path in models},
         "n_members": len(solver.ids) if isinstance(solver, ICarma) else 1,
-        "code": _code(),
-        "versions": {
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "pyarrow": pa.__version__,
-            "processor": platform.machine(),
-        },
+        **plans.made_with(PROGRAM, models),
         "parts": [part(first, min(first + per_job, n_blocks) - 1) for first in firsts],
     }
 
@@ -180,11 +168,7 @@ def plan(outputs: Path, parameters: Path) -> None:
         solver = solver_of(given)
         columns = blocks.columns(solver.problem.population)
         rows = parquet_blocks.find(inside(given["data"]), columns)
-    now, path = planned(given, solver, rows), outputs / "plan.json"
-    if path.is_file():
-        _check_same(now, _read(outputs))
-        return
-    disk.write(path, json.dumps(now, indent=1))
+    plans.leave(planned(given, solver, rows), outputs, "recommendations")
 
 
 def answer(outputs: Path, first: int, last: int) -> None:
@@ -193,28 +177,28 @@ def answer(outputs: Path, first: int, last: int) -> None:
     Raises: ValueError: parameters, models, data or code are others
         than planned.
     """
-    before = _read(outputs)
-    given = before["parameters"]
+    given = plans.read(outputs)["parameters"]
     solver = solver_of(given)
     columns = blocks.columns(solver.problem.population)
     rows = parquet_blocks.find(inside(given["data"]), columns)
-    _check_same(planned(given, solver, rows), before)
+    plans.check_same(planned(given, solver, rows), outputs)
     path = outputs / part(first, last)
     # of its own name, so that a job whose Snakemake was killed writes into no other's
     half_done = outputs / "partial" / f"{path.stem}_{secrets.token_hex(4)}"
     for folder in (path.parent, half_done.parent):
         folder.mkdir(parents=True, exist_ok=True)
     try:
-        _write(half_done, solver, rows.blocks(blocks.SIZE, first, last + 1), first)
+        own = rows.blocks(blocks.SIZE, first, last + 1)
+        _write(half_done, solver, own, first, plans.digest([outputs / "plan.json"]))
         found = parquet_blocks.find(inside(given["data"]), columns)
-        _check_same(planned(given, solver, found), before)  # it may have changed meanwhile
+        plans.check_same(planned(given, solver, found), outputs)  # it may change meanwhile
         os.replace(half_done, path)
     finally:
         half_done.unlink(missing_ok=True)
 
 
 def _write(
-    path: Path, solver: blocks.Solver, own: Iterable[np.ndarray], first: int
+    path: Path, solver: blocks.Solver, own: Iterable[np.ndarray], first: int, plan: str
 ) -> None:
     """Write what blocks of applicants are told, and what each block adds to the summary.
 
@@ -223,6 +207,7 @@ def _write(
         solver: Who answers.
         own: The blocks.
         first: Number of the first of them.
+        plan: Digest of the plan that they belong to.
     """
     counts, waiting = [], []
     how = {"compression": "zstd", "use_dictionary": ["why"]}
@@ -235,7 +220,7 @@ def _write(
                 waiting = []
         if waiting:
             file.write_table(pa.Table.from_batches(waiting))
-        file.add_key_value_metadata({"blocks": json.dumps(counts)})
+        file.add_key_value_metadata({"blocks": json.dumps(counts), "plan": plan})
 
 
 def summarise(outputs: Path) -> None:
@@ -244,7 +229,7 @@ def summarise(outputs: Path) -> None:
     Raises: ValueError: a part is missing, or there is one that is not
         of the plan.
     """
-    before = _read(outputs)
+    before = plans.read(outputs)
     parts = before["parts"]
     found = sorted(
         f"recommendations/{own.name}" for own in (outputs / "recommendations").iterdir()
@@ -252,9 +237,11 @@ def summarise(outputs: Path) -> None:
     if found != sorted(parts):
         odd = sorted(set(found) ^ set(parts))
         raise ValueError(f"Expected the plan's parts and no others: see {', '.join(odd)}.")
-    counts, written = [], {}
+    counts, written, plan = [], {}, plans.digest([outputs / "plan.json"])
     for name in parts:
         footer = pq.read_metadata(outputs / name)
+        if footer.metadata[b"plan"].decode() != plan:
+            raise ValueError(f"{name} was made by another plan. Delete it, and go on.")
         counts += json.loads(footer.metadata[b"blocks"])
         n_bytes = (outputs / name).stat().st_size
         written[name] = {"rows": footer.num_rows, "bytes": n_bytes}
@@ -265,34 +252,6 @@ def summarise(outputs: Path) -> None:
         outputs / "manifest.json",
         json.dumps(before | {"parts": written, "found": totals}, indent=1),
     )
-
-
-def _read(outputs: Path) -> dict[str, Any]:
-    """Return the plan of a folder."""
-    path = outputs / "plan.json"
-    with inputs.in_file(path, "Delete the folder, and begin anew."):
-        return inputs.parsed(inputs.text(path, MOST_BYTES))
-
-
-def _check_same(now: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Raise ValueError if something is not as it was when the plan was made."""
-    if differ := [key for key in now if now[key] != before.get(key)]:
-        folder = before.get("parameters", {}).get("outputs", "The folder")
-        raise ValueError(
-            f"{folder} was begun with others: {', '.join(differ)}. Answers of two runs "
-            "would be mixed: name another folder as outputs, or delete this one."
-        )
-
-
-@functools.cache
-def _code() -> str:
-    """Return the SHA-256 of this program and of the rooms of lib that it passes through."""
-    return _digest([ROOT / path for path in [PROGRAM, *imported_by(PROGRAM)]])
-
-
-def _digest(paths: list[Path]) -> str:
-    """Return the SHA-256 of the content of files, one after the other."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def main() -> None:

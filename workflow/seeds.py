@@ -5,16 +5,17 @@
 
 import lib.pinned
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import plans
 import torch
 from jobs import noted
 from lifeline import end_with_batch
 from parameters import ROOT
+from sweep import made_with, values_of
 
 from lib.base import disk, progress
 from lib.problem import loan
@@ -29,7 +30,8 @@ SEED_STEP = 1000
 def main(outputs: str, setting: str, first: str) -> None:
     """Leave the rows of one part in the folder parts of the outputs."""
     folder, name = ROOT / outputs, f"{setting}_{first}"
-    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    plan = plans.read(folder)
+    plans.check_same(made_with(), folder)
     last = min(int(first) + plan["n_per_job"], plan["n_seeds"])
     seeds = [SEED_STEP * (i + 1) for i in range(int(first), last)]
     part = folder / "parts" / f"{name}.csv"
@@ -49,7 +51,7 @@ def measured(
             has them.
         seeds: One a network.
         name: For the bar.
-    Returns: A row a network: profile, trial, seed, and the shares and
+    Returns: A row a network: elicitation, profile, trial, seed, and the shares and
         means of `tuning.SUMMARISED`.
 
     Example:
@@ -58,9 +60,7 @@ def measured(
         >>> measured(loan.problem(), {**row, "n_epochs": 1}, [1000, 2000]).seed.tolist()
         [1000, 2000]
     """
-    values: dict[str, Any] = {key: float(setting[key]) for key in tuning.SPACE}
-    values["n_epochs"] = int(values["n_epochs"])
-    own = stacks.soft_settings(values, setting["profile"])
+    own = stacks.soft_settings(values_of(setting), setting["profile"])
     features, elicitation = problem.population.actionable, setting["elicitation"]
     sampler = stacks.soft_samplers(features, elicitation)[stacks.MIXED]
     trained, _ = training.fit(problem, sampler, own, seeds, progress.bar(name))
@@ -72,7 +72,8 @@ def measured(
         shown = tuning.measure(
             problem, x, asked, recommended[i], own.profile, no_cost_known
         )
-        row = {"profile": setting["profile"], "trial": setting["trial"], "seed": seed}
+        row = {name: setting[name] for name in ("elicitation", "profile", "trial")}
+        row["seed"] = seed
         rows.append(row | {key: shown[key] for key in tuning.SUMMARISED})
     return pd.DataFrame(rows)
 

@@ -2,17 +2,16 @@
 
 `python workflow/sweep.py params/sweep.yaml` (or a file of yours with its
 names; `--profile slurm` for a cluster) leaves networks.csv in the
-folder of outputs: a row a network, with its profile, trial and seed and
-what its recommendations come to for refused validation people of Loan
-(`tuning.SUMMARISED`). An interrupted sweep goes on with
-the parts that are missing. The networks themselves are not kept: the
-same file makes the same ones again.
+folder of outputs: a row a network, with its elicitation, profile, trial and
+seed, and what its recommendations come to for refused validation people of Loan
+(`tuning.SUMMARISED`). An interrupted sweep goes on with the parts that
+are missing. The networks themselves are not kept: the same file makes
+the same ones again.
 """
 
 import lib.pinned
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -20,11 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import clusters
+import plans
 from parameters import ROOT, read_sweep_parameters
 from reproduce import only_batch, run_rules
 
-from lib.base import csv_files, disk
-from lib.studies import tuning
+from lib.base import checks, csv_files, files, inputs
+from lib.studies import stacks, tuning
+
+ELICITATIONS = ("ranking", "score")
+MODELS = ("loan_classifier", "loan_flow")  # that networks are trained through
 
 
 def main() -> None:
@@ -40,7 +43,7 @@ def main() -> None:
         given = read_sweep_parameters(path)
         outputs = os.path.normpath(given["outputs"])
         with only_batch(ROOT / outputs):
-            leave(plan(given), ROOT / outputs / "plan.json")
+            plans.leave(plan(given), ROOT / outputs, "parts")
             config, folder = f"outputs={outputs}", ROOT / outputs
             run_rules("workflow/sweep.smk", config, folder, profile=profile)
     except (ValueError, OSError) as error:
@@ -48,7 +51,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: the same command goes on from here.")
     table = csv_files.read(ROOT / outputs / "networks.csv")
-    summary = table.groupby(["profile", "trial"])["joint"].describe().round(3)
+    summary = (
+        table.groupby(["elicitation", "profile", "trial"])["joint"].describe().round(3)
+    )
     print(f"\nValid and plausible ({outputs}/networks.csv):\n\n{summary.to_string()}")
 
 
@@ -70,6 +75,10 @@ def plan(given: Mapping[str, Any]) -> dict[str, Any]:
     n_settings, n_seeds = given["n_settings"], given["n_seeds"]
     if len(table) < n_settings:
         raise ValueError(f"{where} has {len(table)} rows, expected {n_settings} settings.")
+    for number, row in enumerate(table.head(n_settings).to_dict("records"), start=1):
+        with inputs.in_file(where, f"Look at row {number}."):
+            checks.known("elicitation", [row["elicitation"]], ELICITATIONS)
+            stacks.soft_settings(values_of(row), row["profile"])
     return {
         "settings": table.head(n_settings).to_dict("records"),
         "n_seeds": n_seeds,
@@ -79,32 +88,28 @@ def plan(given: Mapping[str, Any]) -> dict[str, Any]:
             for setting in range(n_settings)
             for first in range(0, n_seeds, given["n_per_job"])
         ],
+        **made_with(),
     }
 
 
-def leave(plan: Mapping[str, Any], path: Path) -> None:
-    """Write a plan for the jobs, unless it is there.
+def made_with() -> dict[str, Any]:
+    """Return the models, code and versions that networks are trained with."""
+    models = [files.MODELS / f"{name}{files.ENDING}" for name in MODELS]
+    return plans.made_with("workflow/seeds.py", models)
 
-    Raises: ValueError: another plan is there.
+
+def values_of(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row of a table of trials, for `stacks.soft_settings`.
+
+    Raises: ValueError: one is no number.
 
     Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "plan.json"
-        ...     leave({"n_seeds": 1}, path)
-        ...     leave({"n_seeds": 1}, path)
-        ...     leave({"n_seeds": 2}, path)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ValueError: ...plan.json is of a sweep with other parameters. Name another folder...
+        >>> row = dict.fromkeys(tuning.SPACE, "0.1") | {"n_epochs": "100.0"}
+        >>> values_of(row)["n_epochs"], values_of(row)["mask"]
+        (100, 0.1)
     """
-    text = json.dumps(plan, indent=1)
-    if not path.is_file():
-        disk.write(path, text)
-    elif path.read_text(encoding="utf-8") != text:
-        raise ValueError(
-            f"{path} is of a sweep with other parameters. Name another folder of outputs, "
-            "or remove this one."
-        )
+    values: dict[str, Any] = {key: float(setting[key]) for key in tuning.SPACE}
+    return values | {"n_epochs": int(values["n_epochs"])}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Training of a stack of iCARMA's networks: side by side, each with its own draws."""
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -179,6 +180,7 @@ def _fit_side_by_side(
             **{f"draws of sampler {i}": _drawn(s, len(x)) for i, s in enumerate(samplers)},
             "settings": [asdict(own) for own in settings],
             "seeds": [int(seed) for seed in seeds],
+            "after_epoch": _source(after_epoch),
         }
 
     for epoch in checkpoints.steps(
@@ -202,6 +204,14 @@ def _fit_side_by_side(
     if after_epoch is not None:
         by_name["after_epoch"] = said
     return {name: weight.detach() for name, weight in weights.items()}, by_name
+
+
+def _source(function: AfterEpoch | None) -> bytes:
+    """Return the source of a function, or the name of its type where there is none."""
+    try:
+        return inspect.getsource(function).encode() if function else b""
+    except (OSError, TypeError):
+        return type(function).__name__.encode()
 
 
 class _TermWeights:

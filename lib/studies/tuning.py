@@ -246,7 +246,11 @@ class Search:
         if not proposals:
             return
         outcomes = self._judge(proposals, [seeds] * len(proposals), progress)
+        table = self.trials_table()  # another worker may have trained the same meanwhile
+        known = table[table.n_seeds > 1][["profile", *SPACE]].apply(tuple, axis=1).tolist()
         for (profile, params), measured in zip(proposals, outcomes, strict=True):
+            if (profile, *params.values()) in known:
+                continue
             self.studies[profile].add_trial(
                 optuna.trial.create_trial(
                     params=dict(params),

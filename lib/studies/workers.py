@@ -67,8 +67,12 @@ def database(url: str, interval: int = INTERVAL) -> RDBStorage:
                 "not installed. Expected a URL such as sqlite:///tuning.db or "
                 "postgresql+psycopg://user@host/database."
             ) from error
-        except exc.OperationalError as error:
+        except exc.DatabaseError as error:
             why = str(error.orig).strip().splitlines()[0]
+            is_race = any(word in why for word in ("already exists", "is locked"))
+            if is_race and attempt < N_ATTEMPTS:  # SQLite's words for a faster worker
+                time.sleep(1)
+                continue
             raise ValueError(
                 f"The database {_without_password(url)} does not answer: {why}"
             ) from error
@@ -173,6 +177,6 @@ def _experimental() -> Iterator[None]:
 
 def _without_password(url: str) -> str:
     """Return a URL that may be printed."""
-    before, at, host = url.rpartition("@")
+    before, at, host = url.partition("?")[0].rpartition("@")
     scheme, slashes, user = before.partition("://")
     return f"{scheme}{slashes}{user.split(':')[0]}{at}{host}"

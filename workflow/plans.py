@@ -1,0 +1,103 @@
+"""Plans: what a run of many parts is made of, kept beside them, so that no two runs mix."""
+
+import functools
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from parameters import ROOT
+from rooms import imported_by
+
+from lib.base import disk, inputs
+
+MOST_BYTES = 100_000_000  # of a plan
+PACKAGES = ("torch", "numpy", "pyarrow")
+
+
+def made_with(program: str, models: Sequence[Path]) -> dict[str, Any]:
+    """Return what parts are made with: models, code and versions, as JSON can hold it.
+
+    Arguments:
+        program: Of the parts; the rooms of lib that it passes through
+            count, too.
+        models: Files.
+
+    Example:
+        >>> sorted(made_with("workflow/seeds.py", []))
+        ['code', 'models', 'versions']
+    """
+    return {
+        "models": {path.name: digest([path]) for path in models},
+        "code": _code(program),
+        "versions": {name: version(name) for name in PACKAGES}
+        | {"processor": platform.machine()},
+    }
+
+
+def leave(plan: Mapping[str, Any], outputs: Path, parts: str) -> None:
+    """Write a plan for the jobs, unless it is there.
+
+    Arguments:
+        plan: As JSON gives it back.
+        outputs: Folder of the run.
+        parts: Folder of its parts, in it.
+    Raises: ValueError: another plan is there, or parts without one.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     leave({"n_seeds": 1}, Path(folder), "parts")
+        ...     leave({"n_seeds": 1}, Path(folder), "parts")
+        ...     leave({"n_seeds": 2}, Path(folder), "parts")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: ... was begun with others: n_seeds. Parts of two runs would be mixed...
+    """
+    if (outputs / "plan.json").is_file():
+        check_same(plan, outputs)
+    elif any((outputs / parts).glob("*")):
+        raise ValueError(
+            f"{outputs / parts} holds parts of a run whose plan.json is gone. Name another "
+            "folder as outputs, or delete this one."
+        )
+    else:
+        disk.write(outputs / "plan.json", json.dumps(plan, indent=1))
+
+
+def read(outputs: Path) -> dict[str, Any]:
+    """Return the plan of a folder.
+
+    Raises: ValueError: there is none, or it is damaged.
+    """
+    path = outputs / "plan.json"
+    with inputs.in_file(path, "Delete the folder, and begin anew."):
+        return inputs.parsed(inputs.text(path, MOST_BYTES))
+
+
+def check_same(now: Mapping[str, Any], outputs: Path) -> None:
+    """Raise ValueError if something is not as it was when the folder's plan was made."""
+    before = read(outputs)
+    if differ := [key for key in now if now[key] != before.get(key)]:
+        raise ValueError(
+            f"{outputs} was begun with others: {', '.join(differ)}. Parts of two runs "
+            "would be mixed: name another folder as outputs, or delete this one."
+        )
+
+
+def digest(paths: Sequence[Path]) -> str:
+    """Return the SHA-256 of the content of files, one after the other.
+
+    Example:
+        >>> digest([])[:8]
+        'e3b0c442'
+    """
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+@functools.cache
+def _code(program: str) -> str:
+    """Return the digest of a program and of the rooms of lib that it passes through."""
+    return digest([ROOT / path for path in [program, *imported_by(program)]])
