@@ -233,7 +233,7 @@ def test_a_sweep_that_is_described_wrongly(tmp_path, change, message):
     given = yaml.safe_load((ROOT / "params" / "sweep.yaml").read_text()) | change
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(given))
     with pytest.raises(ValueError, match=message):
-        parameters.read_sweep_parameters(tmp_path / "mine.yaml")
+        parameters.read_run_parameters(tmp_path / "mine.yaml", "sweep")
 
 
 # --- any scheduler: three commands

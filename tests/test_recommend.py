@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from parameters import read_population_parameters
+from parameters import read_run_parameters
 
 from lib.base.files import MODELS, PARAMS, ROOT
 from lib.causal.flow import CausalFlow
@@ -93,7 +93,7 @@ def whole(data, tmp_path_factory) -> tuple[Path, dict]:
 
 def test_one_job_is_block_by_block_what_the_library_says(whole, people):
     folder, manifest = whole
-    given = read_population_parameters(folder / "mine.yaml")
+    given = read_run_parameters(folder / "mine.yaml", "recommend")
     solver, found = answer.solver_of(given), told(folder)
     values = np.stack([people[name].to_numpy() for name in people.column_names], -1)
     cuts = range(0, N, blocks.SIZE)
@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_refused_before_any_work(data, tmp_path, differs, m
 
 def test_a_missing_parameter_is_named(tmp_path):
     (tmp_path / "mine.yaml").write_text("data: runs/applicants\n")
-    said = refusal(lambda: read_population_parameters(tmp_path / "mine.yaml"))
+    said = refusal(lambda: read_run_parameters(tmp_path / "mine.yaml", "recommend"))
     assert "mine.yaml says nothing about problem, models, solver" in said
 
 

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jobs import noted
 from lifeline import end_with_batch
-from parameters import MODEL_SIZE, ROOT, read_population_parameters
+from parameters import MODEL_SIZE, ROOT, read_run_parameters
 
 from lib.base import checks, disk, files, inputs, parquet_blocks
 from lib.base.files import PARAMS, inside
@@ -77,7 +77,7 @@ def solver_of(given: Mapping[str, Any]) -> blocks.Solver:
     """Return who answers: members of an iCARMA, or a proposer.
 
     Arguments:
-        given: As `read_population_parameters` returns it.
+        given: As `read_run_parameters` returns it.
     Raises: ValueError: there is no such problem, solver, model or
         member.
     Example:
@@ -119,7 +119,7 @@ def planned(
     """Return what will be answered by what, and the parts it is shared out to.
 
     Arguments:
-        given: As `read_population_parameters` returns it.
+        given: As `read_run_parameters` returns it.
         solver: Who answers.
         rows: Where the applicants are.
     """
@@ -163,7 +163,7 @@ def plan(outputs: Path, parameters: Path) -> None:
     Raises: ValueError: something is wrong with parameters, models or
         data; or the folder has the plan of something else.
     """
-    given = read_population_parameters(parameters)
+    given = read_run_parameters(parameters, "recommend")
     with inputs.in_file(parameters):
         solver = solver_of(given)
         columns = blocks.columns(solver.problem.population)

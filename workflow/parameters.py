@@ -126,43 +126,24 @@ def read_own(path: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def read_sweep_parameters(path: Path, root: Path = ROOT) -> dict[str, Any]:
-    """Return what a file says about a sweep over seeds and settings.
+def read_run_parameters(path: Path, kind: str, root: Path = ROOT) -> dict[str, Any]:
+    """Return what a file says about a run of its own, such as a sweep.
 
     Arguments:
-        path: A file with the names of params/sweep.yaml.
+        path: A file with the names of params/<kind>.yaml.
+        kind: sweep or recommend.
         root: The repository.
     Raises: ValueError: no such file; a name is missing or unknown; a
-        value of another type, or a number below one; outputs is not
-        below runs.
+        value of another type, or a number out of range; outputs is
+        not below runs.
 
     Example:
-        >>> read_sweep_parameters(ROOT / "params" / "sweep.yaml")["n_seeds"]
+        >>> read_run_parameters(ROOT / "params" / "sweep.yaml", "sweep")["n_seeds"]
         1000
     """
-    model = root / "params" / "sweep.yaml"
+    model = f"params/{kind}.yaml"
     given = inputs.entries(path)
-    _check_like(given, inputs.entries(model), str(path), "params/sweep.yaml")
-    _check_folders(given, str(path))
-    return given
-
-
-def read_population_parameters(path: Path, root: Path = ROOT) -> dict[str, Any]:
-    """Return what a file says about recommendations for a data set of applicants.
-
-    Arguments:
-        path: A file with the names of params/recommend.yaml.
-        root: The repository.
-    Raises: ValueError: no such file; a name is missing or unknown; a
-        value of another type; outputs is not below runs.
-
-    Example:
-        >>> read_population_parameters(ROOT / "params" / "recommend.yaml")["problem"]
-        'loan'
-    """
-    model = root / "params" / "recommend.yaml"
-    given = inputs.entries(path)
-    _check_like(given, inputs.entries(model), str(path), "params/recommend.yaml")
+    _check_like(given, inputs.entries(root / model), str(path), model)
     _check_folders(given, str(path), ["outputs"])
     return given
 

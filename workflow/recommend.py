@@ -23,46 +23,27 @@ not finished. The same applicants get the same answers, to the bit,
 however they are shared out.
 """
 
-import argparse
-import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import clusters
-from parameters import ROOT, read_population_parameters
-from reproduce import only_batch, run_rules
-
-
-def main() -> None:
-    """Recommend for the data set that the command line's file names."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("parameters", type=Path)
-    arguments.add_argument(
-        "--profile", default=clusters.LOCAL, help="a folder of workflow/profiles"
-    )
-    path, profile = vars(arguments.parse_args()).values()
-    try:
-        clusters.check_profile(profile)
-        outputs = os.path.normpath(read_population_parameters(path)["outputs"])
-        with only_batch(ROOT / outputs):
-            recommend(path, outputs, profile)
-    except (ValueError, OSError) as error:
-        sys.exit(str(error))
-    except KeyboardInterrupt:
-        sys.exit("\nInterrupted: the same command goes on from here.")
+from parameters import ROOT
+from reproduce import run_of_its_own, run_rules
 
 
-def recommend(parameters: Path, outputs: str, profile: str) -> None:
+def recommend(parameters: Path, given: Mapping[str, Any], profile: str) -> None:
     """Check and plan, run the jobs that are missing, and print the summary.
 
     Arguments:
-        parameters: File, as `read_population_parameters` reads it.
-        outputs: Folder, below the repository.
+        parameters: File.
+        given: What it says, as `read_run_parameters` reads it.
         profile: A folder of workflow/profiles: where jobs run.
     Raises: ValueError: a job failed. What is wrong with parameters,
         models or data is printed, and ends the process.
     """
+    outputs = given["outputs"]
     # in a process of its own, whose memory is free again when the jobs begin
     planned = subprocess.run(
         [sys.executable, "workflow/answer.py", outputs, "plan", parameters.resolve()],
@@ -78,4 +59,4 @@ def recommend(parameters: Path, outputs: str, profile: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_of_its_own(__doc__, "recommend", recommend)

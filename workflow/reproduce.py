@@ -13,17 +13,25 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import clusters
 import lifeline
 from only import only_one
-from parameters import MODEL_SIZE, ROOT, read_network_parameters, read_parameters
+from parameters import (
+    MODEL_SIZE,
+    ROOT,
+    read_network_parameters,
+    read_parameters,
+    read_run_parameters,
+)
 
 from lib.base import disk
 
 SNAKEMAKE = ["snakemake", "--snakefile"]
+INTERRUPTED = "\nInterrupted: the same command goes on from here."
 LEAST_ROOM = 10_000_000  # bytes on a disk; with less it is called full
 
 
@@ -32,9 +40,7 @@ def main() -> None:
     sizes = sorted(file.parent.name for file in (ROOT / "params").glob("*/networks.yaml"))
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("size", choices=sizes)
-    arguments.add_argument(
-        "--profile", default=clusters.LOCAL, help="a folder of workflow/profiles"
-    )
+    add_profile(arguments)
     size, profile = vars(arguments.parse_args()).values()
     run = ROOT / "runs" / size
     try:
@@ -50,7 +56,43 @@ def main() -> None:
     except (ValueError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        sys.exit("\nInterrupted: the same command goes on from here.")
+        sys.exit(INTERRUPTED)
+
+
+def run_of_its_own(
+    doc: str, kind: str, work: Callable[[Path, dict[str, Any], str], None]
+) -> None:
+    """Do the work of a file that the command line names, alone in its folder of outputs.
+
+    What goes wrong is printed, and ends the process.
+
+    Arguments:
+        doc: Of the program; its first line is its help.
+        kind: As for `read_run_parameters`.
+        work: Called with the file, with what it says (outputs without
+            "." and ".."), and with the profile.
+    """
+    arguments = argparse.ArgumentParser(description=doc.splitlines()[0])
+    arguments.add_argument("parameters", type=Path)
+    add_profile(arguments)
+    path, profile = vars(arguments.parse_args()).values()
+    try:
+        clusters.check_profile(profile)
+        given = read_run_parameters(path, kind)
+        given["outputs"] = os.path.normpath(given["outputs"])
+        with only_batch(ROOT / given["outputs"]):
+            work(path, given, profile)
+    except (ValueError, OSError) as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def add_profile(arguments: argparse.ArgumentParser) -> None:
+    """Let a command line say where jobs run."""
+    arguments.add_argument(
+        "--profile", default=clusters.LOCAL, help="a folder of workflow/profiles"
+    )
 
 
 @contextlib.contextmanager

@@ -11,17 +11,13 @@ the same ones again.
 
 import lib.pinned
 
-import argparse
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import clusters
 import plans
-from parameters import ROOT, read_sweep_parameters
-from reproduce import only_batch, run_rules
+from parameters import ROOT
+from reproduce import run_of_its_own, run_rules
 
 from lib.base import checks, csv_files, files, inputs
 from lib.studies import stacks, tuning
@@ -30,26 +26,20 @@ ELICITATIONS = ("ranking", "score")
 MODELS = ("loan_classifier", "loan_flow")  # that networks are trained through
 
 
-def main() -> None:
-    """Run the sweep of the file that the command line names, and print its summary."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("parameters", type=Path)
-    arguments.add_argument(
-        "--profile", default=clusters.LOCAL, help="a folder of workflow/profiles"
-    )
-    path, profile = vars(arguments.parse_args()).values()
-    try:
-        clusters.check_profile(profile)
-        given = read_sweep_parameters(path)
-        outputs = os.path.normpath(given["outputs"])
-        with only_batch(ROOT / outputs):
-            plans.leave(plan(given), ROOT / outputs, "parts")
-            config, folder = f"outputs={outputs}", ROOT / outputs
-            run_rules("workflow/sweep.smk", config, folder, profile=profile)
-    except (ValueError, OSError) as error:
-        sys.exit(str(error))
-    except KeyboardInterrupt:
-        sys.exit("\nInterrupted: the same command goes on from here.")
+def sweep(parameters: Path, given: Mapping[str, Any], profile: str) -> None:
+    """Leave the plan, run the parts that are missing, and print the summary.
+
+    Arguments:
+        parameters: File.
+        given: What it says, as `read_run_parameters` reads it.
+        profile: A folder of workflow/profiles: where jobs run.
+    Raises: ValueError: the table of settings does not fit, the folder
+        has another plan, or a job failed.
+    """
+    outputs = given["outputs"]
+    plans.leave(plan(given), ROOT / outputs, "parts")
+    config, folder = f"outputs={outputs}", ROOT / outputs
+    run_rules("workflow/sweep.smk", config, folder, profile=profile)
     table = csv_files.read(ROOT / outputs / "networks.csv")
     summary = (
         table.groupby(["elicitation", "profile", "trial"])["joint"].describe().round(3)
@@ -61,7 +51,7 @@ def plan(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what jobs read: the settings, and the parts in the order of the table.
 
     Arguments:
-        given: As `read_sweep_parameters` returns it.
+        given: As `read_run_parameters` returns it.
     Raises: ValueError: the table of settings lacks a column or rows.
 
     Example:
@@ -113,4 +103,4 @@ def values_of(setting: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    run_of_its_own(__doc__, "sweep", sweep)
