@@ -1,6 +1,8 @@
 """The search for settings at its smallest: batches, resuming, and what the rule sees."""
 
 import ast
+import copy
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ import optuna
 import pandas as pd
 import pytest
 import torch
+import tune
 from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 
@@ -153,6 +156,63 @@ def test_finalists_are_the_best_so_far_and_the_choice_is_among_them(opened):
         assert chosen.n_seeds == 2
         for name in tuning.SPACE:
             assert chosen[name] == pytest.approx(best[name]), name
+
+
+def test_a_finalist_that_another_worker_trained_meanwhile_is_told_once(opened, monkeypatch):
+    """Both find it missing, and both train it; the slower one sees that it is there."""
+    faster, slower = opened("ranking"), opened("ranking")
+    faster.run_batch(n_each=1)
+    fit, begun = tuning.training.fit, []
+
+    def overtaken(*arguments):
+        if not begun:
+            begun.append(True)
+            faster.run_finalists(n_each=1, seeds=[1001, 1002])
+        return fit(*arguments)
+
+    monkeypatch.setattr(tuning.training, "fit", overtaken)
+    slower.run_finalists(n_each=1, seeds=[1001, 1002])
+    assert begun
+    table = slower.trials_table()
+    assert table[table.n_seeds == 2].profile.tolist() == list(stacks.SEARCHES["ranking"])
+
+
+def test_the_lowest_costs_are_kept_and_found_anew_for_another_flow(
+    problem, monkeypatch, tmp_path, capsys
+):
+    """`make tune` goes on from what it kept, also if it was killed between two profiles."""
+    search, calls = continuous.search, []
+    little = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
+    profiles = stacks.SEARCHES["ranking"]
+
+    def counted(*arguments, **effort):
+        if len(calls) == 2:
+            calls.append("killed")
+            raise KeyboardInterrupt
+        calls.append(arguments[0])
+        return search(*arguments, **effort)
+
+    def equal(one, other):
+        return all(torch.equal(one[profile], other[profile]) for profile in profiles)
+
+    monkeypatch.setattr(continuous, "search", counted)
+    monkeypatch.setitem(tune.EFFORT, "ranking", little)
+    with pytest.raises(KeyboardInterrupt):
+        tune.cheapest_known(problem, "ranking", tmp_path)
+    found = tune.cheapest_known(problem, "ranking", tmp_path)
+    assert calls == [problem, problem, "killed", problem, problem]
+    assert equal(tune.cheapest_known(problem, "ranking", tmp_path), found)
+    assert len(calls) == 5
+    assert equal(tuning.cheapest_known(problem, "ranking", **little), found)
+    flow = copy.deepcopy(problem.flow)
+    for weights in flow.weights.values():
+        weights *= 1.1
+    capsys.readouterr()
+    other = tune.cheapest_known(
+        dataclasses.replace(problem, flow=flow), "ranking", tmp_path
+    )
+    assert "searched anew" in capsys.readouterr().out
+    assert not equal(other, found)
 
 
 def imported_rooms(path, seen):

@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-import tune
 import valid_files
 from safetensors.torch import save
 
@@ -36,7 +35,7 @@ from lib.preferences import scores
 from lib.problem import findings, frames, gmsc, gmsc_data, loan, tabular
 from lib.problem.classifier import NetworkClassifier
 from lib.solvers import fitted, icarma, propose
-from lib.studies import claims, stacks, willingness, yaml_files
+from lib.studies import claims, willingness, yaml_files
 
 
 @pytest.fixture(scope="module")
@@ -256,24 +255,6 @@ def test_a_model_too_large_is_not_read(tmp_path, monkeypatch):
     (tmp_path / "mine.safetensors").write_bytes(with_model(GOOD))
     monkeypatch.setattr(files, "MOST_BYTES", 10)
     assert "more than 10 bytes" in refusal(lambda: files.load(tmp_path, "mine"))
-
-
-def test_lowest_costs_of_other_people_are_refused(small, tmp_path):
-    """A search goes on from runs/; infinite there means that nothing was found."""
-    problem = small[0]
-    own = problem.population.fingerprint
-    costs = torch.full((len(problem.refused("validation")),), torch.inf)
-    by_profile = dict.fromkeys(stacks.SEARCHES["ranking"])
-
-    def found(cost: torch.Tensor) -> dict[str, torch.Tensor]:
-        parts = {profile: cost.clone() for profile in by_profile}
-        files.save(tmp_path, "cheapest_ranking", parts, {}, {}, own)
-        return tune.cheapest_known(problem, "ranking", tmp_path)
-
-    assert found(costs).keys() == by_profile.keys()
-    for wrong in (costs[1:], costs.double().half(), torch.full_like(costs, torch.nan)):
-        said = refusal(lambda wrong=wrong: found(wrong))
-        assert "cheapest_ranking.safetensors holds no lowest costs" in said
 
 
 @pytest.mark.parametrize("name", ["a.safetensors", "a.csv", "a.png"])

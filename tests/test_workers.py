@@ -46,11 +46,28 @@ def test_trials_without_a_sign_of_life_are_failed_and_tried_again(tmp_path):
         long_ago(storage)
         with workers.SignsOfLife(storage) as signs:
             signs.ask(study)
-            workers.fail_abandoned([study])
+            signs.fail_abandoned([study])
             again = signs.ask(study)
     states = [trial.state for trial in study.trials]
     assert states == [TrialState.FAIL, TrialState.RUNNING, TrialState.RUNNING]
     assert again.suggest_float("x", 0, 1) == proposed
+
+
+@pytest.mark.filterwarnings("ignore:Heartbeat of storage")
+def test_a_worker_that_ended_before_its_first_sign_is_noticed(tmp_path):
+    storage = workers.database(f"sqlite:///{tmp_path}/tuning.db")
+    study = optuna.create_study(storage=storage)
+    other = optuna.create_study(storage=storage)
+    for begun in (study, other):
+        begun.ask()  # and killed at once
+    with workers.SignsOfLife(storage) as signs:
+        signs.fail_abandoned([study])
+        assert [trial.state for trial in study.trials] == [TrialState.RUNNING]
+        long_ago(storage)
+        signs.fail_abandoned([study])
+        signs.fail_abandoned([study])
+    assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
+    assert [trial.state for trial in other.trials] == [TrialState.RUNNING]
 
 
 def test_signs_of_life_go_on_as_long_as_a_batch(tmp_path):

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import jobs
 import lifeline
 import measure
 import nbformat
@@ -686,26 +685,6 @@ def test_job_started_by_hand_outlives_its_pipe():
     job = start_job(0.5)
     assert job.communicate(timeout=20) == ("not passed on\n", "")
     assert job.returncode == 0
-
-
-# --- notes of jobs
-
-
-def test_a_job_whose_note_finds_no_room_has_still_done_its_work(tmp_path, capsys):
-    """Snakemake would remove what a job made, if the job failed after it."""
-    (tmp_path / "resources").write_text("no folder")
-    with jobs.noted(tmp_path, "a_fit"):
-        (tmp_path / "model").write_text("made")
-    assert "a_fit: finished" in capsys.readouterr().out
-    assert not (tmp_path / "failed").exists()
-
-
-def test_a_job_that_fails_leaves_a_note(tmp_path):
-    with pytest.raises(SystemExit, match="a_fit failed"), jobs.noted(tmp_path, "a_fit"):
-        raise ValueError("no such people")
-    note = (tmp_path / "failed" / "a_fit.txt").read_text()
-    assert note == "a_fit failed\n  ValueError: no such people\n"
-    assert not (tmp_path / "resources").exists()
 
 
 # --- what notebooks read of the benchmarks

@@ -27,9 +27,11 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
+from optuna.exceptions import StorageInternalError
+from sqlalchemy.exc import SQLAlchemyError
 from torch import Tensor
 
-from lib.base import disk, files, progress
+from lib.base import checkpoints, disk, files, progress
 from lib.base.files import inside
 from lib.problem import gmsc, loan
 from lib.problem.recourse import Problem
@@ -50,6 +52,9 @@ def main() -> None:
         run(args)
     except (ValueError, OSError) as error:
         sys.exit(str(error))
+    except (StorageInternalError, SQLAlchemyError) as error:
+        why = str(getattr(error.__cause__ or error, "orig", error)).strip().splitlines()[0]
+        sys.exit(f"The database no longer answers ({why}). The same command goes on later.")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: the same command goes on from here.")
 
@@ -106,24 +111,19 @@ def read_arguments() -> argparse.Namespace:
 
 
 def cheapest_known(problem: Problem, search: str, folder: Path) -> dict[str, Tensor]:
-    """Return `tuning.cheapest_known`, kept in a folder for the next worker."""
-    name = f"cheapest_{search}"
-    fingerprint = problem.population.fingerprint
-    if (folder / f"{name}.safetensors").is_file():
-        found, _ = files.load(folder, name, fingerprint)
-        with files.holding("lowest costs", folder, name):
-            shapes = dict.fromkeys(
-                stacks.SEARCHES[search], (len(problem.refused("validation")),)
-            )
-            files.check_tensors(  # a cost is infinite where nothing was found
-                {key: cost.where(~cost.isposinf(), 0.0) for key, cost in found.items()},
-                shapes,
-            )
-        return found
+    """Return `tuning.cheapest_known`, kept in a folder for the next worker.
+
+    What was found with other models, other code or another effort is
+    found anew.
+    """
     bar = progress.bar(f"{search}, cheapest known")
-    found = tuning.cheapest_known(problem, search, bar, **EFFORT.get(search, {}))
-    files.save(folder, name, found, {}, {}, fingerprint)
-    return found
+    effort = EFFORT.get(search, {})
+    try:
+        return tuning.cheapest_known(problem, search, bar, folder, **effort)
+    except checkpoints.OtherInputs as error:
+        print(f"The cheapest known are searched anew. {error}", flush=True)
+        (folder / f"cheapest_{search}{files.ENDING}").unlink(missing_ok=True)
+        return tuning.cheapest_known(problem, search, bar, folder, **effort)
 
 
 def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:

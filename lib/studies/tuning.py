@@ -12,6 +12,7 @@ share.
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -27,7 +28,7 @@ from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
 from torch import Tensor
 
-from lib.base import checks
+from lib.base import checkpoints, checks
 from lib.preferences.scores import GAMMA, Preferences, Profile
 from lib.problem.recourse import Problem, Recommendation
 from lib.solvers import continuous, metrics, training
@@ -164,9 +165,9 @@ class Search:
             1
         """
         checks.counts(n_each=n_each)
-        workers.fail_abandoned(self.studies.values())
         asked: list[tuple[str, Trial]] = []
         with workers.SignsOfLife(self.storage) as signs:
+            signs.fail_abandoned(self.studies.values())
             try:
                 for profile, study in self.studies.items():
                     for _ in range(n_each):
@@ -365,7 +366,11 @@ def judged_by(problem: Problem, elicitation: str) -> Preferences:
 
 
 def cheapest_known(
-    problem: Problem, name: str, progress: Progress = iter, **effort: Any
+    problem: Problem,
+    name: str,
+    progress: Progress = iter,
+    checkpoint: Path | None = None,
+    **effort: Any,
 ) -> dict[str, Tensor]:
     """Return the lowest cost known for each refused validation person, by profile.
 
@@ -376,9 +381,13 @@ def cheapest_known(
         problem: Of the people.
         name: Of the search, as for `Search`.
         progress: Wraps the range of batches of people.
+        checkpoint: Folder where the costs are kept, profile by
+            profile, as cheapest_<name>.
         effort: As for `continuous.search`.
     Returns: For each profile, costs with shape (V,), infinite where
         nothing was found.
+    Raises: ValueError: the search is unknown, or as
+        `checkpoints.steps`.
     Example:
         >>> from lib.problem import loan
         >>> little = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
@@ -389,13 +398,23 @@ def cheapest_known(
     checks.known("search", [name], tuple(stacks.SEARCHES))
     x = problem.refused("validation")
     preferences = judged_by(problem, stacks.ASKED[name])
-    found = {}
-    for profile in stacks.SEARCHES[name]:
-        weights = Profile(GAMMA[profile], stacks.W_MAX).weight(preferences)
+    profiles = stacks.SEARCHES[name]
+    found = {
+        profile: torch.full((len(x),), torch.inf, dtype=x.dtype) for profile in profiles
+    }
+
+    def inputs() -> dict[str, Any]:
+        own = {"profiles": list(profiles), "scores": preferences.scores, "effort": effort}
+        return problem.described(x) | own
+
+    live, file = checkpoints.Live(found), f"cheapest_{name}"
+    n_profiles = len(profiles)  # each takes minutes, and is kept at once
+    for i in checkpoints.steps(n_profiles, live, inputs, checkpoint, file, every=0.0):
+        weights = Profile(GAMMA[profiles[i]], stacks.W_MAX).weight(preferences)
         table = continuous.search(
             problem, problem.flow, x, weights, progress=progress, **effort
         )
-        found[profile], _ = table.cheapest(preferences.is_actionable)
+        found[profiles[i]].copy_(table.cheapest(preferences.is_actionable)[0])
     return found
 
 

@@ -19,11 +19,15 @@ import optuna
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.trial import Trial
-from sqlalchemy import exc
+from sqlalchemy import exc, text
 
 INTERVAL = 60  # seconds between signs of life
 N_RETRIES = 3  # of a proposal whose worker was killed
 N_ATTEMPTS = 20  # to make the tables, a second apart
+UNSIGNED = text(  # the trials of a study that were begun without a sign of life
+    "SELECT trial_id FROM trials LEFT JOIN trial_heartbeats USING (trial_id) "
+    "WHERE study_id = :study AND state = 'RUNNING' AND heartbeat IS NULL"
+)
 
 
 def database(url: str, interval: int = INTERVAL) -> RDBStorage:
@@ -93,7 +97,7 @@ class SignsOfLife:
         ...     study = optuna.create_study(storage=storage)
         ...     with SignsOfLife(storage) as signs:
         ...         trial = signs.ask(study)
-        ...     fail_abandoned([study])  # it was alive a moment ago
+        ...         signs.fail_abandoned([study])  # it was alive a moment ago
         ...     study.trials[0].state.name
         'RUNNING'
     """
@@ -139,6 +143,34 @@ class SignsOfLife:
             self.trials.append(found)
         return trial
 
+    def fail_abandoned(self, studies: Iterable[optuna.Study]) -> None:
+        """Fail trials whose worker shows no sign of life, and queue their proposals again.
+
+        A trial that has had no sign at all gets its first one here: so
+        it is failed later, if its worker ended before it left one.
+
+        Arguments:
+            studies: Of the storage.
+
+        Example:
+            >>> study = optuna.create_study()
+            >>> with SignsOfLife(None) as signs:  # in memory: nobody else sees it
+            ...     trial = signs.ask(study)
+            ...     signs.fail_abandoned([study])
+            ...     study.trials[0].state.name
+            'RUNNING'
+        """
+        if self.storage is None:
+            return
+        for study in studies:
+            own = self.storage.get_study_id_from_name(study.study_name)
+            with self.storage.engine.connect() as connection:
+                unsigned = connection.scalars(UNSIGNED, {"study": own}).all()
+            for trial_id in unsigned:
+                self.storage.record_heartbeat(trial_id)
+            with _experimental():
+                fail_stale_trials(study)
+
     def _go_on(self) -> None:
         assert self.storage is not None
         while not self.ended.wait(self.storage.heartbeat_interval):
@@ -146,25 +178,6 @@ class SignsOfLife:
                 # a database that is away for a moment is there for the next sign
                 with contextlib.suppress(StorageInternalError, exc.SQLAlchemyError):
                     self.storage.record_heartbeat(trial_id)
-
-
-def fail_abandoned(studies: Iterable[optuna.Study]) -> None:
-    """Fail the trials whose worker shows no sign of life, and queue their proposals again.
-
-    Arguments:
-        studies: Those of storages without signs of life stay as they
-            are.
-
-    Example:
-        >>> study = optuna.create_study()
-        >>> trial = study.ask()
-        >>> fail_abandoned([study])  # in memory: nobody else can have begun it
-        >>> study.trials[0].state.name
-        'RUNNING'
-    """
-    with _experimental():
-        for study in studies:
-            fail_stale_trials(study)
 
 
 @contextlib.contextmanager

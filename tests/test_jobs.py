@@ -1,0 +1,114 @@
+"""Jobs of a batch: their notes, once at a time, and what other code left half done."""
+
+import contextlib
+import sys
+import threading
+import time
+
+import jobs
+import only
+import papermill
+import pytest
+import run_notebook
+
+from lib.base import checkpoints
+
+
+def test_a_job_whose_note_finds_no_room_has_still_done_its_work(tmp_path, capsys):
+    """Snakemake would remove what a job made, if the job failed after it."""
+    (tmp_path / "resources").write_text("no folder")
+    with jobs.noted(tmp_path, "a_fit"):
+        (tmp_path / "model").write_text("made")
+    assert "a_fit: finished" in capsys.readouterr().out
+    assert not (tmp_path / "failed").exists()
+
+
+def test_a_job_that_fails_leaves_a_note(tmp_path):
+    with pytest.raises(SystemExit, match="a_fit failed"), jobs.noted(tmp_path, "a_fit"):
+        raise ValueError("no such people")
+    note = (tmp_path / "failed" / "a_fit.txt").read_text()
+    assert note == "a_fit failed\n  ValueError: no such people\n"
+    assert not (tmp_path / "resources").exists()
+
+
+# --- once at a time
+
+
+def test_a_job_is_done_once_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(only, "PATIENCE", 0.3)
+    said = r"a_fit of runs/.* is running already \(process \d+\)"
+    with only.only_job(tmp_path, "a_fit"):
+        with pytest.raises(ValueError, match=said), only.only_job(tmp_path, "a_fit"):
+            pass
+        with only.only_job(tmp_path, "another_fit"):
+            pass
+
+
+def test_what_is_left_of_a_killed_batch_is_waited_for(tmp_path):
+    begun = time.monotonic()
+    with contextlib.ExitStack() as held:
+        held.enter_context(only.only_job(tmp_path, "a_fit"))
+        threading.Timer(0.5, held.close).start()
+        with only.only_job(tmp_path, "a_fit"):
+            assert 0.5 <= time.monotonic() - begun < only.PATIENCE
+
+
+# --- begun anew
+
+
+def test_a_job_begins_anew_where_other_code_left_something(tmp_path, monkeypatch, capsys):
+    """What is left half done is removed, and the job is not failed for it."""
+    partial = tmp_path / "runs" / "smoke" / "partial" / "a_fit"
+    seen = []
+
+    def fit(given, name):
+        assert (given["partial"], name) == (partial, "a_fit")
+        seen.append(sorted(path.name for path in partial.glob("*")))
+        live = checkpoints.Live(rows=[])
+        for i in checkpoints.steps(
+            2, live, lambda: {"alpha": alpha}, partial, "fit", every=0
+        ):
+            live.rows.append(i)
+        return live.rows
+
+    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    monkeypatch.setattr(jobs, "read_network_parameters", lambda size: {})
+    monkeypatch.setattr(jobs, "end_with_batch", lambda: True)
+    monkeypatch.setattr(sys, "argv", ["train.py", "smoke", "a_fit"])
+    for number in (1, 1, 2):
+        alpha = {"alpha": number}
+        jobs.run({"a_fit": fit})
+    kept = ["fit.safetensors"]
+    assert seen == [[], kept, kept, []]
+    said = capsys.readouterr().out
+    assert said.count("a_fit: begins anew.") == 1
+    assert "alpha is 1 there, 2 here" in said
+    assert not (tmp_path / "runs" / "smoke" / "failed").exists()
+    monkeypatch.setattr(jobs, "end_with_batch", lambda: False)  # started by hand
+    jobs.run({"a_fit": fit})
+    assert not partial.exists()
+
+
+@pytest.mark.parametrize(("error", "n_tries"), [("OtherInputs", 2), ("ValueError", 1)])
+def test_a_notebook_begins_anew_where_other_code_left_something(
+    tmp_path, monkeypatch, capsys, error, n_tries
+):
+    """Another error of its cells is not tried again, and nothing is removed for it."""
+    partial = tmp_path / "runs" / "smoke" / "partial" / "01_a"
+    partial.mkdir(parents=True)
+    tries = []
+
+    def execute(notebook, executed, parameters):
+        tries.append(partial.exists())
+        if partial.exists():
+            raise papermill.PapermillExecutionError(0, 1, "fit()", error, "other", [])
+
+    monkeypatch.setattr(run_notebook, "ROOT", tmp_path)
+    monkeypatch.setattr(run_notebook, "_execute", execute)
+    monkeypatch.setattr(run_notebook, "read_parameters", lambda size, notebook: {})
+    with contextlib.suppress(SystemExit):
+        run_notebook.run_notebook("smoke", "01_a")
+    assert tries == [True, False][:n_tries]
+    assert partial.exists() is (n_tries == 1)
+    assert ("01_a: begins anew. other" in capsys.readouterr().out) is (n_tries == 2)
+    assert (tmp_path / "runs" / "smoke" / "failed").exists() is (n_tries == 1)
