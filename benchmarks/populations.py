@@ -3,6 +3,7 @@
     .venv/bin/python benchmarks/populations.py              one and ten million applicants
     .venv/bin/python benchmarks/populations.py hundred      a hundred million; 7 GB of disk
     .venv/bin/python benchmarks/populations.py killed       a million, through twenty kills
+    .venv/bin/python benchmarks/populations.py jobs         a job of each problem and solver
     .venv/bin/python benchmarks/populations.py draw 1000000 runs/applicants
 
 Loan applicants are drawn and written to runs/populations. Then `make recommend` answers
@@ -10,7 +11,8 @@ them from nothing, by two jobs at once. What was written is deleted at the end. 
 that of all processes together, Snakemake among them, each page counted once, looked at four
 times a second. Prints what it measures and puts it into benchmarks/populations.csv. The
 third line kills a process of the run at random, twenty times, and fails if the answers then
-differ in a bit. The last line only draws.
+differ in a bit. The fourth leaves what a job takes below runs, for workflow/resources.py.
+The last line only draws.
 """
 
 import lib.pinned
@@ -33,15 +35,18 @@ import pyarrow.parquet as pq
 import yaml
 
 from lib.base import checks
-from lib.base.files import PARAMS, ROOT
+from lib.base.files import MODELS, PARAMS, ROOT
+from lib.causal.flow import CausalFlow
 from lib.preferences.samplers import RankingSampler
-from lib.problem import loan
+from lib.problem import gmsc, loan
+from lib.problem.classifier import NetworkClassifier
 from lib.solvers import blocks
 
 RESULTS = Path(__file__).with_suffix(".csv")
 FOLDER = ROOT / "runs" / "populations"
 PER_FILE = 1_000_000
 AT_ONCE = 100_000  # applicants that are drawn
+A_JOB = 250_000  # as in workflow/resources.py
 MILLION = 1_000_000
 ONE = {"model": "loan_icarma_hard", "members": [0]}
 ALL = {"model": "loan_icarma_hard", "members": []}
@@ -55,22 +60,47 @@ WORK: dict[str, tuple[str, int, dict[str, Any]]] = {
     "proposer": ("proposer, verified and walked", MILLION, PROPOSER),
 }
 LONG = ("hundred",)
+# the models of each problem's jobs, by solver
+JOBS = {
+    "loan": {"icarma": "loan_icarma_hard", "proposer": "loan_propose"},
+    "gmsc": {"icarma": "gmsc_icarma", "proposer": "gmsc_propose"},
+}
 
 
-def draw(n_people: int, folder: Path, seed: int = 0) -> None:
-    """Write Loan applicants, with what they find hard, in Parquet files of a million."""
+def of_loan(n_people: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw Loan applicants, in the units of the data."""
+    return loan.scm().sample(n_people, rng).numpy()
+
+
+def of_gmsc(n_people: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw people like those of Give Me Some Credit from the committed flow."""
+    flow, h = (
+        CausalFlow.load(MODELS, "gmsc_flow"),
+        NetworkClassifier.load(MODELS, "gmsc_classifier"),
+    )
+    scaler, _ = gmsc.scaler(MODELS)
+    drawn = gmsc.stand_in(flow, h, scaler, n_people, int(rng.integers(2**31)))
+    return drawn[list(gmsc.COLUMNS)].to_numpy(float)
+
+
+# by problem: what draws people, and the kinds of their features
+DRAWN = {"loan": (of_loan, loan.KINDS), "gmsc": (of_gmsc, gmsc.KINDS)}
+
+
+def draw(n_people: int, folder: Path, problem: str = "loan", seed: int = 0) -> None:
+    """Write applicants, with what they find hard, in Parquet files of a million."""
     folder.mkdir(parents=True, exist_ok=True)
-    model = loan.scm()
-    actionable = [name for name, kind in loan.KINDS.items() if kind == "actionable"]
+    people, kinds = DRAWN[problem]
+    actionable = [name for name, kind in kinds.items() if kind == "actionable"]
     sampler = RankingSampler(actionable)
     rng = np.random.default_rng(seed)
     for first in range(0, n_people, PER_FILE):
         parts = []
         for start in range(first, min(first + PER_FILE, n_people), AT_ONCE):
             n = min(AT_ONCE, n_people - start)
-            x = model.sample(n, rng).numpy()
+            x = people(n, rng)
             scores = sampler.draw(range(n), rng).scores.numpy().astype(np.int8)
-            names = [*loan.KINDS, *(f"{blocks.SCORE}{name}" for name in actionable)]
+            names = [*kinds, *(f"{blocks.SCORE}{name}" for name in actionable)]
             parts.append(pa.table(dict(zip(names, [*x.T, *scores.T], strict=True))))
         path = folder / f"applicants_{first // PER_FILE:04d}.parquet"
         pq.write_table(pa.concat_tables(parts), path, compression="zstd")
@@ -172,6 +202,20 @@ def killed(n_kills: int = 20) -> None:
     shutil.rmtree(FOLDER)
 
 
+def jobs() -> None:
+    """Answer a job of applicants of each problem by each solver, and keep what it took."""
+    for problem, models in JOBS.items():
+        data = FOLDER / f"applicants_{problem}"
+        draw(A_JOB, data, problem)
+        for solver, model in models.items():
+            own: dict[str, Any] = {"problem": problem, "solver": solver, "model": model}
+            own["members"] = [0] if solver == "icarma" else []
+            own["n_per_job"] = A_JOB
+            run, _ = begun(f"{problem}_{solver}", data, **own)
+            if run.wait():
+                sys.exit(f"{problem}, {solver} failed")
+
+
 def main(names: list[str]) -> None:
     """Measure these pieces of work and save the results, each as soon as it is known."""
     names = names or [name for name in WORK if name not in LONG]
@@ -200,5 +244,7 @@ if __name__ == "__main__":
         draw(int(sys.argv[2]), ROOT / sys.argv[3])
     elif sys.argv[1:] == ["killed"]:
         killed()
+    elif sys.argv[1:] == ["jobs"]:
+        jobs()
     else:
         main(sys.argv[1:])

@@ -16,8 +16,8 @@ OUTPUTS = config["outputs"]
 PLAN = json.loads(Path(OUTPUTS, "plan.json").read_text(encoding="utf-8"))
 PYTHON = sys.executable
 TAKEN = measured.read()
-WHO = "recommend_proposer" if PLAN["parameters"]["solver"] == "proposer" else "recommend"
-# of the part that was measured, so many times; memory stays the same
+WHO = "recommend_{problem}_{solver}".format(**PLAN["parameters"])
+# of the job that was measured, so many times; memory stays the same
 TIMES = PLAN["parameters"]["n_per_job"] * PLAN["n_members"] / measured.N_ANSWERS
 GIVEN = measured.asked_for(WHO, TAKEN)
 RUNTIME = measured.asked_for(WHO, TAKEN, TIMES)["runtime"]

@@ -27,18 +27,18 @@ COLUMNS = ("job", "mem_mb", "minutes", "threads")
 # seen to take twice as long, and Snakemake itself takes some of the memory.
 MARGIN = 2
 N_SWEEP, N_EPOCHS = 40, 300  # networks of the part of a sweep that was measured
-N_ANSWERS = 2_500_000  # applicants of the part that one member, or a proposer, answered
+N_ANSWERS = 250_000  # applicants of a job of recommendations that was measured
 # by job: a folder of runs, and what its plan must say to be that part
 PARTS: dict[str, tuple[str, dict[str, object]]] = {
     "sweep": ("sweep", {"n_per_job": N_SWEEP}),
-    "recommend": (
-        "recommendations",
-        {"n_per_job": N_ANSWERS, "n_members": 1, "solver": "icarma"},
-    ),
-    "recommend_proposer": (
-        "recommendations_proposer",
-        {"n_per_job": N_ANSWERS, "solver": "proposer"},
-    ),
+    **{
+        f"recommend_{problem}_{solver}": (
+            f"populations/{problem}_{solver}",
+            {"n_per_job": N_ANSWERS, "n_members": 1, "solver": solver, "problem": problem},
+        )
+        for problem in ("loan", "gmsc")
+        for solver in ("icarma", "proposer")
+    },
 }
 
 
