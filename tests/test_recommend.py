@@ -13,10 +13,12 @@ from pathlib import Path
 
 import answer
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+import torch
 import yaml
 from parameters import read_run_parameters
 
@@ -26,6 +28,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.problem import gmsc, loan
 from lib.problem.classifier import NetworkClassifier
 from lib.solvers import blocks
+from lib.solvers.descent import Judge
 from lib.solvers.icarma import ICarma
 
 N_BLOCKS = 6
@@ -170,6 +173,24 @@ def test_people_with_whole_numbers():
     assert len(told) > 50
     for name in ("credit_lines", "real_estate_loans", "late_90"):
         assert (told[f"after_{name}"] % 1 == 0).all()
+
+
+def test_two_consequences_on_the_edge_between_whole_numbers():
+    """One is rounded down and the other up: both lower, or both higher, are not enough."""
+    problem = answer.of_gmsc(MODELS)
+    population = problem.population
+    x = pd.DataFrame(
+        [[42, 3, 6970.75681, 8, 0, 0.338711263, 0.133576133, 0, 0, 1]],
+        columns=population.features,
+    )
+    x = population.standardised(x)
+    acts = torch.tensor([[True, False, True, True]])
+    judge = Judge(problem, problem.flow, x, acts, torch.ones(1, 4))
+    values = torch.tensor([[0.609063983, -0.147210166, -0.045693368, -0.574230254]])
+    _, log_odds, _ = judge(values)
+    told = judge.recommendation(values)
+    assert not problem.accepts(told.x_cf)
+    assert log_odds <= problem.classifier.logit(told.x_cf) + 1e-6
 
 
 # --- what is refused

@@ -151,8 +151,9 @@ class Judge:
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what setting features to values (R, K) comes to; each with shape (R,).
 
-        Where a consequence lies on the edge between two whole
-        numbers, the worse of the two counts.
+        Where consequences lie on the edge between two whole numbers,
+        the worst counts: as they are, all a little lower, or all a
+        little higher.
 
         Returns: Cost, log-odds of a positive decision without the
             margin, and change of log-density in nats, with the slack
@@ -164,7 +165,7 @@ class Judge:
         if whole is None:
             return cost, *self._bounds(x_cf)
         off = EDGE * (whole.is_whole & ~self.is_acted & (x_cf.detach() != self.x))
-        sides = [self._bounds(self._settled(x_cf + sign * off)) for sign in (-1, 1)]
+        sides = [self._bounds(self._settled(x_cf + sign * off)) for sign in (-1, 0, 1)]
         log_odds, gain = (torch.stack(part).amin(0) for part in zip(*sides, strict=True))
         return cost, log_odds, gain
 
