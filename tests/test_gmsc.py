@@ -421,8 +421,8 @@ def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
 def test_the_search_over_whole_numbers_against_brute_force(small, table):
     """Every number of credit lines with four hundred shares of the limit in use.
 
-    But for actions with a consequence on the edge between two whole
-    numbers: the search counts the worse of the two.
+    But for actions with consequences on the edge between two whole
+    numbers: there the search counts the worst.
     """
     x, population = small.refused("test")[:8], small.population
     names = ("credit_lines", "utilization")

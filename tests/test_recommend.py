@@ -14,10 +14,12 @@ from pathlib import Path
 import answer
 import numpy as np
 import pandas as pd
+import populations
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+import resources
 import torch
 import yaml
 from parameters import read_run_parameters
@@ -191,6 +193,15 @@ def test_two_consequences_on_the_edge_between_whole_numbers():
     told = judge.recommendation(values)
     assert not problem.accepts(told.x_cf)
     assert log_odds <= problem.classifier.logit(told.x_cf) + 1e-6
+
+
+def test_a_cluster_is_asked_for_what_each_problem_and_solver_took():
+    named = {f"recommend_{own}_{by}" for own in answer.PROBLEMS for by in answer.SOLVERS}
+    assert named <= set(resources.read())
+    assert named == set(resources.PARTS) - {"sweep"}
+    assert populations.A_JOB == resources.N_ANSWERS
+    assert populations.JOBS.keys() == answer.PROBLEMS.keys()
+    assert all(set(models) == set(answer.SOLVERS) for models in populations.JOBS.values())
 
 
 # --- what is refused
