@@ -11,8 +11,8 @@ them from nothing, by two jobs at once. What was written is deleted at the end. 
 that of all processes together, Snakemake among them, each page counted once, looked at four
 times a second. Prints what it measures and puts it into benchmarks/populations.csv. The
 third line kills a process of the run at random, twenty times, and fails if the answers then
-differ in a bit. The fourth leaves what a job takes below runs, for workflow/resources.py.
-The last line only draws.
+differ in a bit. The fourth leaves its runs where they are: `python workflow/resources.py`
+then puts what they took into workflow/resources.csv. The last line only draws.
 """
 
 import lib.pinned
@@ -211,7 +211,9 @@ def jobs() -> None:
             own: dict[str, Any] = {"problem": problem, "solver": solver, "model": model}
             own["members"] = [0] if solver == "icarma" else []
             own["n_per_job"] = A_JOB
-            run, _ = begun(f"{problem}_{solver}", data, **own)
+            name = f"{problem}_{solver}"
+            shutil.rmtree(FOLDER / name, ignore_errors=True)
+            run, _ = begun(name, data, **own)
             if run.wait():
                 sys.exit(f"{problem}, {solver} failed")
 

@@ -30,7 +30,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.problem import gmsc, loan
 from lib.problem.classifier import NetworkClassifier
 from lib.solvers import blocks
-from lib.solvers.descent import Judge
+from lib.solvers.descent import EDGE, Judge
 from lib.solvers.icarma import ICarma
 
 N_BLOCKS = 6
@@ -191,12 +191,19 @@ def test_two_consequences_on_the_edge_between_whole_numbers():
     values = torch.tensor([[0.609063983, -0.147210166, -0.045693368, -0.574230254]])
     _, log_odds, _ = judge(values)
     told = judge.recommendation(values)
+    after = problem.flow.counterfactual(x, told.is_acted, told.values)
+    for side in (-EDGE, EDGE):
+        assert problem.accepts(population.settled(x, after + side * ~told.is_acted))
     assert not problem.accepts(told.x_cf)
     assert log_odds <= problem.classifier.logit(told.x_cf) + 1e-6
 
 
 def test_a_cluster_is_asked_for_what_each_problem_and_solver_took():
-    named = {f"recommend_{own}_{by}" for own in answer.PROBLEMS for by in answer.SOLVERS}
+    named = {
+        resources.RECOMMEND.format(problem=problem, solver=solver)
+        for problem in answer.PROBLEMS
+        for solver in answer.SOLVERS
+    }
     assert named <= set(resources.read())
     assert named == set(resources.PARTS) - {"sweep"}
     assert populations.A_JOB == resources.N_ANSWERS

@@ -215,6 +215,19 @@ def test_the_lowest_costs_are_kept_and_found_anew_for_another_flow(
     assert not equal(other, found)
 
 
+def test_trials_of_another_flow_are_not_gone_on_with(problem, opened, cheapest):
+    search = opened("ranking")
+    search.run_batch(n_each=1)
+    opened("ranking")  # the same problem
+    flow = copy.deepcopy(problem.flow)
+    for weights in flow.weights.values():
+        weights *= 1.1
+    moved = dataclasses.replace(problem, flow=flow)
+    with pytest.raises(ValueError, match=r"'ranking, constant' was begun with another"):
+        tuning.Search(moved, "ranking", search.studies, cheapest)
+    tuning.Search(moved, "score", tuning.open_studies("score", InMemoryStorage()), cheapest)
+
+
 def imported_rooms(path, seen):
     """Collect every file of lib or workflow that a file imports, directly or not."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -237,9 +250,8 @@ def is_read(name):
     return isinstance(name.ctx, ast.Load)
 
 
-@pytest.mark.parametrize("name", ["ranking", "transfer"])
-def test_the_choice_of_settings_cannot_reach_what_is_published(name):
-    """No room behind the search reads published/, and a search runs without opening it."""
+def test_the_choice_of_settings_cannot_reach_what_is_published():
+    """No room behind the search reads published/, and searches run without opening it."""
     start = ROOT / "workflow" / "tune.py"
     rooms = imported_rooms(start, {start})
     assert ROOT / "lib" / "studies" / "selection.py" in rooms
@@ -262,26 +274,28 @@ from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 from lib.problem import loan
 from lib.studies import stacks, tuning
-name = sys.argv[1]
 problem = loan.problem()
-cost = dict.fromkeys(stacks.SEARCHES[name], torch.zeros(len(problem.refused("validation"))))
-studies = tuning.open_studies(name, InMemoryStorage())
-short = {"n_epochs": 1}
-search = tuning.Search(problem, name, studies, cost, short)
-for study in studies.values():
-    study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
-search.run_batch(1)
-search.run_finalists(1, [5, 6])
-print(search.trials_table().chosen.sum())
+nothing = torch.zeros(len(problem.refused("validation")))
+for name in sys.argv[1:]:
+    cost = dict.fromkeys(stacks.SEARCHES[name], nothing)
+    studies = tuning.open_studies(name, InMemoryStorage())
+    search = tuning.Search(problem, name, studies, cost, {"n_epochs": 1})
+    for study in studies.values():
+        study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
+    search.run_batch(1)
+    search.run_finalists(1, [5, 6])
+    print(search.trials_table().chosen.sum())
 """
+    names = ("ranking", "transfer")
     ran = subprocess.run(
-        [sys.executable, "-c", script, name],
+        [sys.executable, "-c", script, *names],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.stdout.strip() == str(len(stacks.SEARCHES[name])), ran.stderr
+    n_chosen = [int(line) for line in ran.stdout.split()]
+    assert n_chosen == [len(stacks.SEARCHES[name]) for name in names], ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import getpass
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,9 @@ import optuna
 import pandas as pd
 import pytest
 import sqlalchemy
+import tune
 import yaml
+from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
 
 from lib.studies import stacks, tuning, workers
@@ -57,8 +60,7 @@ def test_trials_without_a_sign_of_life_are_failed_and_tried_again(tmp_path):
 def test_a_worker_that_ended_before_its_first_sign_is_noticed(tmp_path):
     storage = workers.database(f"sqlite:///{tmp_path}/tuning.db")
     study = optuna.create_study(storage=storage)
-    other = optuna.create_study(storage=storage)
-    for begun in (study, other):
+    for begun in (study, optuna.create_study(storage=storage)):
         begun.ask()  # and killed at once
     with workers.SignsOfLife(storage) as signs:
         signs.fail_abandoned([study])
@@ -67,7 +69,10 @@ def test_a_worker_that_ended_before_its_first_sign_is_noticed(tmp_path):
         signs.fail_abandoned([study])
         signs.fail_abandoned([study])
     assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
-    assert [trial.state for trial in other.trials] == [TrialState.RUNNING]
+    with storage.engine.begin() as connection:
+        signed = "SELECT study_id FROM trials JOIN trial_heartbeats USING (trial_id)"
+        found = connection.scalars(sqlalchemy.text(signed)).all()
+    assert set(found) == {storage.get_study_id_from_name(study.study_name)}
 
 
 def test_signs_of_life_go_on_as_long_as_a_batch(tmp_path):
@@ -122,6 +127,26 @@ def test_a_worker_that_was_taken_for_dead_does_not_stop_the_search(
 def test_a_database_that_cannot_be_used_is_named_without_its_password(url, message):
     with pytest.raises(ValueError, match=message):
         workers.database(url)
+
+
+DRIVER = sqlite3.OperationalError("the server closed the connection\nhint")
+
+
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_a_database_that_goes_away_ends_in_a_sentence(monkeypatch, is_wrapped):
+    """As Optuna says it, and as it comes from a query of ours."""
+
+    def gone(arguments):
+        error = sqlalchemy.exc.OperationalError("SELECT 1", {}, DRIVER)
+        if is_wrapped:
+            raise StorageInternalError("An exception is raised") from error
+        raise error
+
+    monkeypatch.setattr(tune, "run", gone)
+    monkeypatch.setattr(sys, "argv", ["tune.py", "score"])
+    said = r"^The database failed \(the server closed the connection\)\. The same command"
+    with pytest.raises(SystemExit, match=said):
+        tune.main()
 
 
 # --- PostgreSQL

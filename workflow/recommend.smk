@@ -16,10 +16,11 @@ OUTPUTS = config["outputs"]
 PLAN = json.loads(Path(OUTPUTS, "plan.json").read_text(encoding="utf-8"))
 PYTHON = sys.executable
 TAKEN = measured.read()
-WHO = "recommend_{problem}_{solver}".format(**PLAN["parameters"])
-# of the job that was measured, so many times; memory stays the same
+WHO = measured.RECOMMEND.format(**PLAN["parameters"])
+# of the job that was measured, so many times
 TIMES = PLAN["parameters"]["n_per_job"] * PLAN["n_members"] / measured.N_ANSWERS
 GIVEN = measured.asked_for(WHO, TAKEN)
+MEMORY = GIVEN["mem_mb"] + measured.MARGIN * measured.MB_A_MEMBER * (PLAN["n_members"] - 1)
 RUNTIME = measured.asked_for(WHO, TAKEN, TIMES)["runtime"]
 
 
@@ -32,7 +33,7 @@ rule blocks:
     input: ancient(f"{OUTPUTS}/plan.json")
     output: f"{OUTPUTS}/recommendations/blocks_{{first}}_{{last}}.parquet"
     threads: GIVEN["threads"]
-    resources: mem_mb=GIVEN["mem_mb"], runtime=RUNTIME
+    resources: mem_mb=MEMORY, runtime=RUNTIME
     shell: "{PYTHON:q} workflow/answer.py {OUTPUTS:q} {wildcards.first} {wildcards.last}"
 
 

@@ -28,11 +28,13 @@ COLUMNS = ("job", "mem_mb", "minutes", "threads")
 MARGIN = 2
 N_SWEEP, N_EPOCHS = 40, 300  # networks of the part of a sweep that was measured
 N_ANSWERS = 250_000  # applicants of a job of recommendations that was measured
+MB_A_MEMBER = 15  # what each further member of iCARMA adds to such a job's memory
+RECOMMEND = "recommend_{problem}_{solver}"  # its name
 # by job: a folder of runs, and what its plan must say to be that part
 PARTS: dict[str, tuple[str, dict[str, object]]] = {
     "sweep": ("sweep", {"n_per_job": N_SWEEP}),
     **{
-        f"recommend_{problem}_{solver}": (
+        RECOMMEND.format(problem=problem, solver=solver): (
             f"populations/{problem}_{solver}",
             {"n_per_job": N_ANSWERS, "n_members": 1, "solver": solver, "problem": problem},
         )
@@ -161,6 +163,9 @@ def write(file: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
 def of_parts(run: Path, size: Mapping[str, object]) -> list[dict[str, float]]:
     """Return what each part of a run took; nothing if its plan is of another size.
 
+    Recommendations are made for the refused: their minutes are given
+    as if all applicants were.
+
     Arguments:
         run: A folder with a plan.json, of a sweep or of recommendations.
         size: Entries of the plan, or of its parameters.
@@ -176,11 +181,17 @@ def of_parts(run: Path, size: Mapping[str, object]) -> list[dict[str, float]]:
     said = own.get("parameters", {}) | own
     if any(said.get(name) != value for name, value in size.items()):
         return []
-    return [
+    rows = [
         row
         for file in sorted((run / "resources").glob("*.csv"))
         for row in read(file).values()
     ]
+    if (run / "summary.csv").is_file():
+        with open(run / "summary.csv", newline="", encoding="utf-8") as lines:
+            found = next(csv.DictReader(lines))
+        refused = int(found["asked"]) / int(found["applicants"])
+        rows = [row | {"minutes": round(row["minutes"] / refused, 2)} for row in rows]
+    return rows
 
 
 def _used() -> list[resource.struct_rusage]:

@@ -53,8 +53,7 @@ def main() -> None:
     except (ValueError, OSError) as error:
         sys.exit(str(error))
     except (StorageInternalError, SQLAlchemyError) as error:
-        why = str(getattr(error.__cause__ or error, "orig", error)).strip().splitlines()[0]
-        sys.exit(f"The database no longer answers ({why}). The same command goes on later.")
+        sys.exit(f"The database failed ({_why(error)}). The same command goes on later.")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: the same command goes on from here.")
 
@@ -87,6 +86,13 @@ def run(args: argparse.Namespace) -> None:
     bar = progress.bar(f"{args.search}, finalists")
     search.run_finalists(args.finalists, FINALIST_SEEDS, bar)
     save_trials(results, args.search, search.trials_table())
+
+
+def _why(error: Exception) -> str:
+    """Return in a line what a database said."""
+    driver = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None)
+    lines = str(driver or error).strip().splitlines()
+    return lines[0] if lines else type(driver or error).__name__
 
 
 def read_arguments() -> argparse.Namespace:

@@ -122,6 +122,16 @@ def steps(
             written = time.monotonic()
 
 
+def digest(inputs: Mapping[str, Any]) -> str:
+    """Return a short text that differs where inputs do, as `steps` compares them.
+
+    Example:
+        >>> digest({"w": torch.zeros(2)}) == digest({"w": torch.zeros(3)})
+        False
+    """
+    return _digest(json.dumps(_described(inputs), sort_keys=True).encode())
+
+
 def _described(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return inputs as JSON gives them back; tensors and bytes by their digest."""
     said = dict(given)

@@ -166,7 +166,7 @@ class Judge:
             return cost, *self._bounds(x_cf)
         off = EDGE * (whole.is_whole & ~self.is_acted & (x_cf.detach() != self.x))
         sides = [self._bounds(self._settled(x_cf + sign * off)) for sign in (-1, 0, 1)]
-        log_odds, gain = (torch.stack(part).amin(0) for part in zip(*sides, strict=True))
+        log_odds, gain = (torch.stack(part).min(0)[0] for part in zip(*sides, strict=True))
         return cost, log_odds, gain
 
     def _bounds(self, x_cf: Tensor) -> tuple[Tensor, Tensor]:

@@ -83,8 +83,8 @@ class Search:
         storage: Of the studies, where it is a database: workers see
             there who of them is alive.
     Raises: ValueError: the search is unknown, studies or costs
-        are not of the profiles or people, or nobody is refused in
-        the validation split.
+        are not of the profiles or people, trials are of another
+        problem, or nobody is refused in the validation split.
     Example:
         >>> from optuna.storages import InMemoryStorage
         >>> from lib.problem import loan
@@ -120,6 +120,16 @@ class Search:
             )
         for profile, cost in self.cheapest.items():
             checks.shape(f"cheapest, {profile}", cost, (n_people,))
+        own = checkpoints.digest(self.problem.described(self.problem.refused("validation")))
+        for study in self.studies.values():
+            made_for = study.user_attrs.get("problem", "" if finished(study) else own)
+            if made_for != own:
+                raise ValueError(
+                    f"The study {study.study_name!r} was begun with another classifier, "
+                    "flow or people, and its trials can't be compared with new ones. Name "
+                    "another storage, or delete that one."
+                )
+            study.set_user_attr("problem", own)
 
     @property
     def n_finished(self) -> int:

@@ -175,6 +175,8 @@ class SignsOfLife:
         assert self.storage is not None
         while not self.ended.wait(self.storage.heartbeat_interval):
             for trial_id in self.trials:
+                if self.ended.is_set():
+                    return
                 # a database that is away for a moment is there for the next sign
                 with contextlib.suppress(StorageInternalError, exc.SQLAlchemyError):
                     self.storage.record_heartbeat(trial_id)
