@@ -198,7 +198,7 @@ def killed(n_kills: int = 20) -> None:
         shutil.rmtree(outputs)
         if n_done == n_kills:
             break
-    print(f"{n_kills} kills in {n_ended} runs, and all answers equal to the bit")
+    print(f"{n_kills} kills, {n_ended} whole data sets, and all answers equal to the bit")
     shutil.rmtree(FOLDER)
 
 
