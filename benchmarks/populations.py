@@ -74,10 +74,8 @@ def of_loan(n_people: int, rng: np.random.Generator) -> np.ndarray:
 
 def of_gmsc(n_people: int, rng: np.random.Generator) -> np.ndarray:
     """Draw people like those of Give Me Some Credit from the committed flow."""
-    flow, h = (
-        CausalFlow.load(MODELS, "gmsc_flow"),
-        NetworkClassifier.load(MODELS, "gmsc_classifier"),
-    )
+    flow = CausalFlow.load(MODELS, "gmsc_flow")
+    h = NetworkClassifier.load(MODELS, "gmsc_classifier")
     scaler, _ = gmsc.scaler(MODELS)
     drawn = gmsc.stand_in(flow, h, scaler, n_people, int(rng.integers(2**31)))
     return drawn[list(gmsc.COLUMNS)].to_numpy(float)

@@ -391,13 +391,13 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
 
 @pytest.fixture(scope="module")
 def table(small):
-    """What the search over all values finds for eight people."""
-    return continuous.search(small, small.flow, small.refused("test")[:8])
+    """What the search over all values finds for twelve people."""
+    return continuous.search(small, small.flow, small.refused("test")[:12])
 
 
 def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
     """It is never worse than the grid, and what it finds can be carried out as it is."""
-    x, columns = small.refused("test")[:8], small.population.actionable_index
+    x, columns = small.refused("test")[:12], small.population.actionable_index
     cheaper = 0
     for n_actionable in (4, 2, 1):
         preferences = RankingSampler(

@@ -15,6 +15,7 @@ import tune
 from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 
+from lib.base import files
 from lib.preferences.scores import Profile
 from lib.problem.recourse import Recommendation
 from lib.solvers import continuous
@@ -213,6 +214,10 @@ def test_the_lowest_costs_are_kept_and_found_anew_for_another_flow(
     )
     assert "searched anew" in capsys.readouterr().out
     assert not equal(other, found)
+    spoilt = {profile: cost * torch.nan for profile, cost in found.items()}
+    files.save(tmp_path, "cheapest_ranking", spoilt, {}, {})
+    with pytest.raises(ValueError, match=r"cheapest_ranking\.safetensors holds nothing"):
+        tune.cheapest_known(problem, "ranking", tmp_path)
 
 
 def test_trials_of_another_flow_are_not_gone_on_with(problem, opened, cheapest):
