@@ -302,35 +302,63 @@ def test_choice_among_three_blocks_by_enumeration(problem, people, slack):
             )
             layer = rng.normal(scale=3, size=(size, 32))
             gain[0], cost[0], allowed[0], layer[0] = 0, 0, True, 0
-            nothing = torch.zeros(size, 7)
+            nothing = torch.zeros(1, size, 7)
+            parts = (torch.from_numpy(own)[None] for own in (cost, gain, layer))
             tables.append(
                 grid._Table(
                     list(range(7)),
-                    torch.from_numpy(allowed),
+                    torch.from_numpy(allowed)[None],
                     nothing,
                     nothing,
                     nothing,
-                    *map(torch.from_numpy, (cost, gain, layer)),
+                    *parts,
                 )
             )
         best = np.inf
-        for rows in list(product(*(range(len(table.cost)) for table in tables)))[1:]:
+        for rows in list(product(*(range(table.cost.shape[1]) for table in tables)))[1:]:
             chosen = list(zip(tables, rows, strict=True))
             plausible = (
-                sum(table.gain[row] for table, row in chosen) >= 0 or slack == np.inf
+                sum(table.gain[0, row] for table, row in chosen) >= 0 or slack == np.inf
             )
-            hidden = at_start + sum(table.first_layer[row] for table, row in chosen)
+            hidden = at_start + sum(table.first_layer[0, row] for table, row in chosen)
             valid = h.logit_from_first_layer(hidden) >= 0
-            if plausible and valid and all(table.allowed[row] for table, row in chosen):
-                best = min(best, sum(table.cost[row] for table, row in chosen).item())
-        found = grid._cheapest(problem, person, tables, slack)
+            if plausible and valid and all(table.allowed[0, row] for table, row in chosen):
+                best = min(best, sum(table.cost[0, row] for table, row in chosen).item())
+        found = grid._Choices(problem, person[None], tables, slack, None, 0.0).cheapest(0)
         n_answers += found is not None
         assert (found is None) == np.isinf(best)
         if found is not None:
             assert sum(
-                table.cost[row] for table, row in zip(tables, found, strict=True)
+                table.cost[0, row] for table, row in zip(tables, found, strict=True)
             ).item() == pytest.approx(best, abs=1e-12)
     assert 0 < n_answers < 40 or slack == np.inf
+
+
+@pytest.mark.parametrize("slack", [0.0, np.inf])
+def test_of_equally_cheap_actions_one_with_the_fewest_features(
+    problem, people, slack, monkeypatch
+):
+    """However many are shown at a time.
+
+    To set the amount, which follows from no other action, to what it is does nothing.
+    """
+    x, world = people[0].clone(), problem.population.truth
+    amount = problem.population.features.index("loan_amount")
+    tried = grid.grids(problem, 9)[amount]
+    nearest = (x[:, amount, None] - tried).abs().argmin(1)
+    x[:, amount] = tried[nearest]
+    x = x[~problem.accepts(x)]
+    anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
+    asked = problem, world, x, anything, Profile(), 9, slack
+    found = grid.search(*asked)
+    assert found.has_recourse.sum() > 5
+    assert not (found.is_acted & (found.values == x))[:, amount].any()
+    for n_first, n_next in ((1, 1), (3, 1_000)):
+        monkeypatch.setattr(grid, "SHOWN_FIRST", n_first)
+        monkeypatch.setattr(grid, "SHOWN_NEXT", n_next)
+        again = grid.search(*asked)
+        assert torch.equal(again.is_acted, found.is_acted)
+        assert torch.equal(again.x_cf, found.x_cf)
 
 
 def tree(x):
@@ -436,7 +464,7 @@ def test_any_number_of_features_equals_brute_force(linear):
 
 
 def test_few_people_at_once_where_blocks_are_large(problem, people, monkeypatch):
-    """One by one in place of sixteen: the same answers."""
+    """One by one in place of many: the same answers."""
     x, preferences = people
     world = problem.population.truth
     together = grid.search(problem, world, x, preferences, n_values=5)

@@ -24,7 +24,7 @@ for gradients.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -40,7 +40,7 @@ from lib.problem.recourse import Problem, Recommendation, in_columns
 from lib.solvers.descent import check_bounds
 
 SHOWN_FIRST, SHOWN_NEXT = 2_048, 32_768  # candidates shown to the classifier at a time
-PEOPLE_TABULATED = 16  # people for whom a block's actions are worked out in one go
+PEOPLE_TABULATED = 32  # people for whom a block's actions are worked out in one go
 MOST_COMBINED = (
     2**26
 )  # actions of one person, over all blocks: 256 MB for each of their sums
@@ -166,11 +166,11 @@ def search(
         max_acted: How many features an action is on at most; None:
             any number.
         margin: Log-odds that a positive decision must have.
-    Returns: For a person without recourse nothing is acted on and
-        x_cf is x. Where a population has whole numbers, the
+    Returns: Of equally cheap actions the first with the fewest
+        features. For a person without recourse nothing is acted on
+        and x_cf is x. Where a population has whole numbers, the
         counterfactual is judged, and returned, as the person can have
-        it (`Population.settled`), and of equally cheap actions one
-        with the fewest features is returned.
+        it (`Population.settled`).
     Raises: ValueError: as `Problem.check` and `Problem.check_world`;
         n_values is below 2; centred is not above zero, or the
         population has whole numbers; max_acted is not a whole number
@@ -212,21 +212,22 @@ def search(
     weights = profile.weight(preferences).to(x.dtype)
     best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
     for i in progress(range(len(x))):
-        if i % n_people == 0:
+        place = i % n_people
+        if place == 0:
             some = order[i : i + n_people]
             asked = x[some], may[some], weights[some]
             tables = [
                 _tabulate(problem, world, block, *asked, is_centred)
                 for block in blocks(world, tried, may[some].any(0), max_acted)
             ]
-        person = order[i]
-        own = [table.of_person(i % n_people) for table in tables]
-        choice = _cheapest(problem, x[person], own, slack, max_acted, margin)
-        for table, row in zip(own, choice, strict=True) if choice else ():
-            acts, at = table.acts[row], table.columns
+            choices = _Choices(problem, x[some], tables, slack, max_acted, margin)
+        person, rows = order[i], choices.cheapest(place)
+        for table, row in zip(tables, rows, strict=True) if rows else ():
+            acts, at = table.acts[place, row], table.columns
             best.is_acted[person, at] = acts[at]
-            best.x_cf[person, at] = table.x_cf[row, at]
-            best.values[person] = torch.where(acts, table.values[row], best.values[person])
+            best.x_cf[person, at] = table.x_cf[place, row, at]
+            own = table.values[place, row]
+            best.values[person] = torch.where(acts, own, best.values[person])
     return best
 
 
@@ -282,8 +283,6 @@ def _people_at_once(problem: Problem, world: World, n_values: int, may: Tensor) 
 class _Table:
     """Hold what the C actions of one block lead to, for P people.
 
-    For one person all shapes come without their first axis.
-
     Arguments:
         columns: All features that the actions of this block can move.
         allowed: Whether the person may do it, with shape (P, C).
@@ -305,11 +304,6 @@ class _Table:
     cost: Tensor
     gain: Tensor
     first_layer: Tensor
-
-    def of_person(self, i: int) -> "_Table":
-        """Return what the actions lead to for the i-th person."""
-        parts = (getattr(self, field.name)[i] for field in fields(self)[1:])
-        return _Table(self.columns, *parts)
 
 
 def _tabulate(
@@ -384,101 +378,119 @@ def _outer_sum(parts: list[Tensor]) -> Tensor:
     return total
 
 
-def _plausible_beside_others(
-    gains: list[Tensor], rows: list[Tensor], slack: float
-) -> list[Tensor]:
-    """Return those rows of each block that are plausible beside the best row of all others.
+class _Choices:
+    """Choose among what the actions of P people lead to, by a table for each block.
 
-    "No action", row 0, stays in any case. Sums over blocks are added
-    in the same order here and where candidates are chosen, and
-    rounding is monotone: no candidate is left out.
+    Arguments:
+        x: The people, with shape (P, D).
+        slack, max_acted, margin: As for `search`.
     """
-    best = [gain[own].max()[None] for gain, own in zip(gains, rows, strict=True)]
-    kept = []
-    for i, own in enumerate(rows):
-        beside = _outer_sum([*best[:i], gains[i][own], *best[i + 1 :]])
-        kept.append(own[(beside >= -slack) | (own == 0)])
-    return kept
+
+    def __init__(
+        self,
+        problem: Problem,
+        x: Tensor,
+        tables: list[_Table],
+        slack: float,
+        max_acted: int | None,
+        margin: float,
+    ) -> None:
+        self.problem, self.x, self.tables = problem, x, tables
+        self.slack, self.max_acted, self.margin = slack, max_acted, margin
+        self.kept = [table.allowed for table in tables]  # each with shape (P, C)
+        if slack < math.inf:
+            self.kept = self._plausible_beside_others()
+        classifier = problem.classifier
+        if isinstance(classifier, NetworkClassifier):
+            first = classifier.weights[:1], classifier.biases[:1]
+            self.first_layer = network(problem.population.possible(x), *first)
+
+    def _plausible_beside_others(self) -> list[Tensor]:
+        """Return which actions of each block are plausible beside the best of all others.
+
+        "No action", row 0, stays in any case. Sums over blocks are
+        added in the same order here and where candidates are chosen,
+        and rounding is monotone: no candidate is left out.
+        """
+        best = [
+            table.gain.masked_fill(~table.allowed, -torch.inf).amax(-1, keepdim=True)
+            for table in self.tables
+        ]
+        kept = []
+        for i, table in enumerate(self.tables):
+            beside = sum([*best[:i], table.gain, *best[i + 1 :]], torch.zeros(()))
+            is_plausible = beside >= -self.slack
+            is_plausible[:, 0] = True
+            kept.append(table.allowed & is_plausible)
+        return kept
+
+    def cheapest(self, person: int) -> list[int] | None:
+        """Return the rows, one of each table, of the cheapest action that will do, or None.
+
+        Of equally cheap ones it is the first with the fewest features.
+        """
+        kept = [own[person].nonzero().squeeze(-1) for own in self.kept]
+        both = list(zip(self.tables, kept, strict=True))
+        cost = _outer_sum([table.cost[person][rows] for table, rows in both])
+        will_do = torch.ones_like(cost, dtype=torch.bool)
+        if self.slack < math.inf:
+            gain = _outer_sum([table.gain[person][rows] for table, rows in both])
+            will_do = gain >= -self.slack
+        will_do[0] = False  # no action at all
+        if self.max_acted is not None:
+            will_do &= _outer_sum(self._n_acted(person, kept)) <= self.max_acted
+        candidates = will_do.nonzero().squeeze(-1)
+        cost = cost[candidates]
+        # the cheapest few are found without sorting the rest; all are sorted if none of
+        # them is valid
+        for order in (
+            lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices,
+            cost.argsort,
+        ):
+            for shown in order().split(SHOWN_NEXT):
+                is_valid = self._is_valid(person, _rows(candidates[shown], kept))
+                if is_valid.any():
+                    valid = shown[is_valid]
+                    best = valid[cost[valid].argmin()]
+                    place, tied = candidates[best], candidates[cost == cost[best]]
+                    if len(tied) > 1:
+                        place = self._fewest(person, place, tied, kept)
+                    return [int(row) for row in _rows(place[None], kept)]
+        return None
+
+    def _fewest(
+        self, person: int, valid: Tensor, tied: Tensor, kept: list[Tensor]
+    ) -> Tensor:
+        """Return the first of the tied actions that are valid with the fewest features.
+
+        One that is known to be valid is one of them, however its
+        log-odds are rounded beside others.
+        """
+        tied = tied[(tied == valid) | self._is_valid(person, _rows(tied, kept))]
+        n_acted = torch.stack(self._n_acted(person, _rows(tied, kept))).sum(0)
+        return tied[n_acted == n_acted.amin()][0]
+
+    def _n_acted(self, person: int, rows: list[Tensor]) -> list[Tensor]:
+        """Return on how many features the actions of each table are."""
+        both = zip(self.tables, rows, strict=True)
+        return [table.acts[person][own].sum(-1) for table, own in both]
+
+    def _is_valid(self, person: int, rows: list[Tensor]) -> Tensor:
+        """Return whether a person is accepted after actions: rows (n,) of each table."""
+        classifier, chosen = self.problem.classifier, zip(self.tables, rows, strict=True)
+        if isinstance(classifier, NetworkClassifier):
+            changes = [table.first_layer[person][own] for table, own in chosen]
+            log_odds = classifier.logit_from_first_layer(
+                self.first_layer[person] + sum(changes)
+            )
+            return log_odds >= self.margin
+        x_cf = self.x[person].repeat(len(rows[0]), 1)
+        for table, own in chosen:  # no two blocks move the same feature
+            x_cf[:, table.columns] = table.x_cf[person][own][:, table.columns]
+        return classifier.logit(self.problem.population.possible(x_cf)) >= self.margin
 
 
-def _cheapest(
-    problem: Problem,
-    x: Tensor,
-    tables: list[_Table],
-    slack: float,
-    max_acted: int | None = None,
-    margin: float = 0.0,
-) -> list[int] | None:
-    """Return the rows, one of each table, of the cheapest action that will do, or None."""
-    kept = [table.allowed.nonzero().squeeze(-1) for table in tables]
-    if slack < math.inf:
-        kept = _plausible_beside_others([table.gain for table in tables], kept, slack)
-    sizes = [len(rows) for rows in kept]
-    both = list(zip(tables, kept, strict=True))
-    cost = _outer_sum([table.cost[rows] for table, rows in both])
-    cost[0] = torch.inf  # no action at all
-    will_do = torch.ones_like(cost, dtype=torch.bool)
-    if slack < math.inf:
-        will_do &= _outer_sum([table.gain[rows] for table, rows in both]) >= -slack
-    if max_acted is not None:
-        n_acted = _outer_sum([table.acts[rows].sum(-1) for table, rows in both])
-        will_do &= n_acted <= max_acted
-    candidates = will_do.nonzero().squeeze(-1)
-    cost = cost[candidates]
-    # the cheapest few are found without sorting the rest; all are sorted if none of them is
-    # valid
-    for order in (
-        lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices,
-        cost.argsort,
-    ):
-        for chunk in order().split(SHOWN_NEXT):
-            shown = candidates[chunk]
-            places = np.unravel_index(shown[shown > 0].numpy(), sizes)
-            rows = [
-                own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)
-            ]
-            valid = (_logits(problem, x, tables, rows) >= margin).nonzero()
-            if not len(valid):
-                continue
-            if problem.population.whole is None:  # hardly two actions cost the same
-                return [int(row[valid[0, 0]]) for row in rows]
-            tied = candidates[cost == cost[chunk][shown > 0][valid[0, 0]]]
-            return _fewest(problem, x, tables, kept, tied, margin)
-    return None
-
-
-def _fewest(
-    problem: Problem,
-    x: Tensor,
-    tables: list[_Table],
-    kept: list[Tensor],
-    tied: Tensor,
-    margin: float,
-) -> list[int]:
-    """Return the rows of the valid action, of equally cheap ones, with the fewest features.
-
-    To set a count to what it was costs nothing.
-    """
-    places = np.unravel_index(tied.numpy(), [len(rows) for rows in kept])
-    rows = [own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)]
-    both = zip(tables, rows, strict=True)
-    n_acted = torch.stack([table.acts[row].sum(-1) for table, row in both]).sum(0)
-    is_valid = _logits(problem, x, tables, rows) >= margin
-    best = n_acted.masked_fill(~is_valid, x.shape[-1] + 1).argmin()
-    return [int(row[best]) for row in rows]
-
-
-def _logits(
-    problem: Problem, x: Tensor, tables: list[_Table], rows: list[Tensor]
-) -> Tensor:
-    """Return the log-odds (n,) of a person (D,) after actions: rows (n,) of each table."""
-    classifier, possible = problem.classifier, problem.population.possible
-    chosen = list(zip(tables, rows, strict=True))
-    if isinstance(classifier, NetworkClassifier):
-        hidden = network(possible(x), classifier.weights[:1], classifier.biases[:1])
-        hidden = hidden + sum(table.first_layer[row] for table, row in chosen)
-        return classifier.logit_from_first_layer(hidden)
-    x_cf = x.repeat(len(rows[0]), 1)
-    for table, row in chosen:  # no two blocks move the same feature
-        x_cf[:, table.columns] = table.x_cf[row][:, table.columns]
-    return classifier.logit(possible(x_cf))
+def _rows(candidates: Tensor, kept: list[Tensor]) -> list[Tensor]:
+    """Return the rows (n,) of each table from places (n,) in sums over all kept rows."""
+    places = np.unravel_index(candidates.numpy(), [len(rows) for rows in kept])
+    return [own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)]
