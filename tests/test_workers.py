@@ -93,8 +93,9 @@ def test_signs_of_life_go_on_as_long_as_a_batch(tmp_path):
     assert newest() < "2001"
 
 
+@pytest.mark.parametrize("while_it", ["_suggest", "_judge"])
 def test_a_worker_that_was_taken_for_dead_does_not_stop_the_search(
-    problem, monkeypatch, tmp_path
+    problem, monkeypatch, tmp_path, while_it
 ):
     """It comes back after a long sleep: its proposals are somebody else's now."""
     storage = workers.database(f"sqlite:///{tmp_path}/tuning.db")
@@ -102,12 +103,22 @@ def test_a_worker_that_was_taken_for_dead_does_not_stop_the_search(
     nothing = dict.fromkeys(studies, problem.refused("validation")[:, 0] * 0)
     search = tuning.Search(problem, "score", studies, nothing, None, storage)
 
-    def judge(self, proposals, numbers, progress):
-        for study in studies.values():
-            study.tell(0, state=TrialState.FAIL)
+    suggest = tuning._suggest
+
+    def sleep(now):
+        for study in studies.values() if now == while_it else ():
+            study.tell(0, state=TrialState.FAIL, skip_if_finished=True)
+
+    def slow_suggest(*asked):
+        sleep("_suggest")
+        return suggest(*asked)
+
+    def slow_judge(self, proposals, numbers, progress):
+        sleep("_judge")
         return [dict.fromkeys(("has_recourse", *tuning.OBJECTIVES), 1.0)] * len(proposals)
 
-    monkeypatch.setattr(tuning.Search, "_judge", judge)
+    monkeypatch.setattr(tuning, "_suggest", slow_suggest)
+    monkeypatch.setattr(tuning.Search, "_judge", slow_judge)
     search.run_batch(1)
     assert search.n_finished == 0
     assert {t.state for study in studies.values() for t in study.trials} == {

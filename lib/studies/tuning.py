@@ -153,7 +153,8 @@ class Search:
         proposal fails if it recommends nothing to anybody. If the
         batch is interrupted, all its proposals are put there as
         failed, so that nobody waits for them. Proposals whose worker
-        was killed are failed first, and are the next to be tried.
+        was killed are failed first, and are the next to be tried; a
+        worker that was taken for dead leaves them to others.
 
         Arguments:
             n_each: Proposals a profile, at least one.
@@ -188,11 +189,13 @@ class Search:
                 ]
                 numbers = [[trial.number] for _, trial in asked]
                 outcomes = self._judge(proposals, numbers, progress)
-            except BaseException:  # interrupted: these proposals are not waited for
+            except BaseException as error:  # these proposals are not waited for
                 for profile, trial in asked:
                     self.studies[profile].tell(
                         trial, state=TrialState.FAIL, skip_if_finished=True
                     )
+                if isinstance(error, UpdateFinishedTrialError):  # it was taken for dead
+                    return
                 raise
         for (profile, trial), measured in zip(asked, outcomes, strict=True):
             # who was taken for dead meanwhile says nothing: it is tried again
