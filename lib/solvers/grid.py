@@ -40,7 +40,7 @@ from lib.problem.recourse import Problem, Recommendation, in_columns
 from lib.solvers.descent import check_bounds
 
 SHOWN_FIRST, SHOWN_NEXT = 2_048, 32_768  # candidates shown to the classifier at a time
-PEOPLE_TABULATED = 32  # people for whom a block's actions are worked out in one go
+PEOPLE_TABULATED = 16  # people for whom a block's actions are worked out in one go
 MOST_COMBINED = (
     2**26
 )  # actions of one person, over all blocks: 256 MB for each of their sums
