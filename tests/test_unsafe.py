@@ -534,6 +534,7 @@ YAMLS = {
     "no such day": ("a: 2001-13-45", "month must be in 1..12"),
     "a number too long": (f"a: {'9' * 5_000}", "Exceeds the limit"),
     "a hidden sign": ("a: \x01", "This is not YAML"),
+    "no such sign": ('a: "\\Udfffffff"', "This is not YAML"),
     "two documents": ("a: 1\n---\na: 2", "This is not YAML"),
     "to be merged": ("<<: {a: 1}", "This is not YAML"),
     "a lone =": ("a: =", "This is not YAML"),

@@ -141,7 +141,7 @@ def entries(path: Path) -> dict[str, Any]:
         try:
             _check_plain(said)
             given = yaml.load(said, _Loader)  # a SafeLoader: it makes plain values only
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, OverflowError) as error:  # a sign beyond all overflows
             raise ValueError(f"This is not YAML: {error}.") from error
         if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
             raise ValueError(
