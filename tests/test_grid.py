@@ -285,53 +285,53 @@ def test_blocks_follow_the_graph(problem):
         assert torch.equal(part.values, block.values[allowed])
 
 
+@pytest.mark.parametrize("shown", [(1, 1), (3, 7), (2_048, 32_768)])
+@pytest.mark.parametrize("max_acted", [None, 6])
 @pytest.mark.parametrize("slack", [0.0, np.inf])
-def test_choice_among_three_blocks_by_enumeration(problem, people, slack):
-    """Made-up tables: what the pruning leaves holds the cheapest, if there is any."""
-    person, h = people[0][0], problem.classifier
-    at_start = person @ h.weights[0] + h.biases[0]
-    n_answers = 0
-    for seed in range(40):
+def test_choice_among_three_blocks_by_enumeration(
+    problem, people, slack, max_acted, shown, monkeypatch
+):
+    """Made-up tables with many equal costs: the first with the fewest features."""
+    monkeypatch.setattr(grid, "SHOWN_FIRST", shown[0])
+    monkeypatch.setattr(grid, "SHOWN_NEXT", shown[1])
+    person, h = people[0][:1], problem.classifier
+    at_start = person[0] @ h.weights[0] + h.biases[0]
+    n_answers = n_ties = 0
+    for seed in range(20):
         rng = np.random.default_rng(seed)
-        tables = []
-        for size in (7, 5, 6):
-            gain, cost, allowed = (
-                rng.normal(-0.5, 1, size),
-                rng.random(size),
-                rng.random(size) < 0.8,
-            )
-            layer = rng.normal(scale=3, size=(size, 32))
-            gain[0], cost[0], allowed[0], layer[0] = 0, 0, True, 0
-            nothing = torch.zeros(1, size, 7)
-            parts = (torch.from_numpy(own)[None] for own in (cost, gain, layer))
-            tables.append(
-                grid._Table(
-                    list(range(7)),
-                    torch.from_numpy(allowed)[None],
-                    nothing,
-                    nothing,
-                    nothing,
-                    *parts,
-                )
-            )
-        best = np.inf
+        tables = [made_up_table(rng, size) for size in (7, 5, 6)]
+        good = []
         for rows in list(product(*(range(table.cost.shape[1]) for table in tables)))[1:]:
             chosen = list(zip(tables, rows, strict=True))
-            plausible = (
-                sum(table.gain[0, row] for table, row in chosen) >= 0 or slack == np.inf
+            cost, gain, layer = (
+                sum(getattr(table, part)[0, row] for table, row in chosen)
+                for part in ("cost", "gain", "first_layer")
             )
-            hidden = at_start + sum(table.first_layer[0, row] for table, row in chosen)
-            valid = h.logit_from_first_layer(hidden) >= 0
-            if plausible and valid and all(table.allowed[0, row] for table, row in chosen):
-                best = min(best, sum(table.cost[0, row] for table, row in chosen).item())
-        found = grid._Choices(problem, person[None], tables, slack, None, 0.0).cheapest(0)
+            n_acted = sum(table.acts[0, row].sum() for table, row in chosen)
+            will_do = (
+                all(table.allowed[0, row] for table, row in chosen)
+                and (gain >= 0 or slack == np.inf)
+                and (max_acted is None or n_acted <= max_acted)
+                and h.logit_from_first_layer(at_start + layer) >= 0
+            )
+            if will_do:
+                good.append((cost.item(), n_acted.item(), rows))
+        choices = grid._Choices(problem, person, tables, slack, max_acted, 0.0)
+        found = choices.cheapest(0)
+        assert found == (list(min(good)[2]) if good else None)
         n_answers += found is not None
-        assert (found is None) == np.isinf(best)
-        if found is not None:
-            assert sum(
-                table.cost[0, row] for table, row in zip(tables, found, strict=True)
-            ).item() == pytest.approx(best, abs=1e-12)
-    assert 0 < n_answers < 40 or slack == np.inf
+        n_ties += sum(cost == min(good)[0] for cost, *_ in good) > 1
+    assert n_ties > 5 and (0 < n_answers < 20 or slack == np.inf)
+
+
+def made_up_table(rng, size):
+    """What so many actions of one block lead to; the first is "no action"."""
+    acts, allowed = rng.random((size, 7)) < 0.4, rng.random(size) < 0.8
+    gain, layer = rng.normal(-0.5, 1, size), rng.normal(scale=3, size=(size, 32))
+    cost = rng.integers(0, 3, size).astype(float)
+    acts[0], gain[0], cost[0], allowed[0], layer[0] = False, 0, 0, True, 0
+    parts = allowed, acts, np.zeros((size, 7)), np.zeros((size, 7)), cost, gain, layer
+    return grid._Table(list(range(7)), *(torch.from_numpy(part)[None] for part in parts))
 
 
 @pytest.mark.parametrize("slack", [0.0, np.inf])

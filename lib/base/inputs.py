@@ -141,8 +141,10 @@ def entries(path: Path) -> dict[str, Any]:
         try:
             _check_plain(said)
             given = yaml.load(said, _Loader)  # a SafeLoader: it makes plain values only
-        except (yaml.YAMLError, OverflowError) as error:  # a sign beyond all overflows
+        except yaml.YAMLError as error:
             raise ValueError(f"This is not YAML: {error}.") from error
+        except OverflowError as error:
+            raise ValueError("It holds a sign or a number that is too large.") from error
         if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
             raise ValueError(
                 f"It should hold lines `name: value`, it holds {_shortened(given)}."

@@ -13,10 +13,11 @@ one:
   too.
 * An action of one block that would be implausible beside the best of
   every other block is left out at once.
-* Of the plausible actions only the cheapest few thousand are shown to
-  the classifier. If one of them is valid, the cheapest valid one of
-  them is the answer, since everything unseen costs no less. Else the
-  next few are shown.
+* Of the plausible actions the cheapest two thousand are shown to the
+  classifier first. If one of them is valid, nothing unseen is
+  cheaper. Else all are sorted by cost, and shown in turn. Among the
+  valid actions that cost the same, shown or not, the first with the
+  fewest features is the answer.
 
 The classifier may be any: it is asked for decisions only, and never
 for gradients.
@@ -166,11 +167,12 @@ def search(
         max_acted: How many features an action is on at most; None:
             any number.
         margin: Log-odds that a positive decision must have.
-    Returns: Of equally cheap actions the first with the fewest
-        features. For a person without recourse nothing is acted on
-        and x_cf is x. Where a population has whole numbers, the
-        counterfactual is judged, and returned, as the person can have
-        it (`Population.settled`).
+    Returns: Of several actions that cost the same, to the rounding of
+        their dtype, the one with the fewest features; of several
+        such, the first in the grid's order. For a person without
+        recourse nothing is acted on and x_cf is x. Where a population
+        has whole numbers, the counterfactual is judged, and returned,
+        as the person can have it (`Population.settled`).
     Raises: ValueError: as `Problem.check` and `Problem.check_world`;
         n_values is below 2; centred is not above zero, or the
         population has whole numbers; max_acted is not a whole number
@@ -379,10 +381,11 @@ def _outer_sum(parts: list[Tensor]) -> Tensor:
 
 
 class _Choices:
-    """Choose among what the actions of P people lead to, by a table for each block.
+    """Choose the cheapest action for each of P people.
 
     Arguments:
         x: The people, with shape (P, D).
+        tables: What the actions of each block lead to for them.
         slack, max_acted, margin: As for `search`.
     """
 
@@ -410,7 +413,8 @@ class _Choices:
 
         "No action", row 0, stays in any case. Sums over blocks are
         added in the same order here and where candidates are chosen,
-        and rounding is monotone: no candidate is left out.
+        and rounding is monotone: no action that is plausible as a
+        whole is left out.
         """
         best = [
             table.gain.masked_fill(~table.allowed, -torch.inf).amax(-1, keepdim=True)
@@ -424,21 +428,21 @@ class _Choices:
             kept.append(table.allowed & is_plausible)
         return kept
 
-    def cheapest(self, person: int) -> list[int] | None:
-        """Return the rows, one of each table, of the cheapest action that will do, or None.
+    def cheapest(self, place: int) -> list[int] | None:
+        """Return the rows, one of each table, of the action for the person in this place.
 
-        Of equally cheap ones it is the first with the fewest features.
+        It is None where no action will do.
         """
-        kept = [own[person].nonzero().squeeze(-1) for own in self.kept]
+        kept = [own[place].nonzero().squeeze(-1) for own in self.kept]
         both = list(zip(self.tables, kept, strict=True))
-        cost = _outer_sum([table.cost[person][rows] for table, rows in both])
+        cost = _outer_sum([table.cost[place][rows] for table, rows in both])
         will_do = torch.ones_like(cost, dtype=torch.bool)
         if self.slack < math.inf:
-            gain = _outer_sum([table.gain[person][rows] for table, rows in both])
+            gain = _outer_sum([table.gain[place][rows] for table, rows in both])
             will_do = gain >= -self.slack
         will_do[0] = False  # no action at all
         if self.max_acted is not None:
-            will_do &= _outer_sum(self._n_acted(person, kept)) <= self.max_acted
+            will_do &= _outer_sum(self._n_acted(place, kept)) <= self.max_acted
         candidates = will_do.nonzero().squeeze(-1)
         cost = cost[candidates]
         # the cheapest few are found without sorting the rest; all are sorted if none of
@@ -448,49 +452,49 @@ class _Choices:
             cost.argsort,
         ):
             for shown in order().split(SHOWN_NEXT):
-                is_valid = self._is_valid(person, _rows(candidates[shown], kept))
+                is_valid = self._is_valid(place, _rows(candidates[shown], kept))
                 if is_valid.any():
-                    valid = shown[is_valid]
-                    best = valid[cost[valid].argmin()]
-                    place, tied = candidates[best], candidates[cost == cost[best]]
+                    best = shown[is_valid][0]
+                    known, tied = candidates[best], candidates[cost == cost[best]]
                     if len(tied) > 1:
-                        place = self._fewest(person, place, tied, kept)
-                    return [int(row) for row in _rows(place[None], kept)]
+                        known = self._fewest(place, known, tied, kept)
+                    return [int(row) for row in _rows(known[None], kept)]
         return None
 
     def _fewest(
-        self, person: int, valid: Tensor, tied: Tensor, kept: list[Tensor]
+        self, place: int, known: Tensor, tied: Tensor, kept: list[Tensor]
     ) -> Tensor:
         """Return the first of the tied actions that are valid with the fewest features.
 
-        One that is known to be valid is one of them, however its
-        log-odds are rounded beside others.
+        `known` was found valid before. It counts as valid even if its
+        log-odds round differently here.
         """
-        tied = tied[(tied == valid) | self._is_valid(person, _rows(tied, kept))]
-        n_acted = torch.stack(self._n_acted(person, _rows(tied, kept))).sum(0)
+        parts = [self._is_valid(place, _rows(t, kept)) for t in tied.split(SHOWN_NEXT)]
+        tied = tied[torch.cat(parts) | (tied == known)]
+        n_acted = torch.stack(self._n_acted(place, _rows(tied, kept))).sum(0)
         return tied[n_acted == n_acted.amin()][0]
 
-    def _n_acted(self, person: int, rows: list[Tensor]) -> list[Tensor]:
+    def _n_acted(self, place: int, rows: list[Tensor]) -> list[Tensor]:
         """Return on how many features the actions of each table are."""
         both = zip(self.tables, rows, strict=True)
-        return [table.acts[person][own].sum(-1) for table, own in both]
+        return [table.acts[place][own].sum(-1) for table, own in both]
 
-    def _is_valid(self, person: int, rows: list[Tensor]) -> Tensor:
-        """Return whether a person is accepted after actions: rows (n,) of each table."""
+    def _is_valid(self, place: int, rows: list[Tensor]) -> Tensor:
+        """Return whether actions, rows (n,) of each table, reach the margin."""
         classifier, chosen = self.problem.classifier, zip(self.tables, rows, strict=True)
         if isinstance(classifier, NetworkClassifier):
-            changes = [table.first_layer[person][own] for table, own in chosen]
+            changes = [table.first_layer[place][own] for table, own in chosen]
             log_odds = classifier.logit_from_first_layer(
-                self.first_layer[person] + sum(changes)
+                self.first_layer[place] + sum(changes)
             )
             return log_odds >= self.margin
-        x_cf = self.x[person].repeat(len(rows[0]), 1)
+        x_cf = self.x[place].repeat(len(rows[0]), 1)
         for table, own in chosen:  # no two blocks move the same feature
-            x_cf[:, table.columns] = table.x_cf[person][own][:, table.columns]
+            x_cf[:, table.columns] = table.x_cf[place][own][:, table.columns]
         return classifier.logit(self.problem.population.possible(x_cf)) >= self.margin
 
 
 def _rows(candidates: Tensor, kept: list[Tensor]) -> list[Tensor]:
-    """Return the rows (n,) of each table from places (n,) in sums over all kept rows."""
+    """Return the rows (n,) of each table that make up entries (n,) of an `_outer_sum`."""
     places = np.unravel_index(candidates.numpy(), [len(rows) for rows in kept])
     return [own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)]

@@ -153,8 +153,10 @@ class Search:
         proposal fails if it recommends nothing to anybody. If the
         batch is interrupted, all its proposals are put there as
         failed, so that nobody waits for them. Proposals whose worker
-        was killed are failed first, and are the next to be tried; a
-        worker that was taken for dead leaves them to others.
+        was killed are failed first, and are the next to be tried. If
+        others take this worker for dead meanwhile, it drops the
+        batch: what they have failed is queued again, the rest only
+        fails.
 
         Arguments:
             n_each: Proposals a profile, at least one.
