@@ -34,9 +34,10 @@ def test_all_of_this_on_a_small_disk(tmp_path):
     ):
         pytest.skip("no disk can be mounted here: util-linux, and namespaces of one's own")
     pytest_inside = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    own = {"ICARMA_SMALL_DISK": str(tmp_path), "PYTEST_ADDOPTS": ""}
     ended = subprocess.run(
         [*alone, ENTER, tmp_path, *pytest_inside, __file__],
-        env=os.environ | {"ICARMA_SMALL_DISK": str(tmp_path)},
+        env=os.environ | own,
         capture_output=True,
         text=True,
         timeout=300,
