@@ -27,7 +27,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup reproduce verify quick smoke sweep recommend test exercises check lab page book slides tune notebooks models lock clean
+.PHONY: help setup environment reproduce verify quick smoke sweep recommend test exercises check lab page book slides tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -94,6 +94,9 @@ setup: .venv/ready
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and \
 	  f"Python 3.11 or later is needed, $(PYTHON) is {v}: name another, e.g. make PYTHON=python3.11 ...")'
+	@$(PYTHON) workflow/environment.py $(MAKE) --no-print-directory environment
+
+environment:
 	@echo "Setting up .venv (1.5 GB, a minute or two) ..."
 	@$(PYTHON) -m venv --clear .venv || { echo "$(PYTHON) cannot make an environment. On Debian and Ubuntu: apt install python3-venv."; exit 1; }
 	@if [ "$$(uname -s)" = Linux ]; then \
@@ -102,7 +105,7 @@ setup: .venv/ready
 	  else echo "$(TORCH) does not answer, so torch comes from where pip looks. PyPI's build brings several gigabytes of CUDA, which nothing here uses."; fi; fi
 	@$(BIN)/pip install $(QUIETLY) -r requirements.lock
 	@$(BIN)/pip install $(QUIETLY) --no-deps --no-build-isolation -e .
-	@touch $@
+	@touch .venv/ready
 
 # The book's tools stay out of .venv.
 .venv-book/ready: book/requirements.lock

@@ -29,8 +29,13 @@ from typing import Any
 
 import atheris
 
-with atheris.instrument_imports(include=["lib", "parameters", "yaml", "csv", "zipfile"]):
+with atheris.instrument_imports(
+    include=["lib", "answer", "clusters", "parameters", "plans", "csv", "yaml", "zipfile"]
+):
+    import answer
+    import clusters
     import parameters
+    import plans
 
     from lib.base import csv_files, files, inputs, parquet_blocks
     from lib.preferences import scores
@@ -143,7 +148,7 @@ def of_parameters(path: Path) -> None:
     where = path.name
     given = inputs.entries(path)
     parameters.check_parameters(given, known | {"n_epochs": None, "ks": [4, 3]}, where)
-    parameters._check_folders(given, where)
+    parameters._check_folders(given, "a", where)
 
 
 def of_yaml(path: Path) -> None:
@@ -333,6 +338,19 @@ def of_applicants(path: Path) -> object:
     return list(parquet_blocks.find(path, ["age", "paid"]).blocks(2, 0, 3))
 
 
+def of_plan(path: Path) -> None:
+    """Read what a run was planned with, which is as it was."""
+    plans.check_same({"parameters": answer.parameters_of(path.parent)}, path.parent)
+
+
+def of_profile(path: Path) -> None:
+    """Read the configuration of a profile of Snakemake."""
+    own = FOLDER / clusters.PROFILES / "own" / "config.yaml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_bytes(path.read_bytes())
+    clusters.check_profile("own", FOLDER)
+
+
 def of_bytes(path: Path) -> object:
     """Load a model file whose bytes are damaged."""
     return NetworkClassifier.load(path.parent, path.stem)
@@ -355,7 +373,7 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     ),
     "zip": (
         lambda: file_of("table.zip", lambda path: csv_files.read(path, most=10_000)),
-        [valid_files.packed(valid_files.CSV)],
+        [valid_files.packed(valid_files.CSV, method=own) for own in valid_files.METHODS],
     ),
     "own_csv": (
         lambda: file_of("own.csv", of_own_csv),
@@ -414,6 +432,8 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
         lambda: file_of("applicants.parquet", of_applicants),
         [valid_files.applicants(how) for how in ("none", "zstd")],
     ),
+    "plan": (lambda: file_of("plan.json", of_plan), [valid_files.PLAN, b"{}"]),
+    "profile": (lambda: file_of("own.yaml", of_profile), [valid_files.PROFILE]),
     "notebook": (
         lambda: file_of("one.ipynb", parameters.notebook_defaults),
         [valid_files.NOTEBOOK],

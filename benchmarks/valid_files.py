@@ -43,6 +43,12 @@ RAW = (
 OWN = b"person,age,income,paid,group\nA,30,2.5,1,x\nB,40,1.5,0,y\nC,50,4.5,1,x\n"
 MINE = b"label: repaid\nkinds: {age: immutable}\nedges: {age: [income]}\nn_people: 1\n"
 TUNED = b"constant: {p_min: 0.01, p_max: 0.6}\nlinear: {p_min: 0.1, p_max: 0.9, cap: 9.5}\n"
+PROFILE = b"# a scheduler\nexecutor: local\njobs: 2\ndefault-resources: {mem_mb: 1000}\n"
+PLAN = b"""{"parameters": {"problem": "loan", "members": [0], "models": "models",
+  "solver": "icarma", "model": "loan_icarma_hard", "data": "runs/applicants",
+  "outputs": "runs/recommend", "n_per_job": 250000}, "models": {"loan_flow": "a"},
+  "parts": ["recommendations/blocks_000000_000000.parquet"]}"""
+METHODS = (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)  # of zips
 DAY = datetime.datetime(2020, 1, 31, 12)
 CELLS: list[tuple[pa.DataType, list[Any]]] = [  # of a Parquet file: kinds, and some of each
     (pa.int64(), [1, None, -(2**63)]),
@@ -66,10 +72,12 @@ CELLS: list[tuple[pa.DataType, list[Any]]] = [  # of a Parquet file: kinds, and 
 LINEAR = {"weight_0": torch.ones(2, 1), "bias_0": torch.zeros(1)}
 
 
-def packed(content: bytes, name: str = "cs-training.csv") -> bytes:
+def packed(
+    content: bytes, name: str = "cs-training.csv", method: int = zipfile.ZIP_DEFLATED
+) -> bytes:
     """Return a zip with one file."""
     zipped = io.BytesIO()
-    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(zipped, "w", method) as file:
         file.writestr(name, content)
     return zipped.getvalue()
 

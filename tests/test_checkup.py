@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import own_table as own_table_program
 import pandas as pd
 import parameters
 import pytest
@@ -15,6 +16,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
+from reproduce import only_batch
 
 from lib.base.files import ROOT
 from lib.causal import flow
@@ -134,6 +136,14 @@ def test_errors_of_a_table(spoilt, message):
         ({"kinds": KINDS | {"wealth": "mutable"}}, "there is no column 'wealth'"),
         ({"kinds": dict.fromkeys(KINDS, "actionable"), "most_actionable": 2}, "1 to 2"),
         ({"group": "race"}, "groups: no such column, 'race'"),
+        ({"group": "age", "person": "age"}, "'age' is also what people are called"),
+        ({"kinds": KINDS | {2020: "mutable"}}, "2020 is no text | Put quotes around it"),
+        (
+            {"kinds": {2020: "actionable", "income": "mutable"}, "edges": EDGES},
+            "there is no feature 'age'",
+        ),
+        ({"kinds": KINDS | {"cost": "mutable"}}, "a feature is called 'cost'"),
+        ({"kinds": KINDS | {"helped": "mutable"}}, "a feature is called 'helped'"),
     ],
     ids=itertools.count(),
 )
@@ -488,7 +498,7 @@ SMALL = {
 def own_table(tmp_path, **values):
     """Exit code, what was printed, and the tables that were left."""
     given = yaml_files.read(ROOT / "examples" / "own_table.yaml") | SMALL | values
-    given |= dict.fromkeys(("outputs", "figures"), str(tmp_path / "out"))
+    given["outputs"] = str(tmp_path / "out")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(given))
     run = subprocess.run(
         [sys.executable, "workflow/own_table.py", tmp_path / "mine.yaml"],
@@ -509,6 +519,7 @@ def test_the_notebook_runs_on_another_table(tmp_path):
         *(f"12_{n}.csv" for n in ("checks", "recommendations", "audit", "trust")),
         *(f"{n}.safetensors" for n in ("classifier", "flow", "icarma", "proposer")),
     }
+    assert any((tmp_path / "out" / "figures").glob("12_*.png"))
     told = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
     assert {"education-num", "outcome", "holds_in"} <= set(told)
     assert (told[["age", "education-num", "hours-per-week"]] % 1 == 0).all(axis=None)
@@ -518,7 +529,7 @@ def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
     """The true equations no longer fit; nothing is to be spared; nobody is grouped."""
     own = {"table": "data/credit_union.csv", "label": "repaid", "person": "person"}
     own |= {"kinds": dict.fromkeys(("savings", "income"), "actionable"), "group": ""}
-    own |= {"edges": {"savings": ["income"]}, "spare_log_odds": [0.0], "spare_nats": [0.0]}
+    own |= {"edges": {"savings": ["income"]}, "spare_log_odds": [], "spare_nats": []}
     status, printed, _ = own_table(tmp_path, n_epochs_classifier=30, **own)
     assert status == 0, printed[-2_000:]
     trust = pd.read_csv(tmp_path / "out" / "tables" / "12_trust.csv", index_col=[0, 1])
@@ -554,3 +565,28 @@ def test_a_parameter_file_that_does_not_fit_starts_no_kernel(tmp_path, values, m
     path.write_text(yaml.safe_dump(values))
     with pytest.raises(ValueError, match=re.escape(message)):
         parameters.read_own(path, defaults)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "says nothing about outputs"),
+        ({"outputs": "models"}, "outputs is 'models', expected a folder below runs"),
+        ({"outputs": str(ROOT / "lib" / "x")}, "outputs is 'lib/x', expected a folder"),
+        ({"outputs": "runs/paper"}, "runs/paper is another command's"),
+        ({"outputs": "runs/mine", "figures": "figures"}, "figures is 'figures', expected"),
+        ({"outputs": "../mine"}, "leads out of the repository"),
+    ],
+)
+def test_a_table_of_ones_own_leaves_nothing_elsewhere(tmp_path, values, message):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(values))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        own_table_program.run(path)
+
+
+def test_two_tables_at_once_are_not_put_into_one_folder(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"outputs": str(tmp_path / "mine")}))
+    with only_batch(tmp_path / "mine"), pytest.raises(ValueError, match="running already"):
+        own_table_program.run(path)

@@ -1,6 +1,7 @@
 """The batch by the profiles of a cluster: equal results, kills, what was left before."""
 
 import getpass
+import itertools
 import os
 import re
 import shutil
@@ -19,10 +20,15 @@ import plans
 import psutil
 import pytest
 import reproduce
+import seeds
 import sweep
 import test_workflow
 import yaml
 from test_workflow import FIRST, ROOT, WRITE, set_parameters, write_notebook
+
+from lib.base import checkpoints
+from lib.problem import loan
+from lib.studies import tuning
 
 batch = test_workflow.batch
 PROFILES = ROOT / "workflow" / "profiles"
@@ -198,6 +204,9 @@ def test_a_sweep_is_cut_into_parts_and_its_table_is_in_their_order(tmp_path):
         ("elicitation", "rank", r"mine.csv: Unknown elicitation 'rank'"),
         ("p_max", "abc", r"mine.csv: .*'abc'.*Look at row 1"),
         ("n_epochs", "", r"mine.csv: .*Look at row 1"),
+        ("n_epochs", "inf", r"mine.csv: n_epochs is inf, expected a whole number"),
+        ("n_epochs", "100.7", r"mine.csv: n_epochs is 100.7, expected a whole number"),
+        ("p_max", "", r"mine.csv: .*Look at row 1"),
     ],
 )
 def test_a_setting_that_no_network_can_have(tmp_path, column, value, message):
@@ -207,6 +216,42 @@ def test_a_setting_that_no_network_can_have(tmp_path, column, value, message):
     given = {"settings": str(tmp_path / "mine.csv"), "n_settings": 2}
     with pytest.raises(ValueError, match=message):
         sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
+
+
+def test_only_the_settings_of_a_table_are_in_a_plan(tmp_path):
+    """In params/trials_score.csv, what was measured has gaps, which JSON does not hold."""
+    given = {"settings": "params/trials_score.csv", "n_settings": 100}
+    plan = sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
+    plans.leave(plan, tmp_path, "parts")
+    assert plans.read(tmp_path)["settings"][82] == plan["settings"][82]
+    assert set(plan["settings"][0]) == {*sweep.NAMED, *tuning.SPACE}
+
+
+def test_a_part_of_a_sweep_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    row = {**pd.read_csv(ROOT / "params" / "trials_ranking.csv").iloc[0], "n_epochs": 4}
+    problem, kept, trained = loan.problem(), tmp_path / "part", []
+    whole = seeds.measured(problem, row, [1000])
+
+    def until(last):
+        for_a_while = itertools.takewhile(lambda epoch: epoch < last, itertools.count())
+
+        def epochs(every):
+            for epoch, _ in zip(every, for_a_while, strict=False):
+                trained.append(epoch)
+                yield epoch
+            if last < 4:
+                raise KeyboardInterrupt
+
+        return lambda name: epochs
+
+    monkeypatch.setattr(checkpoints.steps, "__defaults__", (iter, 0.0))
+    monkeypatch.setattr(seeds.progress, "bar", until(2))
+    with pytest.raises(KeyboardInterrupt):
+        seeds.measured(problem, row, [1000], checkpoint=kept)
+    monkeypatch.setattr(seeds.progress, "bar", until(4))
+    again = seeds.measured(problem, row, [1000], checkpoint=kept)
+    pd.testing.assert_frame_equal(again, whole, check_exact=True)
+    assert trained == [0, 1, 2, 3]
 
 
 def test_a_sweep_does_not_go_on_with_other_models(tmp_path, monkeypatch):

@@ -328,6 +328,53 @@ def test_answers_of_another_plan_are_refused(people, tmp_path):
     )
 
 
+def test_a_damaged_part_is_named_and_made_again(people, tmp_path):
+    """Its footer is damaged, or holds something else than what blocks add up to."""
+    pq.write_table(people.slice(0, 100), tmp_path / "a.parquet")
+    answer.plan(tmp_path, parameters(tmp_path, tmp_path / "a.parquet"))
+    answer.answer(tmp_path, 0, 0)
+    answer.summarise(tmp_path)
+    summary = (tmp_path / "summary.csv").read_bytes()
+    (part,) = (tmp_path / "recommendations").iterdir()
+    content = part.read_bytes()
+    found, about = pq.read_table(part), pq.read_metadata(part).metadata
+    counts = json.loads(about[b"blocks"])
+
+    def write(**differs: object) -> None:
+        given = {"plan": about[b"plan"]} | differs
+        pq.write_table(found.replace_schema_metadata(given), part)
+
+    def changed(**differs: object) -> Callable[[], None]:
+        return lambda: write(blocks=json.dumps([counts[0] | differs]))
+
+    for damage in (
+        lambda: part.write_bytes(b""),
+        lambda: part.write_bytes(content[:-20]),
+        lambda: part.write_bytes(content[:-100] + bytes(92) + content[-8:]),
+        lambda: pq.write_table(found.replace_schema_metadata(None), part),
+        lambda: write(),
+        *(
+            lambda own=own: write(blocks=own)
+            for own in ("", "3", "null", "[]", "{}", "[3]", "[{}]", "[" * 9_999, b"\xff")
+        ),
+        changed(left_out=[]),
+        changed(members=None),
+        changed(members=[{"member": []}]),
+        changed(applicants="a"),
+        changed(digest=0),
+        lambda: part.unlink() or part.mkdir(),
+    ):
+        damage()
+        said = refusal(lambda: answer.summarise(tmp_path))
+        assert said.startswith(f"{part}: It is damaged: expected recommendations")
+        assert said.endswith("Remove it, and run the same command again.")
+    part.rmdir()
+    answer.answer(tmp_path, 0, 0)
+    answer.summarise(tmp_path)
+    assert (tmp_path / "summary.csv").read_bytes() == summary
+    assert part.read_bytes() == content
+
+
 def test_a_job_that_fails_leaves_no_part(people, tmp_path, monkeypatch):
     """As after a kill: what was written so far lies elsewhere, and is written anew."""
     pq.write_table(people.slice(0, 2 * blocks.SIZE), tmp_path / "a.parquet")

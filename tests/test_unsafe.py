@@ -17,10 +17,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import answer
+import clusters
 import compare
 import numpy as np
 import pandas as pd
 import parameters
+import plans
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,7 +31,7 @@ import torch
 import valid_files
 from safetensors.torch import save
 
-from lib.base import csv_files, files, inputs, parquet_files
+from lib.base import csv_files, files, inputs, parquet_blocks, parquet_files
 from lib.base.files import ROOT
 from lib.causal import flow
 from lib.preferences import scores
@@ -320,6 +323,33 @@ def zips() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.parametrize("method", valid_files.METHODS)
+def test_a_damaged_zip_is_refused_or_read(tmp_path, method):
+    """Each byte in turn is another; what zipfile raises becomes a ValueError."""
+    path, n_refused = tmp_path / "mine.zip", 0
+    content = valid_files.packed(valid_files.OWN, method=method)
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            csv_files.read(path)
+        except ValueError as error:
+            assert str(error).startswith(f"{path}: "), at  # noqa: PT017
+            n_refused += 1
+    assert n_refused > len(content) / 2
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_what_unpacks_without_a_bound_is_not_unpacked(tmp_path, method):
+    """A kilobyte of bzip2 can hold a gigabyte, and Python would unpack all of it."""
+    path = tmp_path / "mine.zip"
+    for held in (valid_files.OWN, bytes(300_000_000)):
+        path.write_bytes(valid_files.packed(held, method=method))
+        said = refusal(lambda: csv_files.read(path))
+        assert f"(packed by method {method}, expected deflate: zip it again" in said
+
+
 def test_a_zip_that_is_not_the_data_is_refused(tmp_path):
     path = tmp_path / "data.zip"
     for what, content in zips().items():
@@ -475,6 +505,65 @@ def test_a_damaged_parquet_is_refused_or_read(tmp_path, which):
         refused_parquet(tmp_path, wrong)
 
 
+# --- Parquet data sets, read in blocks
+
+
+def one_page(path: Path, n_rows: int) -> int:
+    """Write zeros as a page of eight bytes a row; returns how long the file is."""
+    content = pa.table({"a": np.zeros(n_rows)})
+    whole = {"row_group_size": n_rows, "max_rows_per_page": n_rows}
+    whole |= {"write_batch_size": n_rows, "data_page_size": 2**31 - 1}
+    pq.write_table(content, path, compression="zstd", use_dictionary=False, **whole)
+    return path.stat().st_size
+
+
+def test_a_small_file_of_a_large_page_is_refused(tmp_path, monkeypatch):
+    """A row group may have as much as is allowed; nothing of it is unpacked before."""
+    path, n_rows = tmp_path / "a.parquet", 1_000_000
+    assert one_page(path, n_rows) < 3_000
+    most = pq.read_metadata(path).row_group(0).total_byte_size
+    assert most > 8 * n_rows
+    monkeypatch.setattr(parquet_blocks, "MOST_UNPACKED", most)
+    rows = parquet_blocks.find(path, ["a"])
+    assert next(rows.blocks(1_000, 0, 1)).shape == (1_000, 1)
+    monkeypatch.setattr(parquet_blocks, "MOST_UNPACKED", most - 1)
+    before = pa.total_allocated_bytes()
+    said = f"a.parquet: A row group of it unpacks to {most:,} bytes: expected {most - 1:,} "
+    assert said in refusal(lambda: parquet_blocks.find(path, ["a"]))
+    with pytest.raises(ValueError, match="A row group of it unpacks to"):  # it came later
+        next(rows.blocks(1_000, 0, 1))
+    assert pa.total_allocated_bytes() - before < 1e6
+
+
+def test_a_million_rows_of_a_hundred_columns_are_few_enough(tmp_path):
+    content = pa.table({"a": np.random.default_rng(0).normal(size=1_000_000)})
+    pq.write_table(content, tmp_path / "a")  # as pandas and pyarrow write it
+    about = pq.read_metadata(tmp_path / "a")
+    assert about.num_row_groups == 1
+    assert 100 * about.row_group(0).total_byte_size < parquet_blocks.MOST_UNPACKED
+
+
+@pytest.mark.parametrize("how", ["none", "zstd"])
+@pytest.mark.parametrize("mask", [0x01, 0x02, 0x55])
+def test_a_damaged_data_set_is_refused_or_read(tmp_path, how, mask):
+    """Each byte in turn is another. Pyarrow ends the process if asked for a column."""
+    path, content = tmp_path / "a.parquet", valid_files.applicants(how)
+    n_refused = 0
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= mask
+        path.write_bytes(damaged)
+        try:
+            list(parquet_blocks.find(path, ["age", "paid"]).blocks(2, 0, 3))
+        except ValueError as error:
+            assert str(path) in str(error), at  # noqa: PT017
+            n_refused += 1
+    assert n_refused > len(content) / 10
+
+
+# --- answers
+
+
 def test_answers_that_hide_something_are_refused(tmp_path):
     path = tmp_path / "answers.csv"
     for content, message in (
@@ -519,7 +608,7 @@ def test_a_file_larger_than_expected_is_not_read(tmp_path, monkeypatch):
     assert "There is no file" in refusal(lambda: inputs.content(Path("/dev/zero"), 10))
 
 
-# --- YAML, parameters, notebooks
+# --- YAML, profiles
 
 YAMLS = {
     "a key twice": ("seed: 1\nseed: 2", "line 2: 'seed' stands there twice"),
@@ -550,6 +639,97 @@ def test_yaml_that_is_not_plain_is_refused(tmp_path, what):
     said = refusal(lambda: yaml_files.read(path))
     assert said.startswith(f"{path}: ") and re.search(message, said)
 
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "It should hold lines `name: value`, it holds None"),
+        (b"- 1", "It should hold lines `name: value`"),
+        (b"executor:\tlocal\n\tjobs: 2", "This is not YAML"),
+        (b"jobs: 2\njobs: 3", "line 2: 'jobs' stands there twice"),
+        (b"executor: \xff", "is no text in UTF-8"),
+        *(
+            (b"executor: " + own, "expected the name of one of Snakemake's")
+            for own in (b"3", b"null", b"[a]", b"a.b", b"''", b"../a")
+        ),
+    ],
+)
+def test_a_profile_that_is_none_is_refused(tmp_path, content, message):
+    path = tmp_path / clusters.PROFILES / "mine" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(valid_files.PROFILE)
+    clusters.check_profile("mine", tmp_path)
+    path.write_bytes(content)
+    said = refusal(lambda: clusters.check_profile("mine", tmp_path))
+    assert said.startswith(str(path)) and message in said
+
+
+# --- plans
+
+PLAN = json.loads(valid_files.PLAN)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *((own, "It is no plan") for own in (b"[]", b"null", b"3", b"{}", b'{"parts": 1}')),
+        (b'{"parts": [1]}', "It is no plan"),
+        (b'{"parts": [', "Expecting value"),
+        (b'{"parts": [], "parts": []}', "'parts' stands there twice"),
+        (b'{"parts": [], "n": NaN}', "It holds NaN"),
+        (b"\xff", "is no text in UTF-8"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(tmp_path, content, message):
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    for read in (
+        lambda: plans.read(tmp_path),
+        lambda: plans.check_same({"n": 1}, tmp_path),
+        lambda: plans.leave({"n": 1}, tmp_path, "parts"),
+        lambda: answer.answer(tmp_path, 0, 0),
+        lambda: answer.summarise(tmp_path),
+    ):
+        said = refusal(read)
+        assert said.startswith(str(path)) and message in said
+        assert said.endswith(plans.WAY_OUT)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "It should hold parameters by name, it holds None"),
+        ([], "It should hold parameters by name, it holds []"),
+        ({}, "It says nothing about data, problem"),
+        (PLAN["parameters"] | {"problem": 3}, "problem is 3 (int), expected str"),
+        (PLAN["parameters"] | {"members": "all"}, "members is 'all' (str), expected list"),
+        (PLAN["parameters"] | {"seed": 0}, "params/recommend.yaml has no parameter 'seed'"),
+    ],
+)
+def test_a_plan_of_other_parameters_is_refused(tmp_path, given, message):
+    path = tmp_path / "plan.json"
+    path.write_bytes(valid_files.PLAN)
+    assert answer.parameters_of(tmp_path) == PLAN["parameters"]
+    path.write_text(json.dumps(PLAN | {"parameters": given}))
+    said = refusal(lambda: answer.answer(tmp_path, 0, 0))
+    assert said.startswith(f"{path}: ") and message in said
+    assert said.endswith(plans.WAY_OUT)
+
+
+def test_what_could_not_be_read_again_is_not_planned(tmp_path):
+    plan = PLAN | {"settings": [{"p_max": float("nan")}]}
+    said = refusal(lambda: plans.leave(plan, tmp_path, "parts"))
+    assert said == (
+        f"{tmp_path / 'plan.json'}: It holds NaN, expected numbers. Fill what is empty in "
+        "the parameters, or in their table."
+    )
+    assert not list(tmp_path.iterdir())
+    plan = PLAN | {"settings": [{"cap": float("inf")}]}
+    plans.leave(plan, tmp_path, "parts")
+    assert plans.read(tmp_path) == plan
+
+
+# --- graphs, numbers, folders, notebooks
 
 GRAPHS = {
     "a: null": "Expected remove and reverse, got None. See a.",
@@ -596,17 +776,28 @@ def test_a_number_out_of_range_is_refused(given, message):
 
 
 @pytest.mark.parametrize(
-    "folder", ["models", "../runs/x", "runs", "runs/../models", "/elsewhere/x"]
+    "folder",
+    ["models", "../runs/x", "runs", "runs/mine/../paper", "runs/mines", "/elsewhere/x"],
 )
-def test_a_batch_writes_below_runs_alone(tmp_path, folder):
-    for place in ("params", "notebooks"):
-        (tmp_path / place).mkdir()
+def test_a_batch_writes_to_its_own_folder_alone(folder):
     for name in parameters.FOLDERS:
         said = refusal(
-            lambda name=name: parameters._check_folders({name: folder}, "p.yaml")
+            lambda name=name: parameters._check_folders({name: folder}, "mine", "p.yaml")
         )
-        assert f"p.yaml: {name} is {folder!r}, expected a folder below runs" in said
-    parameters._check_folders({"models": "runs/mine", "outputs": "runs/a/../b"}, "p.yaml")
+        assert f"p.yaml: {name} is {folder!r}, expected runs/mine or a folder in" in said
+    good = {"models": "runs/mine/models", "outputs": "runs/a/../mine"}
+    parameters._check_folders(good, "mine", "p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        *((f, "expected a folder below runs") for f in ("models", "runs", "runs/../lib")),
+        *((f, "is another command's") for f in ("runs/paper", "runs/quick/a", "runs/book")),
+    ],
+)
+def test_a_run_of_its_own_writes_to_no_other(folder, message):
+    assert message in refusal(lambda: parameters.check_own_folder(folder, "outputs"))
 
 
 def test_a_folder_outside_is_named_in_full_or_refused():

@@ -1,5 +1,6 @@
 """Workers that share a search: signs of life, a killed worker, a real database."""
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -140,6 +141,35 @@ def test_a_database_that_cannot_be_used_is_named_without_its_password(url, messa
         workers.database(url)
 
 
+def test_a_database_of_another_optuna_is_named(tmp_path):
+    """As an older one, and one that is not yet known, would have left it."""
+    path = tmp_path / "tuning.db"
+    workers.database(f"sqlite:///{path}")
+    for version in ("v2.6.0.a", "v9.0.0.a"):
+        with contextlib.closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE alembic_version SET version_num = ?", [version])
+        with pytest.raises(ValueError, match=r"tuning\.db was made by another version of"):
+            workers.database(f"sqlite:///{path}")
+
+
+@pytest.mark.parametrize("said", ["", " \n", "denied\nhint"])
+@pytest.mark.parametrize("kind", ["OperationalError", "ProgrammingError", "IntegrityError"])
+def test_a_database_that_says_nothing_is_named(monkeypatch, kind, said):
+    """It is asked again where another worker may have been faster, and then given up."""
+    asked = []
+
+    def fails(*arguments, **options):
+        asked.append(arguments)
+        raise getattr(sqlalchemy.exc, kind)("SELECT 1", {}, sqlite3.Error(said))
+
+    monkeypatch.setattr(workers, "RDBStorage", fails)
+    monkeypatch.setattr(workers.time, "sleep", lambda seconds: None)
+    why = "denied" if said.strip() else "Error"
+    with pytest.raises(ValueError, match=rf"sqlite:///a\.db does not answer: {why}$"):
+        workers.database("sqlite:///a.db")
+    assert len(asked) == (1 if kind == "OperationalError" else workers.N_ATTEMPTS)
+
+
 DRIVER = sqlite3.OperationalError("the server closed the connection\nhint")
 
 
@@ -260,7 +290,7 @@ def test_two_workers_share_a_search_and_one_is_killed(postgresql, tmp_path):
                 trial
                 for study in optuna.get_all_study_names(storage)
                 for trial in optuna.load_study(study_name=study, storage=storage).trials
-                if trial.state == TrialState.RUNNING and len(trial.params) > 1
+                if trial.state == TrialState.RUNNING and trial.params.keys() >= tuning.SPACE.keys()
             ]
 
         n_profiles = len(stacks.SEARCHES["score"])

@@ -1,6 +1,7 @@
 """The batch: parameter files, the report, the lock, failures, kills, the environment."""
 
 import ast
+import contextlib
 import fcntl
 import os
 import re
@@ -646,6 +647,36 @@ def test_second_batch_at_once_is_refused(batch):
         status, output = reproduce(batch)
     assert status == 1
     assert "A batch in runs/tiny is running already (process 1234): wait for it" in output
+
+
+@pytest.mark.parametrize(
+    ("lock", "message"),
+    [
+        (None, ""),
+        ("runs/a/mine/.lock", "A batch in runs/a/mine is running already (process 12): it"),
+        ("runs/environment.lock", "The making of .venv is running already (process 12): w"),
+    ],
+)
+def test_the_environment_is_made_alone(tmp_path, lock, message):
+    (tmp_path / "workflow").mkdir()
+    for name in ("environment.py", "only.py"):
+        shutil.copy(ROOT / "workflow" / name, tmp_path / "workflow")
+    with contextlib.ExitStack() as held:
+        if lock:
+            (tmp_path / lock).parent.mkdir(parents=True)
+            file = held.enter_context(open(tmp_path / lock, "w"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            print("12", end="", file=file, flush=True)
+        ended = subprocess.run(
+            [sys.executable, "workflow/environment.py", "sh", "-c", "echo made; exit 3"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert ended.stderr.startswith(message)
+    expected = (1, "") if lock else (3, "made\n")
+    assert (ended.returncode, ended.stdout) == expected
 
 
 # --- the line from a job to its batch

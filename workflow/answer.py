@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jobs import noted
 from lifeline import end_with_batch
-from parameters import MODEL_SIZE, ROOT, read_run_parameters
+from parameters import MODEL_SIZE, ROOT, check_parameters, read_run_parameters
 
-from lib.base import checks, disk, files, inputs, parquet_blocks
+from lib.base import checks, disk, files, inputs, parquet_blocks, parquet_files
 from lib.base.files import PARAMS, inside
 from lib.problem import gmsc, loan
 from lib.problem.recourse import Problem
@@ -175,9 +175,9 @@ def answer(outputs: Path, first: int, last: int) -> None:
     """Save what the applicants of blocks are told, the last block included.
 
     Raises: ValueError: parameters, models, data or code are others
-        than planned.
+        than planned; or the plan is damaged.
     """
-    given = plans.read(outputs)["parameters"]
+    given = parameters_of(outputs)
     solver = solver_of(given)
     columns = blocks.columns(solver.problem.population)
     rows = parquet_blocks.find(inside(given["data"]), columns)
@@ -195,6 +195,23 @@ def answer(outputs: Path, first: int, last: int) -> None:
         os.replace(half_done, path)
     finally:
         half_done.unlink(missing_ok=True)
+
+
+def parameters_of(outputs: Path) -> dict[str, Any]:
+    """Return the parameters that the plan of a folder holds.
+
+    Raises: ValueError: the plan is damaged; a parameter is missing or
+        unknown, or has a value of another type.
+    """
+    given = plans.read(outputs).get("parameters")
+    model = inputs.entries(PARAMS / "recommend.yaml")
+    with inputs.in_file(outputs / "plan.json", plans.WAY_OUT):
+        if not isinstance(given, dict):
+            raise ValueError(f"It should hold parameters by name, it holds {given!r}.")
+        check_parameters(given, model, "parameters", "params/recommend.yaml")
+        if missing := [name for name in model if name not in given]:
+            raise ValueError(f"It says nothing about {', '.join(missing)}.")
+    return given
 
 
 def _write(
@@ -226,8 +243,8 @@ def _write(
 def summarise(outputs: Path) -> None:
     """Save summary.csv, a row a member, and manifest.json: the plan, and what came of it.
 
-    Raises: ValueError: a part is missing, or there is one that is not
-        of the plan.
+    Raises: ValueError: a part is missing or damaged, or there is one
+        that is not of the plan.
     """
     before = plans.read(outputs)
     parts = before["parts"]
@@ -239,12 +256,12 @@ def summarise(outputs: Path) -> None:
         raise ValueError(f"Expected the plan's parts and no others: see {', '.join(odd)}.")
     counts, written, plan = [], {}, plans.digest([outputs / "plan.json"])
     for name in parts:
-        footer = pq.read_metadata(outputs / name)
-        if footer.metadata[b"plan"].decode() != plan:
+        n_rows, made_by, own = _read_part(outputs / name)
+        if made_by != plan:
             raise ValueError(f"{name} was made by another plan. Delete it, and go on.")
-        counts += json.loads(footer.metadata[b"blocks"])
+        counts += own
         n_bytes = (outputs / name).stat().st_size
-        written[name] = {"rows": footer.num_rows, "bytes": n_bytes}
+        written[name] = {"rows": n_rows, "bytes": n_bytes}
     table, totals = blocks.summary(counts)
     as_csv = table.to_csv(index=False, float_format="%.9g")
     disk.write(outputs / "summary.csv", as_csv)
@@ -252,6 +269,27 @@ def summarise(outputs: Path) -> None:
         outputs / "manifest.json",
         json.dumps(before | {"parts": written, "found": totals}, indent=1),
     )
+
+
+def _read_part(path: Path) -> tuple[int, str, list[dict[str, Any]]]:
+    """Return of a part its rows, the digest of its plan, and what its blocks add up to.
+
+    Raises: ValueError: it is damaged.
+    """
+    with inputs.in_file(path, "Remove it, and run the same command again."):
+        try:
+            footer = pq.read_metadata(path)
+            counts = inputs.parsed(footer.metadata[b"blocks"].decode())
+            if not isinstance(counts, list) or not counts:
+                raise ValueError(f"It counts no blocks, but holds {counts!r}"[:100])
+            blocks.summary(counts)  # each of them can be added up
+            return footer.num_rows, footer.metadata[b"plan"].decode(), counts
+        except (*parquet_files.UNREADABLE, AttributeError) as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise ValueError(
+                f"It is damaged: expected recommendations, with what they add to the "
+                f"summary ({why.rstrip('.')})."
+            ) from error
 
 
 def main() -> None:

@@ -9,13 +9,15 @@ processes of the batch and end with it, so it has no such command.
 import hashlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
 from parameters import ROOT
+
+from lib.base import inputs
 
 PROFILES = Path("workflow/profiles")
 LOCAL = "local"
@@ -23,6 +25,8 @@ LOCAL = "local"
 
 def check_profile(profile: str, root: Path = ROOT) -> None:
     """Raise ValueError unless a profile is there, and what Snakemake needs for it.
+
+    Its config.yaml is plain YAML, as `inputs.entries` reads it.
 
     Example:
         >>> check_profile("local")
@@ -34,7 +38,12 @@ def check_profile(profile: str, root: Path = ROOT) -> None:
     if profile not in known:
         raise ValueError(f"There is no profile {profile!r}; there are {', '.join(known)}.")
     file = root / PROFILES / profile / "config.yaml"
-    executor = yaml.safe_load(file.read_text(encoding="utf-8")).get("executor", LOCAL)
+    executor = inputs.entries(file).get("executor", LOCAL)
+    if not isinstance(executor, str) or not re.fullmatch(r"[a-z0-9-]+", executor):
+        raise ValueError(
+            f"{file}: executor is {executor!r}, expected the name of one of Snakemake's, "
+            "such as local or slurm."
+        )
     plugin = f"snakemake-executor-plugin-{executor}"
     if executor != LOCAL and not importlib.util.find_spec(plugin.replace("-", "_")):
         raise ValueError(

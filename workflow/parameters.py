@@ -7,17 +7,17 @@ stands in one file only.
 
 papermill only warns about a name that the notebook does not have, and
 takes a value of any type. So both are checked here, and that seeds and
-sizes are not below zero. A batch writes below runs/ alone: elsewhere
-it would not find again what it wrote, or change what is committed. Who
-wants a notebook's results elsewhere runs it by hand and names a folder
-(papermill's -p outputs).
+sizes are not below zero. A batch writes to runs/<size> alone:
+elsewhere it would not find again what it wrote, or change what another
+batch wrote, or what is committed. Who wants a notebook's results
+elsewhere runs it by hand and names a folder (papermill's -p outputs).
 """
 
 import ast
 import difflib
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from lib.base import inputs
 ROOT = Path(__file__).resolve().parents[1]
 MODEL_SIZE = "paper"  # the size whose run.yaml and networks.yaml say what has to be there
 FOLDERS = ("models", "outputs", "figures")  # that a batch writes to
+REMADE = ("book", "slides", "verify")  # folders of runs that a command empties
 
 
 def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, An
     check_parameters(taken, defaults, f"params/{size}/run.yaml", notebook)
     own = _read(root, size, notebook)
     check_parameters(own, defaults, f"params/{size}/{notebook}.yaml")
-    _check_folders(own, f"params/{size}/{notebook}.yaml")
+    _check_folders(own, size, f"params/{size}/{notebook}.yaml")
     _check_said_once(own, shared, f"params/{size}/{notebook}.yaml")
     return taken | own
 
@@ -89,7 +90,7 @@ def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
 
     Raises: ValueError: no such file; a name that no notebook has; a
         name is missing, or a value has another type than in
-        params/paper; a folder is not below runs.
+        params/paper; a folder is not in runs/<size>.
 
     Example:
         >>> read_shared("quick")["n_recourse"]
@@ -103,7 +104,7 @@ def read_shared(size: str, root: Path = ROOT) -> dict[str, Any]:
         if name not in in_some_notebook:
             hint = _near(name, sorted(in_some_notebook))
             raise ValueError(f"{where}: no notebook has a parameter {name!r}; {hint}")
-    _check_folders(shared, where)
+    _check_folders(shared, size, where)
     return shared
 
 
@@ -135,7 +136,7 @@ def read_run_parameters(path: Path, kind: str, root: Path = ROOT) -> dict[str, A
         root: The repository.
     Raises: ValueError: no such file; a name is missing or unknown; a
         value of another type, or a number out of range; outputs is
-        not below runs.
+        not below runs, or in a folder that is not its own.
 
     Example:
         >>> read_run_parameters(ROOT / "params" / "sweep.yaml", "sweep")["n_seeds"]
@@ -144,7 +145,7 @@ def read_run_parameters(path: Path, kind: str, root: Path = ROOT) -> dict[str, A
     model = f"params/{kind}.yaml"
     given = inputs.entries(path)
     _check_like(given, inputs.entries(root / model), str(path), model)
-    _check_folders(given, str(path), ["outputs"])
+    check_own_folder(given["outputs"], f"{path}: outputs", root)
     return given
 
 
@@ -239,17 +240,42 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _check_folders(
-    values: Mapping[str, Any], where: str, names: Iterable[str] = FOLDERS
-) -> None:
-    """Raise ValueError unless the folders that a batch writes to lie below runs."""
-    for name in names:
-        parts = os.path.normpath(values.get(name, "runs/any")).split(os.sep)
-        if parts[0] != "runs" or len(parts) < 2:
+def _check_folders(values: Mapping[str, Any], size: str, where: str) -> None:
+    """Raise ValueError unless the folders that a batch writes to are in runs/<size>."""
+    own = os.path.join("runs", size)
+    for name in FOLDERS:
+        if not Path(os.path.normpath(values.get(name, own))).is_relative_to(own):
             raise ValueError(
-                f"{where}: {name} is {values[name]!r}, expected a folder below runs, such "
-                "as runs/mine: a batch writes nowhere else."
+                f"{where}: {name} is {values[name]!r}, expected {own} or a folder in it: a "
+                "batch writes nowhere else."
             )
+
+
+def check_own_folder(folder: str, what: str, root: Path = ROOT) -> None:
+    """Raise ValueError unless a run of its own may write to a folder of the repository.
+
+    Arguments:
+        folder: Relative to the repository.
+        what: The folder is, for the message.
+        root: The repository.
+
+    Example:
+        >>> check_own_folder("runs/mine", "outputs")
+        >>> check_own_folder("runs/paper/mine", "outputs")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: outputs is 'runs/paper/mine', and runs/paper is another command's: ...
+    """
+    parts = os.path.normpath(folder).split(os.sep)
+    if parts[0] != "runs" or len(parts) < 2:
+        raise ValueError(
+            f"{what} is {folder!r}, expected a folder below runs, such as runs/mine: "
+            "nothing else is written to."
+        )
+    if parts[1] in REMADE or (root / "params" / parts[1]).is_dir():
+        raise ValueError(
+            f"{what} is {folder!r}, and runs/{parts[1]} is another command's: name a "
+            "folder of your own, such as runs/mine."
+        )
 
 
 def _tagged(notebook: Any) -> list[str]:

@@ -15,6 +15,7 @@ from rooms import imported_by
 from lib.base import disk, inputs
 
 MOST_BYTES = 100_000_000  # of a plan
+WAY_OUT = "Delete the folder, and begin anew."  # where a plan is damaged
 PACKAGES = ("torch", "numpy", "pyarrow")
 
 
@@ -45,18 +46,22 @@ def leave(plan: Mapping[str, Any], outputs: Path, parts: str) -> None:
         plan: As JSON gives it back.
         outputs: Folder of the run.
         parts: Folder of its parts, in it.
-    Raises: ValueError: another plan is there, or parts without one.
+    Raises: ValueError: another plan is there, or parts without one; or
+        this one holds NaN, with which it could not be read again.
 
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     leave({"n_seeds": 1}, Path(folder), "parts")
-        ...     leave({"n_seeds": 1}, Path(folder), "parts")
+        ...     leave({"n_seeds": 1, "parts": []}, Path(folder), "parts")
+        ...     leave({"n_seeds": 1, "parts": []}, Path(folder), "parts")
         ...     leave({"n_seeds": 2}, Path(folder), "parts")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ValueError: ... was begun with others: n_seeds. Parts of two runs would be mixed...
     """
-    if (outputs / "plan.json").is_file():
+    path, said = outputs / "plan.json", json.dumps(plan, indent=1)
+    with inputs.in_file(path, "Fill what is empty in the parameters, or in their table."):
+        inputs.parsed(said)
+    if path.is_file():
         check_same(plan, outputs)
     elif any((outputs / parts).glob("*")):
         raise ValueError(
@@ -64,17 +69,32 @@ def leave(plan: Mapping[str, Any], outputs: Path, parts: str) -> None:
             "folder as outputs, or delete this one."
         )
     else:
-        disk.write(outputs / "plan.json", json.dumps(plan, indent=1))
+        disk.write(path, said)
 
 
 def read(outputs: Path) -> dict[str, Any]:
-    """Return the plan of a folder.
+    """Return the plan of a folder; its "parts" are texts.
 
     Raises: ValueError: there is none, or it is damaged.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "plan.json").write_text("[]")
+        ...     read(Path(folder))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: ...plan.json: It is no plan: expected an object with a list of parts...
     """
     path = outputs / "plan.json"
-    with inputs.in_file(path, "Delete the folder, and begin anew."):
-        return inputs.parsed(inputs.text(path, MOST_BYTES))
+    with inputs.in_file(path, WAY_OUT):
+        plan = inputs.parsed(inputs.text(path, MOST_BYTES))
+        parts = plan.get("parts") if isinstance(plan, dict) else None
+        if not isinstance(parts, list) or not all(isinstance(own, str) for own in parts):
+            raise ValueError(
+                f"It is no plan: expected an object with a list of parts, got "
+                f"{json.dumps(plan)[:60]}."
+            )
+    return plan
 
 
 def check_same(now: Mapping[str, Any], outputs: Path) -> None:

@@ -28,6 +28,12 @@ class InOneStep(LocalHandler):
         disk.write(Path(path), buf)
 
 
+def write_in_one_step() -> None:
+    """Let papermill write executed notebooks by `InOneStep`, in this process."""
+    papermill_io.reset()
+    papermill_io.register("local", InOneStep())
+
+
 def run_notebook(size: str, notebook: str) -> None:
     """Execute a notebook into runs/<size>/<notebook>.ipynb, which is kept if a cell fails.
 
@@ -110,6 +116,5 @@ def _reason(error: Exception) -> str:
 
 if __name__ == "__main__":
     end_with_batch()
-    papermill_io.reset()
-    papermill_io.register("local", InOneStep())
+    write_in_one_step()
     run_notebook(*sys.argv[1:])

@@ -23,6 +23,7 @@ from lib.base import checks, csv_files, files, inputs
 from lib.studies import stacks, tuning
 
 ELICITATIONS = ("ranking", "score")
+NAMED = ("elicitation", "profile", "trial")  # columns of settings beside `tuning.SPACE`
 MODELS = ("loan_classifier", "loan_flow")  # that networks are trained through
 
 
@@ -41,9 +42,7 @@ def sweep(parameters: Path, given: Mapping[str, Any], profile: str) -> None:
     config, folder = f"outputs={outputs}", ROOT / outputs
     run_rules("workflow/sweep.smk", config, folder, profile=profile)
     table = csv_files.read(ROOT / outputs / "networks.csv")
-    summary = (
-        table.groupby(["elicitation", "profile", "trial"])["joint"].describe().round(3)
-    )
+    summary = table.groupby(list(NAMED))["joint"].describe().round(3)
     print(f"\nValid and plausible ({outputs}/networks.csv):\n\n{summary.to_string()}")
 
 
@@ -61,7 +60,8 @@ def plan(given: Mapping[str, Any]) -> dict[str, Any]:
         ['0_0', '0_40', '0_80', '1_0', '1_40', '1_80']
     """
     where = ROOT / given["settings"]
-    table = csv_files.read(where, ["elicitation", "profile", "trial", *tuning.SPACE])
+    columns = [*NAMED, *tuning.SPACE]
+    table = csv_files.read(where, columns)[columns]
     n_settings, n_seeds = given["n_settings"], given["n_seeds"]
     if len(table) < n_settings:
         raise ValueError(f"{where} has {len(table)} rows, expected {n_settings} settings.")
@@ -91,7 +91,7 @@ def made_with() -> dict[str, Any]:
 def values_of(setting: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a row of a table of trials, for `stacks.soft_settings`.
 
-    Raises: ValueError: one is no number.
+    Raises: ValueError: one is no number, or no whole number of epochs.
 
     Example:
         >>> row = dict.fromkeys(tuning.SPACE, "0.1") | {"n_epochs": "100.0"}
@@ -99,6 +99,8 @@ def values_of(setting: Mapping[str, Any]) -> dict[str, Any]:
         (100, 0.1)
     """
     values: dict[str, Any] = {key: float(setting[key]) for key in tuning.SPACE}
+    if not values["n_epochs"].is_integer():
+        raise ValueError(f"n_epochs is {values['n_epochs']}, expected a whole number.")
     return values | {"n_epochs": int(values["n_epochs"])}
 
 

@@ -21,6 +21,7 @@ LONGEST_NAME = 1_000  # letters of a column's name
 LONGEST_CELL = 100_000  # letters
 # what pandas raises of content that it can't make a table of
 UNREADABLE = (ValueError, TypeError, OverflowError, IndexError, KeyError, csv.Error)
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others unpack without bounds
 UNPACKING = (  # what a damaged, encrypted or exotic zip or gz raises
     zipfile.BadZipFile,
     zlib.error,
@@ -235,7 +236,9 @@ def unzipped(packed: bytes, name: str | None, most: int) -> bytes:
             the only one.
         most: So many bytes at most.
     Raises: ValueError: the zip is damaged, encrypted, holds no such
-        file or several, or more bytes.
+        file or several, or more bytes; or the file is packed by
+        another method than deflate: Python unpacks LZMA and bzip2
+        without a bound, and 850 bytes of bzip2 can hold a gigabyte.
     Example:
         >>> zipped = io.BytesIO()
         >>> with zipfile.ZipFile(zipped, "w") as file:
@@ -253,6 +256,12 @@ def unzipped(packed: bytes, name: str | None, most: int) -> bytes:
             own = [other for other in held if name in (None, Path(other).name)]
             if len(own) != 1:
                 raise KeyError(f"it holds {', '.join(held[:5]) or 'nothing'}")
+            method = file.getinfo(own[0]).compress_type
+            if method not in METHODS:
+                raise NotImplementedError(
+                    f"packed by method {method}, expected deflate: zip it again, or unpack "
+                    "it"
+                )
             with file.open(own[0]) as part:
                 found = part.read(most + 1)
     except (*UNPACKING, KeyError) as error:

@@ -3,6 +3,14 @@
 A data set may be larger than memory. It is a file, or a folder of
 files, and its rows are numbered through all of them. Where its files
 and their row groups end makes no difference to a block.
+
+A column is unpacked page by page. Its pages may be of any size, and a
+file of 3 kB can hold a page of 100 MB. The footer says nothing of pages,
+but how long each row group is, unpacked: that is `MOST_UNPACKED` at
+most. Even if each column is a single page, reading takes no more than
+twice as much: the pages as they are packed, and unpacked. The footer is
+believed: pyarrow does not compare it with the pages, so a file that was
+made to deceive can take more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +27,7 @@ from lib.base import checks, inputs
 ENDING = ".parquet"
 ROWS_AT_ONCE = 16_384  # that are made numbers of
 BYTES_AT_ONCE = 1_000_000  # that are read of a column
+MOST_UNPACKED = 1_000_000_000  # bytes of a row group; a million rows of 100 floats fit in
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,8 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
         columns: That every file must have, once each, and with
             numbers; other columns are not read.
     Raises: ValueError: there is no file; one is damaged, or lacks
-        such a column; there are no rows.
+        such a column; there are no rows; or a row group is longer
+        than `MOST_UNPACKED`.
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
@@ -188,12 +198,24 @@ def _of_file(path: Path) -> Iterator[None]:
 
 
 def _group_sizes(file: pq.ParquetFile) -> list[int]:
-    """Return how many rows each row group of a file has; its footer must add up."""
+    """Return how many rows each row group of a file has.
+
+    Raises: ValueError: its footer does not add up, or a row group is
+        too long.
+    """
     about = file.metadata
     sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
     if sum(sizes) != about.num_rows or min(sizes, default=0) < 0:
         raise ValueError(
             f"It is damaged: it counts {about.num_rows:,} rows, and its groups {sizes}."
+        )
+    # not by column: pyarrow's column(j) ends the process where statistics are damaged
+    unpacked = [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
+    if max(unpacked, default=0) > MOST_UNPACKED:
+        raise ValueError(
+            f"A row group of it unpacks to {max(unpacked):,} bytes: expected "
+            f"{MOST_UNPACKED:,} at most. Write it in smaller ones, for instance by "
+            "to_parquet(..., row_group_size=100_000) of pandas."
         )
     return sizes
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.problem import columns, frames
+from lib.problem import columns, frames, words
 from lib.problem.findings import VERDICTS, Finding, Unfit
 from lib.problem.population import FEWEST, KINDS
 from lib.problem.recourse import Problem
@@ -31,6 +31,11 @@ FORMS = {  # of texts that are numbers or days, and what to do about them
     r"\D{0,3}\d[\d.]*\D{0,3}": "These seem to be numbers held as text: leave out signs and "
     "units, and turn them with pandas.to_numeric.",
 }
+# columns of the recommendations as notebook 12 writes them
+TAKEN = (
+    *("split", "person", *words.COLUMNS),
+    *("helped", "holds_in", "is_sparse", "moves_an_atom"),
+)
 NEARLY_ALL = 0.95  # share of people refused, from which on few are left to learn from
 
 
@@ -80,7 +85,7 @@ def examine(
     if usable and len(frame):
         found += columns.contents(frame, usable, kinds)
     if group:
-        found.append(_group(frame, group, features))
+        found.append(_group(frame, group, features, person))
     if person:
         found += _person(frame, person)
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
@@ -179,8 +184,14 @@ def _names(
         do = "Expected a kind for each feature, for instance income: actionable."
         yield Finding("error", "kinds", f"{kinds!r}", do)
         return
+    if taken := [name for name in kinds if name in TAKEN]:
+        said = f"a feature is called {taken[0]!r}, as a column of the recommendations is"
+        yield Finding("error", "names", said, "Rename it in the table, in kinds and edges.")
     for name in [label, *kinds]:
-        if name not in list(frame.columns):
+        if not isinstance(name, str):
+            do = f"Put quotes around it: '{name}'."
+            yield Finding("error", "names", f"{name!r} is no text", do)
+        elif name not in list(frame.columns):
             near = get_close_matches(str(name), there, n=1)
             hint = (
                 f"Did you mean {near[0]}?" if near else f"There are {columns.some(there)}."
@@ -278,7 +289,7 @@ def _edges(
                 do = f"Remove it; {effect} is made after the label: leave that out, too."
             yield Finding("error", "edges", said, do)
         elif unknown := [name for name in (cause, effect) if name not in features]:
-            near = get_close_matches(str(unknown[0]), features, n=1)
+            near = get_close_matches(unknown[0], map(str, features), n=1)
             hint = f"Did you mean {near[0]}?" if near else "Give it a kind, or remove it."
             said = f"{cause} -> {effect}: there is no feature {unknown[0]!r}"
             yield Finding("error", "edges", said, hint)
@@ -321,8 +332,14 @@ def _as_pairs(edges: Any) -> list[tuple[Any, Any]]:
     return [(cause, effect) for cause, effect in pairs]
 
 
-def _group(frame: pd.DataFrame, group: str, features: Sequence[str]) -> Finding:
+def _group(
+    frame: pd.DataFrame, group: str, features: Sequence[str], person: str
+) -> Finding:
     """Look at the groups that are to be audited."""
+    if group and group == person:
+        do = "Name another column for one of them, or none: group: ''."
+        said = f"{group!r} is also what people are called: each is a group of their own"
+        return Finding("error", "groups", said, do)
     if group not in _known([group], frame):
         do = "Name a column that is there once, or none: group: ''."
         return Finding("error", "groups", f"no such column, {group!r}", do)

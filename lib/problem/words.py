@@ -16,6 +16,8 @@ OUTCOMES = {
     "refused": "still refused",
     "nothing": "no recourse found",
 }
+# of a table, beside the features
+COLUMNS = ("outcome", "why", "change", "follows", "cost", "log_odds", "log_density_change")
 
 
 def table(
@@ -65,22 +67,21 @@ def table(
         gain = problem.flow.log_prob(x_cf) - problem.flow.log_prob(x)
     kinds = _kinds(recommendation.has_recourse, log_odds, gain)
     before, after = (_in_units(problem, part) for part in (x, x_cf))
-    rows = {
-        "outcome": [OUTCOMES[kind] for kind in kinds],
-        "why": [
-            _why(*row) for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)
-        ],
-        "change": [_moves(*row) for row in _each(before, after, acts)],
-        "follows": [_moves(*row) for row in _each(before, after, ~acts)],
-        "cost": problem.cost_of(x, recommendation).numpy(),
-        "log_odds": log_odds.numpy(),
-        "log_density_change": gain.numpy(),
-    }
-    if clash := [name for name in problem.population.features if name in rows]:
+    shown = (
+        [OUTCOMES[kind] for kind in kinds],
+        [_why(*row) for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)],
+        [_moves(*row) for row in _each(before, after, acts)],
+        [_moves(*row) for row in _each(before, after, ~acts)],
+        problem.cost_of(x, recommendation).numpy(),
+        log_odds.numpy(),
+        gain.numpy(),
+    )
+    if clash := [name for name in problem.population.features if name in COLUMNS]:
         raise ValueError(
             f"A feature is called {clash[0]!r}, as a column of this table is: rename it."
         )
     index = pd.Index(range(len(x)) if people is None else people, name="person")
+    rows = dict(zip(COLUMNS, shown, strict=True))
     return pd.DataFrame({**rows, **after.to_dict("list")}, index=index)
 
 

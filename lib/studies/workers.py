@@ -43,7 +43,8 @@ def database(url: str, interval: int = INTERVAL) -> RDBStorage:
         interval: Seconds between signs of life; a trial without one
             for twice as long counts as abandoned.
     Raises: ValueError: the URL is not understood, its driver is not
-        installed, or the database does not answer.
+        installed, the database does not answer, or another version of
+        Optuna made it.
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
@@ -61,10 +62,6 @@ def database(url: str, interval: int = INTERVAL) -> RDBStorage:
                         N_RETRIES
                     ),
                 )
-        except (exc.IntegrityError, exc.ProgrammingError):  # another worker was faster
-            if attempt == N_ATTEMPTS:
-                raise
-            time.sleep(1)
         except (exc.ArgumentError, ImportError) as error:
             raise ValueError(
                 f"The storage {_without_password(url)} is not understood, or its driver is "
@@ -72,13 +69,22 @@ def database(url: str, interval: int = INTERVAL) -> RDBStorage:
                 "postgresql+psycopg://user@host/database."
             ) from error
         except exc.DatabaseError as error:
-            why = str(error.orig).strip().splitlines()[0]
-            is_race = any(word in why for word in ("already exists", "is locked"))
-            if is_race and attempt < N_ATTEMPTS:  # SQLite's words for a faster worker
+            said = str(error.orig).strip() or type(error.orig).__name__
+            why = said.splitlines()[0]
+            # another worker was faster; the words are SQLite's
+            is_race = isinstance(error, exc.IntegrityError | exc.ProgrammingError)
+            is_race |= any(word in why for word in ("already exists", "is locked"))
+            if is_race and attempt < N_ATTEMPTS:
                 time.sleep(1)
                 continue
             raise ValueError(
                 f"The database {_without_password(url)} does not answer: {why}"
+            ) from error
+        except RuntimeError as error:  # its tables are another version's
+            raise ValueError(
+                f"The database {_without_password(url)} was made by another version of "
+                f"Optuna: expected one of {optuna.__version__}. Name another database, or "
+                f"move that one away. Optuna says: {error}"
             ) from error
     raise AssertionError("the last attempt returns or raises")
 
