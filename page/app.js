@@ -4,18 +4,20 @@
 import { createModel } from "./model.js";
 
 const THUMB = 18; // pixels, as in style.css
+const STEPS = 400; // of a slider
+/* Places of the features in the graph: no arrow and no text runs through a circle. */
 const PLACES = [
-  [70, 95],
-  [70, 235],
-  [225, 290],
-  [270, 50],
-  [490, 60],
-  [380, 235],
-  [560, 235],
+  [40, 118],
+  [40, 258],
+  [156, 312],
+  [176, 62],
+  [396, 120],
+  [270, 238],
+  [396, 238],
 ];
 const HINTS = {
   be: "Describe yourself: the other features stay as they are.",
-  do: "Act: what follows moves with it, and the bank decides anew.",
+  do: "Act: what follows moves with it. Put a dot back, and it is no action any more.",
 };
 const SCORES = [1, 2, 3, 4]; // the answers that a reader starts with, as places of words
 const WHOSE = {
@@ -62,7 +64,7 @@ const markup = (prefix) => `<div class="inner">
     <div class="decision" id="${prefix}decision" role="status" aria-live="polite"></div>
     <p class="hint">The bank says yes from a rating of 50 %. <b>Plausible</b> is a profile
       at least as common as yours is now.</p>
-    <svg class="graph" id="${prefix}graph" viewBox="0 0 620 330" role="img"></svg>
+    <svg class="graph" id="${prefix}graph" viewBox="0 0 464 352" role="img"></svg>
     <p class="hint">Blue: changed by an action. Yellow: it follows, along dashed arrows.
       Dotted arrows: switched off, as the action sets the value. Dashed circle: can't.</p>
     <p id="${prefix}scale" class="hint"></p>
@@ -170,9 +172,13 @@ export function mount(root, data) {
       id: `${prefix}track-${j}`,
       min: least,
       max: most,
-      step: isGender ? most - least : (most - least) / 400,
+      step: isGender ? most - least : (most - least) / STEPS,
     });
-    input.addEventListener("input", () => moved(j, fromUnits(j, Number(input.value))));
+    const value = () => fromUnits(j, Number(input.value));
+    input.addEventListener("input", () => moved(j, value()));
+    for (const end of ["pointerup", "keyup"]) {
+      input.addEventListener(end, () => letGo(j, value()));
+    }
     return input;
   }
 
@@ -219,10 +225,10 @@ export function mount(root, data) {
         const length = Math.hypot(x2 - x1, y2 - y1);
         const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
         const ends = {
-          x1: x1 + 38 * dx,
-          y1: y1 + 38 * dy,
-          x2: x2 - 44 * dx,
-          y2: y2 - 44 * dy,
+          x1: x1 + 40 * dx,
+          y1: y1 + 40 * dy,
+          x2: x2 - 46 * dx,
+          y2: y2 - 46 * dy,
         };
         graph.append(
           svg("line", {
@@ -248,13 +254,14 @@ export function mount(root, data) {
     features.forEach((_, j) => {
       const [cx, cy] = PLACES[j];
       const node = svg("g", { id: `${prefix}node-${j}` });
-      node.append(svg("circle", { cx, cy, r: 36 }));
+      node.append(svg("circle", { cx, cy, r: 38 }));
       const parts = nameOf(j).split(" ");
       parts.forEach((part, i) => {
         const y = cy + 5 + 15 * (i - (parts.length - 1) / 2);
         node.append(svg("text", { class: "label", x: cx, y }, part));
       });
-      node.append(svg("text", { class: "moved", x: cx, y: cy + 54 }, ""));
+      const y = cy + (cy < 150 ? -44 : 54); // above or below, where no arrow arrives
+      node.append(svg("text", { class: "moved", x: cx, y }, ""));
       graph.append(node);
     });
     const { member, seed } = model.network;
@@ -277,6 +284,16 @@ export function mount(root, data) {
     const k = columns.indexOf(j);
     if (state.mode === "do" && k >= 0) state.own[k] = value;
     else state.x = state.x.map((own, i) => (i === j ? value : own));
+    changed();
+  }
+
+  /* Take an action back if its dot is let go at the person's own value. While the dot is
+     held it may pass there. */
+  function letGo(j, value) {
+    const k = columns.indexOf(j);
+    if (k < 0 || state.own[k] === null) return;
+    if (Math.abs(value - state.x[j]) > (high[j] - low[j]) / STEPS / 2) return;
+    state.own[k] = null;
     changed();
   }
 
@@ -579,6 +596,8 @@ export function mount(root, data) {
       if (!answer.acts[k]) return [];
       const others = slow.may.map((own, i) => own && i !== k);
       const without = `Without acting on your ${nameOf(j)}`;
+      if (!others.some(Boolean))
+        return [`${without} there is nothing left: it is all that you left open.`];
       const row = model.cheapest(slow.table, others);
       if (!row) return [`${without}, nothing was found: ${obstacle(others)}.`];
       const digits = Math.max(3, Math.ceil(-Math.log10(answer.weightedCost)));

@@ -31,6 +31,57 @@ TABLE = """([script, person, scores]) => {
     .searched(model.truth, model.applicants[person], weights)
     .map(({ acts, cost }) => [acts, cost === Infinity ? null : cost]);
 }"""
+# What is painted on what: texts, and lines and shapes, as (what, colour, colour behind).
+PAINTED = """() => {
+  const style = (element) => getComputedStyle(element);
+  const all = (selector) => [...document.querySelectorAll(`#page ${selector}`)];
+  const isSeen = (element) => element.getClientRects().length > 0;
+  const behind = (element) => {
+    const colour = style(element).backgroundColor;
+    return colour === "rgba(0, 0, 0, 0)" ? behind(element.parentElement) : colour;
+  };
+  const hasText = (element) =>
+    [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  const texts = all(":not(svg, svg *)").filter((own) => isSeen(own) && hasText(own));
+  const onCircle = (own) => style(own.parentElement.querySelector("circle")).fill;
+  const paper = behind(document.querySelector("#graph"));
+  return {
+    texts: [
+      ...texts.map((own) => [own.textContent, style(own).color, behind(own)]),
+      ...all("svg .label").map((own) => [own.textContent, style(own).fill, onCircle(own)]),
+      ...all("svg .moved").map((own) => [own.textContent, style(own).fill, paper]),
+    ],
+    shapes: [
+      ...all("line, circle").map((own) => [own.id, style(own).stroke, paper]),
+      ...all(".stem, .tip, .key")
+        .filter(isSeen)
+        .map((own) => [own.className, style(own).color, behind(own.parentElement)]),
+    ],
+  };
+}"""
+# The graph's texts: how high a letter is on the screen, and which run into something else.
+GRAPH = """() => {
+  const graph = document.querySelector("#graph");
+  const texts = [...graph.querySelectorAll("text")].filter((own) => own.textContent);
+  const box = (own) => own.getBoundingClientRect();
+  const meet = (a, b) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3; // a line box has air
+  const runsInto = (own) =>
+    box(own).left < box(graph).left ||
+    box(own).right > box(graph).right ||
+    texts.some((other) => other !== own && meet(box(own), box(other))) ||
+    [...graph.querySelectorAll("circle")].some((circle) =>
+      own.parentElement.contains(circle) && own.classList.contains("label")
+        ? box(own).width > box(circle).width
+        : meet(box(own), box(circle)),
+    );
+  const size = (own) => parseFloat(getComputedStyle(own).fontSize) * own.getScreenCTM().a;
+  return {
+    size: Math.min(...texts.map(size)),
+    crowded: texts.filter(runsInto).map((own) => own.textContent),
+  };
+}"""
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -132,6 +183,71 @@ def test_unlocking(page):
     assert page.locator(".card.any b").count() == 1
 
 
+def test_the_only_open_feature_is_all_there_was(page):
+    for k in ("0", "1", "3"):
+        click(page, f"score-{k}", "5")
+    for _ in range(20):
+        if page.locator(".card.any b").count():
+            break
+        page.locator("#next").click()
+        settled(page)
+    said = (
+        "Without acting on your income there is nothing left: it is all that you left open."
+    )
+    assert page.locator(".card.why p").all_inner_texts() == [said]
+    click(page, "score-2", "5")
+    assert "You say that you can change nothing" in page.locator("#cards").inner_text()
+    assert page.locator(".card.why").count() == 0
+
+
+def test_a_dot_put_back_is_no_action(page):
+    """Savings and then income are moved; savings put back follow income again."""
+    click(page, "mode", "do")
+    slide(page, 6, "ArrowRight", 20)
+    slide(page, 5, "ArrowRight", 40)
+    assert "acted" in page.locator("#node-6").get_attribute("class")
+    slide(page, 6, "ArrowLeft", 20)
+    assert "follows" in page.locator("#node-6").get_attribute("class")
+    assert "Then follows: savings" in page.locator(".card.own").inner_text()
+    slide(page, 5, "ArrowLeft", 40)
+    assert "Nothing yet" in page.locator(".card.own").inner_text()
+
+
+def test_a_dot_dragged_and_put_back_is_no_action(page):
+    click(page, "mode", "do")
+    slider = page.locator("#track-6")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    low, high, value = (
+        float(slider.evaluate(f"input => input.{name}")) for name in ("min", "max", "value")
+    )
+    start = box["x"] + 9 + (value - low) / (high - low) * (box["width"] - 18)
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(start, middle)
+    page.mouse.down()
+    page.mouse.move(start + 80, middle)
+    page.mouse.move(start, middle)
+    page.mouse.move(start - 80, middle)  # past the person's own value, still held
+    assert "acted" in page.locator("#node-6").get_attribute("class")
+    page.mouse.move(start, middle)
+    page.mouse.up()
+    assert "Nothing yet" in page.locator(".card.own").inner_text()
+
+
+def test_a_held_key_moves_a_dot_past_its_own_value(page):
+    """Where savings follow income, they would jump if they were let go there."""
+    click(page, "mode", "do")
+    slide(page, 5, "ArrowRight", 40)
+    page.locator("#track-6").focus()
+    own = page.evaluate("document.querySelector('#node-6 .moved').textContent")
+    own = float(own.split()[0].replace("−", "-"))
+    for _ in range(200):
+        page.keyboard.down("ArrowLeft")  # repeats, until the key is up
+    page.keyboard.up("ArrowLeft")
+    assert float(page.locator("#track-6").input_value()) < own
+    assert "acted" in page.locator("#node-6").get_attribute("class")
+
+
 def test_why_is_what_the_table_says(page):
     """Each sentence against the cheapest answer of the sets without that feature."""
     n_none = n_dearer = 0
@@ -230,6 +346,89 @@ def test_a_dragged_track_stays_where_it_is(page, width):
 def test_nothing_runs_over_the_edge(page, width):
     page.set_viewport_size({"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_every_control_has_a_name(page):
+    """As Chromium tells it to a screen reader; also the graph, and what unlocks."""
+    for k in ("0", "2"):
+        click(page, f"score-{k}", "5")
+    assert page.locator("#unlock button").count() > 0
+    devtools = page.context.new_cdp_session(page)
+    nodes = devtools.send("Accessibility.getFullAXTree")["nodes"]
+    roles = ("button", "radio", "slider", "image")
+    found = [own for own in nodes if own["role"]["value"] in roles]
+    assert len(found) == page.locator("input, button, select, svg").count()
+    for own in found:
+        assert own["name"]["value"].strip(" ◀▶"), own
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of rgb(r, g, b), by WCAG 2."""
+    assert colour.startswith("rgb("), colour
+    shares = [int(part) / 255 for part in re.findall(r"\d+", colour)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, from 1 to 21, by WCAG 2."""
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def rails_of(page: Any) -> list[str]:
+    """Return the colours of the sliders' rails, which no script of a page can ask for."""
+    devtools = page.context.new_cdp_session(page)
+    for domain in ("DOM", "CSS"):
+        devtools.send(f"{domain}.enable")
+    todo = [devtools.send("DOM.getDocument", {"depth": -1, "pierce": True})["root"]]
+    colours = []
+    while todo:
+        node = todo.pop()
+        todo += node.get("children", []) + node.get("shadowRoots", [])
+        if "-webkit-slider-runnable-track" in node.get("attributes", []):
+            asked = {"nodeId": node["nodeId"]}
+            style = devtools.send("CSS.getComputedStyleForNode", asked)["computedStyle"]
+            colours += [own["value"] for own in style if own["name"] == "background-color"]
+    return colours
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(page, scheme):
+    """WCAG 2, 1.4.3 and 1.4.11: of text at least 4.5, of lines and shapes at least 3."""
+    page.emulate_media(color_scheme=scheme)
+    n_lit = n_cut = 0
+    for name, value in (("mode", "be"), ("score-0", "5"), ("score-2", "5"), ("mode", "do")):
+        click(page, name, value)
+        if value == "do":
+            slide(page, 6, "ArrowRight", 20)
+        painted = page.evaluate(PAINTED)
+        for what, colour, behind in painted["texts"]:
+            assert contrast(colour, behind) >= 4.5, (what, colour, behind)
+        for what, colour, behind in painted["shapes"]:
+            assert contrast(colour, behind) >= 3, (what, colour, behind)
+        n_lit += page.locator("line.lit").count()
+        n_cut += page.locator("line.cut").count()
+    assert n_lit > 0 and n_cut > 0  # each kind of arrow was seen
+    click(page, "mode", "be")
+    panel = page.locator(".track").first.evaluate(
+        "own => getComputedStyle(own).backgroundColor"
+    )
+    rails = rails_of(page)
+    assert len(rails) == 7
+    for rail in rails:
+        assert contrast(rail, panel) >= 3, (rail, panel)
+
+
+@pytest.mark.parametrize("width", [390, 800, 1600])
+def test_the_graph_can_be_read(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    for _ in range(22):
+        seen = page.evaluate(GRAPH)
+        assert seen["size"] >= 11
+        assert not seen["crowded"]
+        page.locator("#next").click()
+        settled(page)
 
 
 @pytest.fixture
