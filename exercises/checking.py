@@ -225,16 +225,25 @@ def _names(answer: Any) -> frozenset[str]:
 
 def _array(answer: Any) -> np.ndarray:
     what = f"expected numbers, and {type(answer).__name__} came."
-    if isinstance(answer, torch.Tensor):
-        answer = answer.detach().cpu().numpy()
     if isinstance(answer, (str, bytes)):
         raise NotUnderstood(what)
     try:
-        array = np.asarray(answer)
+        array = np.asarray(_without_tensors(answer))
         is_number = array.dtype.kind in "biuf"
         return array.astype(float) if is_number else _of_numbers(array, what)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # of anybody's class: whatever it is, tell them
         raise NotUnderstood(what) from error
+
+
+def _without_tensors(answer: Any) -> Any:
+    """Return an answer with arrays for tensors, also those in lists and tuples."""
+    if isinstance(answer, (list, tuple)):
+        return [_without_tensors(one) for one in answer]
+    if not isinstance(answer, torch.Tensor):
+        return answer
+    # numpy knows no gradients, no sparse tensors, and not every kind of number.
+    dense = answer.detach().cpu().to_dense()
+    return dense.to(torch.complex128 if dense.is_complex() else torch.float64).numpy()
 
 
 def _of_numbers(array: np.ndarray, what: str) -> np.ndarray:

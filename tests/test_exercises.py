@@ -11,10 +11,11 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from IPython.core.formatters import PlainTextFormatter
 
 from exercises import make
-from exercises.checking import Verdict, check, key, key_of, numbers_of
+from exercises.checking import Key, Verdict, _read, check, key, key_of, numbers_of
 from lib.base.files import ROOT
 
 SOLUTIONS = sorted(make.SOLUTIONS.glob("*.ipynb"))
@@ -22,6 +23,13 @@ CALL = re.compile(r'^check\("([^"]+)", ', re.MULTILINE)
 NUMBERS = [n for path in SOLUTIONS for n in numbers_of(path.name.split("_")[0])]
 ODD = [float("nan"), float("inf"), 10**400, -1, True, 1j, "", "z", b"A", [], {}, {1}]
 ODD += [[["A"], 2], object(), lambda x: x, itertools.count(), type]
+WITHIN_ITSELF: list[Any] = []
+WITHIN_ITSELF.append(WITHIN_ITSELF)
+ODD += [WITHIN_ITSELF, torch.tensor(1j).conj(), torch.empty(0)]
+ODD += [torch.ones(2, device="meta")]  # has a shape, and no numbers
+for odd in (torch.tensor(0.1).bfloat16(), torch.eye(2).to_sparse(), torch.ones(3).half()):
+    learned = odd.clone().requires_grad_()
+    ODD += [odd, [odd, odd], learned, [learned * 2, odd]]
 
 of_files = pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
 of_keys = pytest.mark.parametrize("number", NUMBERS)
@@ -174,6 +182,40 @@ def test_a_difference_says_whose():
 def test_names_may_be_written_in_other_ways():
     for answer in ("Income, savings", ["savings", "income"], {"income ": 1, "Savings": 2}):
         assert check("01.2", answer).status == "right", answer
+
+
+def in_lists(rows: torch.Tensor) -> Any:
+    """Return nested lists that end in tensors without a shape, or such a tensor."""
+    return [in_lists(row) for row in rows] if rows.ndim else rows
+
+
+@of_keys
+def test_numbers_may_come_in_other_kinds(number):
+    asked = key_of(number)
+    if asked.of or isinstance(asked.truth, (str, frozenset)):
+        return  # no numbers, or a function that is asked for
+    truth = np.asarray(asked.truth, float)
+    tensor = torch.from_numpy(truth)
+    learned = tensor.clone().requires_grad_() * 1
+    kinds = {
+        "a tensor": tensor,
+        "with gradients": learned,
+        "in lists, with gradients": in_lists(learned),
+        "sparse": tensor.to_sparse(),
+        "numpy's": truth[()],
+        "a tuple of numpy's": tuple(np.atleast_1d(truth)),
+    }
+    for kind, answer in kinds.items():
+        assert check(number, answer).status == "right", kind
+    assert check(number, in_lists(2 * learned + 1)).status in ("mistake", "wrong")
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.int8, torch.bool])
+def test_numbers_that_numpy_does_not_know(kind):
+    answer = torch.tensor([1.0, 0.0]).to(kind)
+    asked = Key(np.array([1.0, 0.0]), "They are.")
+    for own in (answer, list(answer), [answer[0], np.float32(0)], answer.to_sparse()):
+        np.testing.assert_array_equal(_read(own, asked), asked.truth)
 
 
 def test_a_number_that_is_no_exercise():
