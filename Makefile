@@ -1,5 +1,5 @@
 # make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
-# make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour on two cores
+# make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour to an hour on two cores
 # make quick       the same chain at a smaller size          make smoke    the same at the smallest
 # make sweep       networks of 1,000 seeds at 20 settings (PARAMETERS=params/sweep.yaml, or yours): a day of one core
 # make recommend   recommendations for a Parquet data set of Loan's or Give Me Some Credit's applicants, of any size (PARAMETERS=params/recommend.yaml, or yours)

@@ -290,7 +290,8 @@ def test_two_workers_share_a_search_and_one_is_killed(postgresql, tmp_path):
                 trial
                 for study in optuna.get_all_study_names(storage)
                 for trial in optuna.load_study(study_name=study, storage=storage).trials
-                if trial.state == TrialState.RUNNING and trial.params.keys() >= tuning.SPACE.keys()
+                if trial.state == TrialState.RUNNING
+                and trial.params.keys() >= tuning.SPACE.keys()
             ]
 
         n_profiles = len(stacks.SEARCHES["score"])
