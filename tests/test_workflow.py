@@ -366,7 +366,7 @@ def test_conda_and_make_install_the_same():
     makefile = (ROOT / "Makefile").read_text()
     index = re.search(r"^TORCH := (.*)$", makefile, re.MULTILINE)[1]
     assert pip == [f"--extra-index-url {index}", "-r requirements.lock", "-e ."]
-    recipe = re.search(r"^\.venv/ready:(.*\n(?:\t.*\n)+)", makefile, re.MULTILINE)[1]
+    recipe = re.search(r"^environment:(.*\n(?:\t.*\n)+)", makefile, re.MULTILINE)[1]
     assert re.findall(r"-r (\S+)", recipe) == ["requirements.lock"]
     assert recipe.count(" -e .\n") == 1
     assert "--index-url $(TORCH) $$(grep ^torch== requirements.lock);" in recipe
@@ -384,6 +384,7 @@ def test_torch_comes_from_its_own_index_if_that_answers(tmp_path, answers):
         f'echo "$(basename $0) $*" >> {tmp_path}/asked\n'
         'case "$*" in\n'
         "  '-m venv'*) mkdir -p .venv/bin; cp $0 .venv/bin/python; cp $0 .venv/bin/pip;;\n"
+        '  workflow/environment.py*) shift; "$@";;\n'
         f"  *urlopen*) exit {0 if answers else 1};;\n"
         "esac\n"
     )
@@ -567,7 +568,7 @@ def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
     # touch the first.
     for size in ("paper", "tiny"):
         with open(batch / "params" / size / "run.yaml", "a") as shared:
-            print("figures: runs/elsewhere", file=shared)
+            print(f"figures: runs/{size}/elsewhere", file=shared)
     assert re.findall(r"^(\w+): started", reproduce(batch)[1], flags=re.MULTILINE) == [
         "one",
         "two",
