@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jobs import noted
 from lifeline import end_with_batch
+from only import only_job
 from parameters import MODEL_SIZE, ROOT, check_parameters, read_run_parameters
 
 from lib.base import checks, disk, files, inputs, parquet_blocks, parquet_files
@@ -308,7 +309,8 @@ def main() -> None:
         case [first, last]:
             end_with_batch()
             own = int(first), int(last)
-            with noted(outputs, Path(part(*own)).stem):
+            name = Path(part(*own)).stem
+            with noted(outputs, name), only_job(outputs, name):
                 answer(outputs, *own)
 
 
