@@ -14,7 +14,7 @@ from lib.preferences.samplers import RankingSampler
 from lib.preferences.scores import Preferences
 from lib.problem import classifier, gmsc
 from lib.problem.gmsc import Applicants
-from lib.problem.recourse import Problem, Recommendation
+from lib.problem.recourse import Problem, Recommendation, in_columns
 from lib.solvers import continuous, descent, grid, icarma, metrics, training
 from lib.solvers.hare import Dialogue, remembered
 from lib.solvers.spaces import Actions
@@ -451,6 +451,41 @@ def test_the_search_over_whole_numbers_against_brute_force(small, table):
         assert table.cost[i, own] <= 1.01 * least, i
         n_helped += least.isfinite().item()
     assert n_helped >= 3
+
+
+def test_on_the_edge_between_two_whole_numbers_the_worst_counts(small):
+    """The judge against all three sides of every action, worked out in full."""
+    x, population = small.refused("test").repeat(40, 1), small.population
+    columns, rng = population.actionable_index, np.random.default_rng(0)
+    acts = torch.from_numpy(rng.random((len(x), len(columns))) < 0.4)
+    weights = torch.ones(acts.shape, dtype=x.dtype)
+    judge = descent.Judge(small, small.flow, x, acts, weights, slack=0.2, margin=0.3)
+    away = torch.from_numpy(rng.normal(size=acts.shape)).to(x)
+    values = judge.allowed(judge.factual + away).requires_grad_()
+    of_judge = judge(values)[1:]
+
+    is_acted = in_columns(acts.to(x), columns, x.shape[-1]) > 0
+    spread = torch.where(is_acted, in_columns(values, columns, x.shape[-1]), x)
+    followed = small.flow.counterfactual(x, is_acted, spread)
+    counts = population.whole.is_whole & ~is_acted & (followed != x)
+    sides = []
+    for side in (-descent.EDGE, 0.0, descent.EDGE):
+        there = followed + side * counts
+        whole = population.settled(x, there.detach()) + (there - there.detach())
+        change = small.flow.log_prob_terms(whole).sum(-1) - small.flow.log_prob(x)
+        log_odds = small.classifier.logit(population.possible(whole))
+        sides.append((whole, log_odds - 0.3, change + 0.2))
+    wholes, *in_full = zip(*sides, strict=True)
+    on_edge = (wholes[0] != wholes[1]) | (wholes[1] != wholes[2])
+    assert 5 < on_edge.any(-1).sum() < len(x) / 2
+    for own, worst in zip(of_judge, in_full, strict=True):
+        least = torch.stack(worst).min(0).values
+        assert (least < worst[1]).any()  # it makes a difference to somebody
+        torch.testing.assert_close(own, least, rtol=1e-4, atol=1e-4)
+        slopes = [
+            torch.autograd.grad(f.sum(), values, retain_graph=True)[0] for f in (own, least)
+        ]
+        torch.testing.assert_close(*slopes, rtol=1e-3, atol=1e-3)
 
 
 def test_refinement_finds_whole_numbers(small):

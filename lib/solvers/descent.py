@@ -7,6 +7,7 @@ can differentiate.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.stats import qmc
 from torch import Tensor
 
 from lib.base import checks
+from lib.causal.maps import Map
 from lib.causal.world import World
 from lib.problem.recourse import Problem, Recommendation, in_columns
 
@@ -79,14 +81,9 @@ class Judge:
         self.factual = x[:, self.columns]
         self.low = problem.population.low[self.columns].to(x)
         self.high = problem.population.high[self.columns].to(x)
-        flow = problem.flow
         with torch.no_grad():
-            self.known = {
-                j: flow.map_of(j, x[:, flow.graph.parent_index[j]])
-                for j in flow.graph.at_rest(self.moves)
-            }
-            before = flow.log_prob_terms(x, self.moves, self.known).sum(-1)
-            self.least = before - slack  # log-density, over the features that can move
+            self.known = self._at_rest(x)
+            self.least = self._log_density(x, self.known) - slack
             self.noise = world.abduct(x)
 
     def allowed(self, values: Tensor) -> Tensor:
@@ -161,20 +158,43 @@ class Judge:
         """
         cost = self.problem.action_cost(self.factual, self.acts, values, self.weights)
         x_cf = self._followed(values)
+        settled = self._settled(x_cf)
+        after = self._log_density(settled, self.known)
+        log_odds, gain = self._log_odds(settled), after - self.least
         whole = self.problem.population.whole
         if whole is None:
-            return cost, *self._bounds(x_cf)
+            return cost, log_odds, gain
         off = EDGE * (whole.is_whole & ~self.is_acted & (x_cf.detach() != self.x))
-        sides = [self._bounds(self._settled(x_cf + sign * off)) for sign in (-1, 0, 1)]
-        log_odds, gain = (torch.stack(part).min(0)[0] for part in zip(*sides, strict=True))
+        for side in (self._settled(x_cf - off), self._settled(x_cf + off)):
+            (rows,) = (side != settled).any(-1).nonzero(as_tuple=True)  # few are on an edge
+            if len(rows):
+                there, known = side[rows], self._at_rest(self.x[rows])
+                own_gain = self._log_density(there, known) - self.least[rows]
+                log_odds = _lower_at(rows, log_odds, self._log_odds(there))
+                gain = _lower_at(rows, gain, own_gain)
         return cost, log_odds, gain
 
-    def _bounds(self, x_cf: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log-odds and change of log-density of features after an action."""
-        problem = self.problem
-        after = problem.flow.log_prob_terms(x_cf, self.moves, self.known).sum(-1)
-        log_odds = problem.classifier.logit(problem.population.possible(x_cf))
-        return log_odds - self.margin, after - self.least
+    def _at_rest(self, x: Tensor) -> dict[int, Map]:
+        """Return the flow's maps of features whose causes no action moves, by column."""
+        flow = self.problem.flow
+        return {
+            j: flow.map_of(j, x[:, flow.graph.parent_index[j]])
+            for j in flow.graph.at_rest(self.moves)
+        }
+
+    def _log_density(self, x: Tensor, known: Mapping[int, Map]) -> Tensor:
+        """Return the log-density of the features that can move, with shape (R,)."""
+        return self.problem.flow.log_prob_terms(x, self.moves, known).sum(-1)
+
+    def _log_odds(self, x: Tensor) -> Tensor:
+        """Return the log-odds of a positive decision, less the margin, with shape (R,)."""
+        possible = self.problem.population.possible(x)
+        return self.problem.classifier.logit(possible) - self.margin
+
+
+def _lower_at(rows: Tensor, values: Tensor, others: Tensor) -> Tensor:
+    """Return values (R,), at some rows the lower of them and others, one for each row."""
+    return values.index_copy(0, rows, torch.minimum(values[rows], others))
 
 
 def check_bounds(margin: float, slack: float) -> None:
