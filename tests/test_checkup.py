@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import nbformat
 import numpy as np
 import own_table as own_table_program
 import pandas as pd
@@ -520,6 +521,7 @@ def test_the_notebook_runs_on_another_table(tmp_path):
         *(f"{n}.safetensors" for n in ("classifier", "flow", "icarma", "proposer")),
     }
     assert any((tmp_path / "out" / "figures").glob("12_*.png"))
+    assert not list((tmp_path / "out").rglob("classifier/*"))  # how far fits were
     told = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
     assert {"education-num", "outcome", "holds_in"} <= set(told)
     assert (told[["age", "education-num", "hours-per-week"]] % 1 == 0).all(axis=None)
@@ -537,6 +539,26 @@ def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
     assert trust["nothing to spare"].equals(trust["as chosen"])
     told = pd.read_csv(tmp_path / "out" / "tables" / "12_distrust.csv", index_col=0)
     assert told.worry[told.measured.isna()].all()
+
+
+def test_a_fit_that_was_kept_is_not_repeated(tmp_path):
+    """It is read again, by the same key: once it is spoilt, the notebook says so."""
+    notebook = nbformat.read(ROOT / "notebooks" / "12_your_own_problem.ipynb", 4)
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    fits = next(i for i, cell in enumerate(cells) if "classifier.fit" in cell)
+
+    def first_fit():
+        here = {}
+        for cell in [cells[0], "globals().update(own)", *cells[1 : fits + 1]]:
+            here["own"] = SMALL | {"outputs": str(tmp_path)}
+            exec(cell, here)
+
+    first_fit()
+    (kept,) = tmp_path.glob("partial/12_your_own_problem/*/classifier/*")
+    first_fit()
+    kept.write_bytes(b"")
+    with pytest.raises(findings.Unfit, match=re.escape(f"Delete {kept} to begin anew")):
+        first_fit()
 
 
 def test_the_notebook_says_what_is_wrong_and_fails(tmp_path):
