@@ -51,7 +51,7 @@ recommend: setup
 
 # A notebook's cells share a kernel, so one worker takes a whole file; the folders (pyproject.toml) are begun in order.
 test: setup
-	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout=1800 -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout=1800 -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 exercises: setup
 	@$(BIN)/python exercises/make.py

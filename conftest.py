@@ -24,7 +24,6 @@ import functools
 import io
 import itertools
 import math
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,15 +54,6 @@ NEEDS_DATA = {Path(__file__).parent / "notebooks" / "07_gmsc_transfer.ipynb"}
 NUMBER = re.compile(
     r"[ \t]*((?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w))[ \t]*"
 )
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers `-n auto` starts: one more than cores, at most four.
-
-    A worker often waits, for a kernel or a process that its test has started.
-    """
-    return min((os.cpu_count() or 1) + 1, 4)
 
 
 class OutputsDiffer(Exception):
