@@ -285,53 +285,60 @@ def test_blocks_follow_the_graph(problem):
         assert torch.equal(part.values, block.values[allowed])
 
 
-@pytest.mark.parametrize("shown", [(1, 1), (3, 7), (2_048, 32_768)])
+@pytest.mark.parametrize("at_once", [(1, 1, 1, 1), (3, 2, 7, 400), (256, 8, 2**15, 2**16)])
 @pytest.mark.parametrize("max_acted", [None, 6])
 @pytest.mark.parametrize("slack", [0.0, np.inf])
 def test_choice_among_three_blocks_by_enumeration(
-    problem, people, slack, max_acted, shown, monkeypatch
+    problem, people, slack, max_acted, at_once, monkeypatch
 ):
-    """Made-up tables with many equal costs: the first with the fewest features."""
-    monkeypatch.setattr(grid, "SHOWN_FIRST", shown[0])
-    monkeypatch.setattr(grid, "SHOWN_NEXT", shown[1])
-    person, h = people[0][:1], problem.classifier
-    at_start = person[0] @ h.weights[0] + h.biases[0]
-    n_answers = n_ties = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        tables = [made_up_table(rng, size) for size in (7, 5, 6)]
+    """Made-up tables with many equal costs: the first with the fewest features.
+
+    However many actions are shown to the classifier, and however many people are
+    worked out side by side.
+    """
+    names = "SHOWN_FIRST", "SHOWN_MORE", "MOST_SHOWN", "COMBINED"
+    for name, value in zip(names, at_once, strict=True):
+        monkeypatch.setattr(grid, name, value)
+    x, h, rng = people[0][:20], problem.classifier, np.random.default_rng(0)
+    at_start = x @ h.weights[0] + h.biases[0]
+    tables = [made_up_table(rng, len(x), size) for size in (7, 5, 6)]
+    every = list(product(*(range(table.cost.shape[1]) for table in tables)))[1:]
+    expected, n_ties = {}, 0
+    for person in range(len(x)):
         good = []
-        for rows in list(product(*(range(table.cost.shape[1]) for table in tables)))[1:]:
+        for rows in every:
             chosen = list(zip(tables, rows, strict=True))
             cost, gain, layer = (
-                sum(getattr(table, part)[0, row] for table, row in chosen)
+                sum(getattr(table, part)[person, row] for table, row in chosen)
                 for part in ("cost", "gain", "first_layer")
             )
-            n_acted = sum(table.acts[0, row].sum() for table, row in chosen)
+            n_acted = sum(table.acts[person, row].sum() for table, row in chosen)
             will_do = (
-                all(table.allowed[0, row] for table, row in chosen)
-                and (gain >= 0 or slack == np.inf)
+                (gain >= 0 or slack == np.inf)
                 and (max_acted is None or n_acted <= max_acted)
-                and h.logit_from_first_layer(at_start + layer) >= 0
+                and h.logit_from_first_layer(at_start[person] + layer) >= 0
             )
             if will_do:
                 good.append((cost.item(), n_acted.item(), rows))
-        choices = grid._Choices(problem, person, tables, slack, max_acted, 0.0)
-        found = choices.cheapest(0)
-        assert found == (list(min(good)[2]) if good else None)
-        n_answers += found is not None
-        n_ties += sum(cost == min(good)[0] for cost, *_ in good) > 1
-    assert n_ties > 5 and (0 < n_answers < 20 or slack == np.inf)
+        if good:
+            expected[person] = min(good)[2]
+            n_ties += sum(cost == min(good)[0] for cost, *_ in good) > 1
+    helped, rows = grid._Choices(problem, x, tables, slack, max_acted, 0.0).cheapest()
+    assert len(helped) == len(expected)
+    assert dict(zip(helped.tolist(), map(tuple, rows.tolist()), strict=True)) == expected
+    assert n_ties > 5 and (0 < len(expected) < 20 or slack == np.inf)
 
 
-def made_up_table(rng, size):
+def made_up_table(rng, n_people, size):
     """What so many actions of one block lead to; the first is "no action"."""
-    acts, allowed = rng.random((size, 7)) < 0.4, rng.random(size) < 0.8
-    gain, layer = rng.normal(-0.5, 1, size), rng.normal(scale=3, size=(size, 32))
-    cost = rng.integers(0, 3, size).astype(float)
-    acts[0], gain[0], cost[0], allowed[0], layer[0] = False, 0, 0, True, 0
-    parts = allowed, acts, np.zeros((size, 7)), np.zeros((size, 7)), cost, gain, layer
-    return grid._Table(list(range(7)), *(torch.from_numpy(part)[None] for part in parts))
+    shape = n_people, size
+    acts, values = rng.random((*shape, 7)) < 0.4, np.zeros((*shape, 7))
+    gain, layer = rng.normal(-0.5, 1, shape), rng.normal(scale=3, size=(*shape, 32))
+    cost = rng.integers(0, 3, shape).astype(float)
+    for part in (acts, gain, cost, layer):
+        part[:, 0] = 0
+    parts = acts, values, values, cost, gain, layer
+    return grid._Table(list(range(7)), *map(torch.from_numpy, parts))
 
 
 @pytest.mark.parametrize("slack", [0.0, np.inf])
@@ -353,9 +360,9 @@ def test_of_equally_cheap_actions_one_with_the_fewest_features(
     found = grid.search(*asked)
     assert found.has_recourse.sum() > 5
     assert not (found.is_acted & (found.values == x))[:, amount].any()
-    for n_first, n_next in ((1, 1), (3, 1_000)):
+    for n_first, times in ((1, 1), (3, 1_000)):
         monkeypatch.setattr(grid, "SHOWN_FIRST", n_first)
-        monkeypatch.setattr(grid, "SHOWN_NEXT", n_next)
+        monkeypatch.setattr(grid, "SHOWN_MORE", times)
         again = grid.search(*asked)
         assert torch.equal(again.is_acted, found.is_acted)
         assert torch.equal(again.x_cf, found.x_cf)
@@ -463,14 +470,17 @@ def test_any_number_of_features_equals_brute_force(linear):
         assert len(world.graph.blocks(linear.population.actionable_index)) == 5
 
 
-def test_few_people_at_once_where_blocks_are_large(problem, people, monkeypatch):
-    """One by one in place of many: the same answers."""
+def test_people_are_searched_side_by_side(problem, people, monkeypatch):
+    """One by one in place of many who may do the same: the same answers."""
     x, preferences = people
     world = problem.population.truth
     together = grid.search(problem, world, x, preferences, n_values=5)
+    everything = torch.ones(30, 7, dtype=torch.bool)
+    assert [len(own) for own in grid._batches(problem, world, 5, everything)] == [30]
     one_block = 36 * grid.WIDTH
     monkeypatch.setattr(grid, "MOST_FLOATS", one_block)
-    assert grid._people_at_once(problem, world, 5, torch.ones(30, 7, dtype=torch.bool)) == 1
+    monkeypatch.setattr(grid, "TABULATED", 71)
+    assert [len(own) for own in grid._batches(problem, world, 5, everything)] == [1] * 30
     alone = grid.search(problem, world, x, preferences, n_values=5)
     assert torch.equal(together.is_acted, alone.is_acted)
     assert torch.allclose(together.x_cf, alone.x_cf, atol=1e-12)

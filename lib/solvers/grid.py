@@ -13,19 +13,21 @@ one:
   too.
 * An action of one block that would be implausible beside the best of
   every other block is left out at once.
-* Of the plausible actions the cheapest two thousand are shown to the
+* Of the plausible actions the cheapest few hundred are shown to the
   classifier first. If one of them is valid, nothing unseen is
-  cheaper. Else all are sorted by cost, and shown in turn. Among the
-  valid actions that cost the same, shown or not, the first with the
-  fewest features is the answer.
+  cheaper; else the next are shown. Among the valid actions that cost
+  the same, shown or not, the first with the fewest features is the
+  answer.
 
-The classifier may be any: it is asked for decisions only, and never
-for gradients.
+People who may act on the same features have the same actions, and are
+searched side by side. The classifier may be any: it is asked for
+decisions only, and never for gradients.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
@@ -40,8 +42,10 @@ from lib.problem.classifier import NetworkClassifier
 from lib.problem.recourse import Problem, Recommendation, in_columns
 from lib.solvers.descent import check_bounds
 
-SHOWN_FIRST, SHOWN_NEXT = 2_048, 32_768  # candidates shown to the classifier at a time
-PEOPLE_TABULATED = 16  # people for whom a block's actions are worked out in one go
+SHOWN_FIRST, SHOWN_MORE = 256, 8  # of each person's candidates; then so many times as many
+MOST_SHOWN = 2**15  # candidates shown to the classifier in one call
+TABULATED = 2**15  # of one block's actions, for all people side by side
+COMBINED = 2**16  # actions over all blocks, of all people side by side
 MOST_COMBINED = (
     2**26
 )  # actions of one person, over all blocks: 256 MB for each of their sums
@@ -159,7 +163,8 @@ def search(
         slack: Nats of log-density that may be given up; below zero:
             so many must be gained; infinite: no demand for
             plausibility.
-        progress: Wraps the range of people, for instance `tqdm`.
+        progress: Wraps the range of batches of people, for instance
+            `tqdm`.
         centred: A share of each feature's range. The values are then
             spread over so much on either side of the person's own
             value; those beyond the training split's smallest or
@@ -206,30 +211,30 @@ def search(
         checks.counts(max_acted=max_acted)
     columns, n_features = problem.population.actionable_index, x.shape[-1]
     may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
-    # who can do the same, side by side
-    order = torch.unique(may, dim=0, return_inverse=True)[1].argsort(stable=True)
-    n_people = _people_at_once(problem, world, n_values, may[order])
+    batches = _batches(problem, world, n_values, may)
     tried = grids(problem, n_values, centred)
     is_centred = centred is not None
     weights = profile.weight(preferences).to(x.dtype)
     best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
-    for i in progress(range(len(x))):
-        place = i % n_people
-        if place == 0:
-            some = order[i : i + n_people]
-            asked = x[some], may[some], weights[some]
-            tables = [
-                _tabulate(problem, world, block, *asked, is_centred)
-                for block in blocks(world, tried, may[some].any(0), max_acted)
-            ]
-            choices = _Choices(problem, x[some], tables, slack, max_acted, margin)
-        person, rows = order[i], choices.cheapest(place)
-        for table, row in zip(tables, rows, strict=True) if rows else ():
-            acts, at = table.acts[place, row], table.columns
-            best.is_acted[person, at] = acts[at]
-            best.x_cf[person, at] = table.x_cf[place, row, at]
-            own = table.values[place, row]
-            best.values[person] = torch.where(acts, own, best.values[person])
+    for i in progress(range(len(batches))):
+        people = batches[i]
+        own, their_weights = x[people], weights[people]
+        noise = world.abduct(own)
+        tables = [
+            _tabulate(problem, world, block, own, noise, their_weights, is_centred)
+            for block in blocks(world, tried, may[people[0]], max_acted)
+        ]
+        choices = _Choices(problem, own, tables, slack, max_acted, margin)
+        helped, rows = choices.cheapest()
+        person = people[helped]
+        for table, row in zip(tables, rows.unbind(-1), strict=True):
+            acts, values, x_cf = (
+                part[helped, row] for part in (table.acts, table.values, table.x_cf)
+            )
+            at = person[:, None], torch.tensor(table.columns)
+            best.is_acted[at] = acts[:, table.columns]
+            best.x_cf[at] = x_cf[:, table.columns]
+            best.values[person] = torch.where(acts, values, best.values[person])
     return best
 
 
@@ -245,12 +250,14 @@ def _check_centred(problem: Problem, centred: float | None) -> None:
         )
 
 
-def _people_at_once(problem: Problem, world: World, n_values: int, may: Tensor) -> int:
-    """Return how many people's actions are worked out in one go, as memory allows.
+def _batches(problem: Problem, world: World, n_values: int, may: Tensor) -> list[Tensor]:
+    """Return who is searched side by side, batch after batch, as rows (n,) of people.
+
+    All in a batch may do the same, and their actions fit into memory.
 
     Arguments:
         may: The features that each person may act on, with shape (N,
-            D), in the order in which they are searched.
+            D).
     Raises: ValueError: one person alone has too many actions.
     """
     population = problem.population
@@ -261,24 +268,27 @@ def _people_at_once(problem: Problem, world: World, n_values: int, may: Tensor) 
     else:  # some values may be the same
         for j, values in grids(problem, n_values).items():
             n_choices[j] += len(values)
+    masks, whose = torch.unique(may, dim=0, return_inverse=True)
+    choices = torch.where(masks, n_choices, 1.0)
     parts = world.graph.blocks(columns)
+    sizes = torch.stack([choices[:, part].prod(-1) for part in parts], -1)
     width = max(len(population.features), WIDTH)
-    for n_people in (PEOPLE_TABULATED, 1):
-        together = torch.stack([some.any(0) for some in may.split(n_people)])
-        choices = torch.where(together, n_choices, 1.0)
-        sizes = torch.stack([choices[:, part].prod(-1) for part in parts], -1)
-        n_rows = min(n_people, len(may)) * sizes.amax().item()
-        n_actions = sizes.prod(-1).amax().item()
-        if n_actions <= MOST_COMBINED and n_rows * width <= MOST_FLOATS:
-            return n_people
-    exactly = math.prod(map(int, sizes[sizes.prod(-1).argmax()].tolist()))
-    raise ValueError(
-        f"The grid is too large: with {n_values} values a feature one person has up to "
-        f"{exactly:,} actions, up to {sizes.amax().item():,.0f} of them in one "
-        f"causally connected block. Memory holds {MOST_COMBINED:,}, and "
-        f"{MOST_FLOATS // width:,} in a block. Lower n_values, or let people act on fewer "
-        "features; else use lib.solvers.continuous.search, or fit lib.solvers.icarma."
-    )
+    n_actions, n_rows = sizes.prod(-1), sizes.amax(-1)
+    if (n_actions > MOST_COMBINED).any() or (n_rows * width > MOST_FLOATS).any():
+        exactly = math.prod(map(int, sizes[n_actions.argmax()].tolist()))
+        raise ValueError(
+            f"The grid is too large: with {n_values} values a feature one person has up to "
+            f"{exactly:,} actions, up to {sizes.amax().item():,.0f} of them in one "
+            f"causally connected block. Memory holds {MOST_COMBINED:,}, and "
+            f"{MOST_FLOATS // width:,} in a block. Lower n_values, or let people act on "
+            "fewer features; else use lib.solvers.continuous.search, or fit "
+            "lib.solvers.icarma."
+        )
+    return [
+        batch
+        for i, n in enumerate(n_rows.tolist())
+        for batch in (whose == i).nonzero().squeeze(-1).split(max(1, TABULATED // int(n)))
+    ]
 
 
 @dataclass(frozen=True)
@@ -287,7 +297,6 @@ class _Table:
 
     Arguments:
         columns: All features that the actions of this block can move.
-        allowed: Whether the person may do it, with shape (P, C).
         acts, values: As in the block, with shape (P, C, D).
         x_cf: Features after the action, with shape (P, C, D).
         cost: Weighted cost, with shape (P, C).
@@ -299,7 +308,6 @@ class _Table:
     """
 
     columns: list[int]
-    allowed: Tensor
     acts: Tensor
     values: Tensor
     x_cf: Tensor
@@ -313,11 +321,11 @@ def _tabulate(
     world: World,
     block: Block,
     x: Tensor,
-    may: Tensor,
+    noise: Tensor,
     weights: Tensor,
     is_centred: bool,
 ) -> _Table:
-    """Return the table of people (P, D) with masks (P, D) and weights (P, K).
+    """Return the table of people (P, D) with their noise (P, D) and weights (P, K).
 
     If it is centred, the block's values are distances from the
     people's own.
@@ -332,7 +340,7 @@ def _tabulate(
         values = torch.where(acts, values, 0.0)
     elif population.whole is not None:  # a count that is set to what it was is not moved
         values = torch.where(acts, population.settled(before, values), values)
-    noise = world.abduct(x)[:, None].expand_as(values)
+    noise = noise[:, None].expand_as(values)
     x_cf = population.settled(
         before, world.counterfactual(before, acts, values, noise=noise)
     )
@@ -340,7 +348,6 @@ def _tabulate(
     x_k, m_k, a_k = (part[..., columns] for part in (before, acts, values))
     return _Table(
         columns=block.columns,
-        allowed=~(acts & ~may[:, None]).any(-1),
         acts=acts,
         values=values,
         x_cf=x_cf,
@@ -372,20 +379,12 @@ def _first_layer(problem: Problem, block: Block, before: Tensor, x_cf: Tensor) -
     return network(change, [weight], [torch.zeros_like(weight[0])])
 
 
-def _outer_sum(parts: list[Tensor]) -> Tensor:
-    """Return the sums over every choice of one entry from each part: (C_1 * C_2 * ...,)."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = (total[:, None] + part[None, :]).flatten()
-    return total
-
-
 class _Choices:
-    """Choose the cheapest action for each of P people.
+    """Choose the cheapest action for each of P people who may do the same.
 
     Arguments:
         x: The people, with shape (P, D).
-        tables: What the actions of each block lead to for them.
+        tables: What the actions of each of B blocks lead to for them.
         slack, max_acted, margin: As for `search`.
     """
 
@@ -400,9 +399,7 @@ class _Choices:
     ) -> None:
         self.problem, self.x, self.tables = problem, x, tables
         self.slack, self.max_acted, self.margin = slack, max_acted, margin
-        self.kept = [table.allowed for table in tables]  # each with shape (P, C)
-        if slack < math.inf:
-            self.kept = self._plausible_beside_others()
+        self.kept = self._plausible_beside_others()  # each with shape (P, C)
         classifier = problem.classifier
         if isinstance(classifier, NetworkClassifier):
             first = classifier.weights[:1], classifier.biases[:1]
@@ -412,89 +409,187 @@ class _Choices:
         """Return which actions of each block are plausible beside the best of all others.
 
         "No action", row 0, stays in any case. Sums over blocks are
-        added in the same order here and where candidates are chosen,
+        added in the same order here and where actions are combined,
         and rounding is monotone: no action that is plausible as a
         whole is left out.
         """
-        best = [
-            table.gain.masked_fill(~table.allowed, -torch.inf).amax(-1, keepdim=True)
-            for table in self.tables
-        ]
+        best = [table.gain.amax(-1, keepdim=True) for table in self.tables]
         kept = []
         for i, table in enumerate(self.tables):
             beside = sum([*best[:i], table.gain, *best[i + 1 :]], torch.zeros(()))
             is_plausible = beside >= -self.slack
             is_plausible[:, 0] = True
-            kept.append(table.allowed & is_plausible)
+            kept.append(is_plausible)
         return kept
 
-    def cheapest(self, place: int) -> list[int] | None:
-        """Return the rows, one of each table, of the action for the person in this place.
+    def cheapest(self) -> tuple[Tensor, Tensor]:
+        """Return whom an action helps, (n,), and its row in each table, (n, B)."""
+        n_kept = torch.stack([own.sum(-1) for own in self.kept], -1)
+        found = [self._cheapest_for(people) for people in _side_by_side(n_kept)]
+        people, rows = zip(*found, strict=True)
+        return torch.cat(people), torch.cat(rows)
 
-        It is None where no action will do.
+    def _cheapest_for(self, people: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the same of some of the people, whose places these are.
+
+        The cheapest actions of each are shown to the classifier, then
+        more to those who have no answer yet.
         """
-        kept = [own[place].nonzero().squeeze(-1) for own in self.kept]
-        both = list(zip(self.tables, kept, strict=True))
-        cost = _outer_sum([table.cost[place][rows] for table, rows in both])
-        will_do = torch.ones_like(cost, dtype=torch.bool)
-        if self.slack < math.inf:
-            gain = _outer_sum([table.gain[place][rows] for table, rows in both])
-            will_do = gain >= -self.slack
-        will_do[0] = False  # no action at all
-        if self.max_acted is not None:
-            will_do &= _outer_sum(self._n_acted(place, kept)) <= self.max_acted
-        candidates = will_do.nonzero().squeeze(-1)
-        cost = cost[candidates]
-        # the cheapest few are found without sorting the rest; all are sorted if none of
-        # them is valid
-        for order in (
-            lambda: cost.topk(min(SHOWN_FIRST, len(cost)), largest=False).indices,
-            cost.argsort,
-        ):
-            for shown in order().split(SHOWN_NEXT):
-                is_valid = self._is_valid(place, _rows(candidates[shown], kept))
-                if is_valid.any():
-                    best = shown[is_valid][0]
-                    known, tied = candidates[best], candidates[cost == cost[best]]
-                    if len(tied) > 1:
-                        known = self._fewest(place, known, tied, kept)
-                    return [int(row) for row in _rows(known[None], kept)]
-        return None
+        rows, cost = self._combined(people)
+        lowest = torch.full_like(cost[:, 0], torch.nan)
+        known = torch.zeros_like(people)
+        waiting, n_shown = torch.arange(len(people)), SHOWN_FIRST
+        while len(waiting):
+            n_shown = min(n_shown, cost.shape[1])
+            shown_cost, shown = cost[waiting].topk(n_shown, largest=False)
+            is_left = shown_cost.isfinite()
+            at, rank = is_left.nonzero(as_tuple=True)
+            person, action = waiting[at], shown[at, rank]
+            not_valid = ~self._is_valid(people[person], _rows_of(rows, person, action))
+            shown_cost[at[not_valid], rank[not_valid]] = torch.inf
+            cost[person[not_valid], action[not_valid]] = torch.inf  # shown no more
+            best, first = shown_cost.min(-1)
+            found = best.isfinite()
+            lowest[waiting[found]] = best[found]
+            known[waiting[found]] = shown[found, first[found]]
+            has_more = is_left.all(-1) & (n_shown < cost.shape[1])
+            waiting = waiting[~found & has_more]
+            n_shown *= SHOWN_MORE
+        return self._with_fewest_features(people, rows, cost, lowest, known)
 
-    def _fewest(
-        self, place: int, known: Tensor, tied: Tensor, kept: list[Tensor]
-    ) -> Tensor:
-        """Return the first of the tied actions that are valid with the fewest features.
+    def _combined(self, people: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return all that can be combined of the actions that are kept, of some people.
 
-        `known` was found valid before. It counts as valid even if its
-        log-odds round differently here.
+        Returns: The rows of each table that take part, each with
+            shape (P, n_b); and the cost of every combination, in the
+            grid's order, with shape (P, n_1 ... n_B), infinite where
+            it is none: not plausible, on too many features, or no
+            action at all.
         """
-        parts = [self._is_valid(place, _rows(t, kept)) for t in tied.split(SHOWN_NEXT)]
-        tied = tied[torch.cat(parts) | (tied == known)]
-        n_acted = torch.stack(self._n_acted(place, _rows(tied, kept))).sum(0)
-        return tied[n_acted == n_acted.amin()][0]
+        rows, takes_part = [], []
+        for own in self.kept:
+            kept = own[people]
+            first, row = kept.sort(dim=-1, descending=True, stable=True)
+            n_most = int(kept.sum(-1).amax())
+            rows.append(row[:, :n_most])
+            takes_part.append(first[:, :n_most])
 
-    def _n_acted(self, place: int, rows: list[Tensor]) -> list[Tensor]:
-        """Return on how many features the actions of each table are."""
-        both = zip(self.tables, rows, strict=True)
-        return [table.acts[place][own].sum(-1) for table, own in both]
-
-    def _is_valid(self, place: int, rows: list[Tensor]) -> Tensor:
-        """Return whether actions, rows (n,) of each table, reach the margin."""
-        classifier, chosen = self.problem.classifier, zip(self.tables, rows, strict=True)
-        if isinstance(classifier, NetworkClassifier):
-            changes = [table.first_layer[place][own] for table, own in chosen]
-            log_odds = classifier.logit_from_first_layer(
-                self.first_layer[place] + sum(changes)
+        def in_all(parts: Iterable[Tensor], otherwise: float) -> Tensor:
+            """Return sums over the blocks for every combination, (P, n_1 ... n_B)."""
+            chosen = zip(parts, rows, takes_part, strict=True)
+            return _outer_sum(
+                [
+                    part[people].gather(1, row).masked_fill(~is_in, otherwise)
+                    for part, row, is_in in chosen
+                ]
             )
-            return log_odds >= self.margin
-        x_cf = self.x[place].repeat(len(rows[0]), 1)
-        for table, own in chosen:  # no two blocks move the same feature
-            x_cf[:, table.columns] = table.x_cf[place][own][:, table.columns]
-        return classifier.logit(self.problem.population.possible(x_cf)) >= self.margin
+
+        cost = in_all((table.cost for table in self.tables), torch.inf)
+        cost[:, 0] = torch.inf
+        if self.slack < math.inf:
+            gain = in_all((table.gain for table in self.tables), -torch.inf)
+            cost.masked_fill_(~(gain >= -self.slack), torch.inf)
+        if self.max_acted is not None:
+            n_acted = in_all((table.acts.sum(-1) for table in self.tables), 0)
+            cost.masked_fill_(n_acted > self.max_acted, torch.inf)
+        return rows, cost
+
+    def _with_fewest_features(
+        self,
+        people: Tensor,
+        rows: list[Tensor],
+        cost: Tensor,
+        lowest: Tensor,
+        known: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Return each person's answer: of equally cheap ones that with the fewest features.
+
+        Of several such it is the first.
+
+        Arguments:
+            people: Their places, with shape (P,).
+            rows, cost: As `_combined` gives them; infinite where an
+                action is known to be not valid.
+            lowest: Each person's lowest cost, NaN if they have no
+                answer, with shape (P,).
+            known: An action of that cost that is known to be valid,
+                even if its log-odds round differently here, with
+                shape (P,).
+        """
+        at, action = (cost == lowest[:, None]).nonzero(as_tuple=True)
+        chosen = _rows_of(rows, at, action)
+        if len(at) > (~lowest.isnan()).sum():
+            is_valid = self._is_valid(people[at], chosen) | (action == known[at])
+            at, chosen = at[is_valid], chosen[is_valid]
+            parts = zip(self.tables, chosen.unbind(-1), strict=True)
+            n_acted = sum(table.acts[people[at], row].sum(-1) for table, row in parts)
+            by_number = torch.as_tensor(n_acted).argsort(stable=True)
+            order = by_number[at[by_number].argsort(stable=True)]
+            is_first = at[order].diff(prepend=at.new_full((1,), -1)) != 0
+            at, chosen = at[order][is_first], chosen[order][is_first]
+        return people[at], chosen
+
+    def _is_valid(self, people: Tensor, rows: Tensor) -> Tensor:
+        """Return whether actions, rows (n, B) of the tables, reach the margin, (n,)."""
+        parts = zip(people.split(MOST_SHOWN), rows.split(MOST_SHOWN), strict=True)
+        log_odds = [self._log_odds(*part) for part in parts]
+        return torch.cat(log_odds) >= self.margin
+
+    def _log_odds(self, people: Tensor, rows: Tensor) -> Tensor:
+        """Return the log-odds of a positive decision after actions, with shape (n,)."""
+        classifier = self.problem.classifier
+        chosen = list(zip(self.tables, rows.unbind(-1), strict=True))
+        if isinstance(classifier, NetworkClassifier):
+            changes = [table.first_layer[people, row] for table, row in chosen]
+            return classifier.logit_from_first_layer(
+                self.first_layer[people] + sum(changes)
+            )
+        x_cf = self.x[people]
+        for table, row in chosen:  # no two blocks move the same feature
+            x_cf[:, table.columns] = table.x_cf[people, row][:, table.columns]
+        return classifier.logit(self.problem.population.possible(x_cf))
 
 
-def _rows(candidates: Tensor, kept: list[Tensor]) -> list[Tensor]:
-    """Return the rows (n,) of each table that make up entries (n,) of an `_outer_sum`."""
-    places = np.unravel_index(candidates.numpy(), [len(rows) for rows in kept])
-    return [own[torch.from_numpy(row)] for own, row in zip(kept, places, strict=True)]
+def _side_by_side(n_kept: Tensor) -> list[Tensor]:
+    """Return shares of people whose combinations are worked out side by side.
+
+    A share has at most `COMBINED` combinations, or is one person.
+    People with like numbers are put together.
+
+    Arguments:
+        n_kept: How many actions of each block, with shape (P, B).
+    """
+    order = n_kept.prod(-1).argsort(stable=True)
+    ends, most = [0], n_kept.new_zeros(n_kept.shape[-1])
+    for i, own in enumerate(n_kept[order]):
+        most = most.maximum(own)
+        if i > ends[-1] and most.prod() * (i + 1 - ends[-1]) > COMBINED:
+            ends.append(i)
+            most = own
+    return [order[a:b] for a, b in pairwise([*ends, len(order)])]
+
+
+def _outer_sum(parts: list[Tensor]) -> Tensor:
+    """Return a person's sums over every choice of one entry from each part.
+
+    Arguments:
+        parts: Each with shape (P, n_b).
+    Returns: With shape (P, n_1 * n_2 * ...).
+    """
+    total = parts[0]
+    for part in parts[1:]:
+        total = (total[:, :, None] + part[:, None, :]).flatten(1)
+    return total
+
+
+def _rows_of(rows: list[Tensor], place: Tensor, which: Tensor) -> Tensor:
+    """Return the rows (n, B) that make up entries (n,) of an `_outer_sum`.
+
+    Arguments:
+        rows: Of each person, each with shape (P, n_b).
+        place: The person, with shape (n,).
+        which: The entry, with shape (n,).
+    """
+    places = np.unravel_index(which.numpy(), [own.shape[1] for own in rows])
+    chosen = zip(rows, places, strict=True)
+    return torch.stack([own[place, torch.from_numpy(at)] for own, at in chosen], -1)

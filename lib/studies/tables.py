@@ -106,7 +106,7 @@ def search(
         n_values: Grid values a feature.
         slack: Nats of log-density that may be given up; infinite: no
             demand for plausibility.
-        progress: Wraps the range of people, for instance `tqdm`.
+        progress: As for `grid.search`.
         centred: Reach of a grid around each person's own values, as
             for `grid.search`; None: the grid is even.
     Returns: Columns as of `recommend`; member and seed are 0, and
@@ -319,7 +319,7 @@ def ablation(
         seed: As for `soft`: preferences are drawn with the next
             one.
         n_values: Grid values a feature.
-        progress: Wraps the range of people, for instance `tqdm`.
+        progress: As for `grid.search`.
         centred: As for `search`.
     Returns: Columns of `search`.
     Raises: ValueError: there is nobody.
