@@ -156,6 +156,21 @@ class CausalFlow(World):
         """
         return self.univariate(self.raw_parameters(j, x_parents))
 
+    def maps(self, x: Tensor, columns: Iterable[int]) -> dict[int, Map]:
+        """Return the maps of these features, given their parents in x (*, D), by column.
+
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> income = loan_flow.index("income")
+            >>> x = torch.zeros(3, 7)
+            >>> known = loan_flow.maps(x, [income])
+            >>> z, _ = known[income].forward(x[:, income])
+            >>> torch.equal(z, loan_flow.abduct(x)[:, income])
+            True
+        """
+        return {j: self.map_of(j, x[..., self.graph.parent_index[j]]) for j in columns}
+
     def abduct(self, x: Tensor) -> Tensor:
         """Return the noise z behind each person's features; see `World.abduct`.
 

@@ -7,12 +7,14 @@ dialogue of `lib.solvers.hare` is written once.
 
 import copy
 import math
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.causal.maps import Map
 from lib.causal.world import World
 from lib.preferences.scores import Preferences
 from lib.problem.classifier import Classifier
@@ -252,9 +254,18 @@ class Actions:
             torch.Size([3, 7])
         """
         part = copy.copy(self)
+        vars(part).pop("_known", None)  # is of the others
         part.x, part.free = self.x[people], self.free[people]
         part._noise, part._log_p = self._noise[people], self._log_p[people]
         return part
+
+    @cached_property
+    def _known(self) -> dict[int, Map]:
+        """The flow's maps, of the people as they are, that no action changes, by column."""
+        flow = self.problem.flow
+        moves = flow.graph.moved_by(self.problem.population.actionable_index)
+        still = [j for j in range(self.x.shape[-1]) if j not in moves]
+        return flow.maps(self.x, [*still, *flow.graph.at_rest(moves)])
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return what follows from actions, in whole numbers where they are; see `Space`.
@@ -308,7 +319,8 @@ class Actions:
         """
         x_cf = self.problem.population.possible(candidates.x_cf)
         is_valid = self.problem.classifier.logit(x_cf) >= self.margin + SURE
-        log_p_cf = self.problem.flow.log_prob(candidates.x_cf)
+        known = self._known if candidates.x_cf.shape == self.x.shape else {}
+        log_p_cf = self.problem.flow.log_prob_terms(candidates.x_cf, known=known).sum(-1)
         is_plausible = log_p_cf >= self._log_p + SURE
         return is_valid & is_plausible & ~(candidates.is_acted & ~self.free).any(-1)
 
@@ -349,14 +361,13 @@ def walk_back(
     longest = float(way.abs().max()) if way.numel() else 0.0
     n_halvings = max(0, math.ceil(math.log2(max(longest / eps, 1.0)))) + 1
     refused, accepted = torch.zeros_like(way[:, :1]), torch.ones_like(way[:, :1])
-    best = good
     for _ in range(n_halvings):
         middle = (refused + accepted) / 2
-        tried = some.outcome(good.is_acted, some.x + middle * way)
-        is_enough = some.accepts(tried)
-        best = chosen(is_enough, tried, best)
+        is_enough = some.accepts(some.outcome(good.is_acted, some.x + middle * way))
         accepted = torch.where(is_enough[:, None], middle, accepted)
         refused = torch.where(is_enough[:, None], refused, middle)
+    nearest = some.outcome(good.is_acted, some.x + accepted * way)
+    best = chosen(accepted[:, 0] < 1, nearest, good)
     parts = (candidates.is_acted, candidates.values, candidates.x_cf)
     closer = [part.clone() for part in parts]
     for part, own in zip(closer, (best.is_acted, best.values, best.x_cf), strict=True):
