@@ -439,7 +439,7 @@ def test_chance_reaches_only_what_the_action_reaches(problem, earners):
     coin = squeezed()
     drawn = coin.sample(50, np.random.default_rng(1))
     noise = coin.abduct(drawn)
-    assert torch.equal(Renewed(coin, 1.0, 0)._renewed(drawn, noise)[:, 0], noise[:, 0])
+    assert torch.equal(Renewed(coin, 1.0, 0).noise_after(drawn, noise)[:, 0], noise[:, 0])
 
 
 def test_chance_belongs_to_the_person(problem, earners):

@@ -202,6 +202,34 @@ class CausalFlow(World):
         """
         return self.map_of(j, x_parents).inverse(noise)
 
+    def follow(
+        self,
+        columns: Sequence[Tensor],
+        reached: Mapping[int, Tensor],
+        noise: Tensor,
+        maps: dict[int, Map] | None = None,
+    ) -> list[Tensor]:
+        """Return features after an action; see `World.follow`.
+
+        Arguments:
+            maps: Takes the maps that are asked on the way, by column.
+        Example:
+            >>> from lib.base.files import MODELS
+            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
+            >>> x, acts = torch.zeros(1, 7), torch.zeros(1, 7, dtype=torch.bool)
+            >>> acts[:, loan_flow.index("income")] = True
+            >>> maps, noise = {}, loan_flow.abduct(x)
+            >>> columns = torch.where(acts, x + 1, x).unbind(-1)
+            >>> after = loan_flow.follow(columns, loan_flow.reached(acts), noise, maps)
+            >>> [loan_flow.features[j] for j in maps]
+            ['savings']
+        """
+        after, maps = list(columns), {} if maps is None else maps
+        for j, moves in reached.items():
+            maps[j] = self.map_of(j, self.of_parents(j, after))
+            after[j] = torch.where(moves, maps[j].inverse(noise[..., j]), after[j])
+        return after
+
     def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
         """Return standard normal noise with shape (N, D); see `World.draw_noise`.
 

@@ -229,15 +229,72 @@ class World:
             noise = self.abduct(x)
         else:
             _matches("noise", noise, x, x.dtype)
-        downstream = (is_acted.to(x.dtype) @ self.graph.reaches.to(x.dtype)) > 0
+        noise = self.noise_after(x, noise)
+        columns = torch.where(is_acted, values, x).unbind(-1)
+        return torch.stack(self.follow(columns, self.reached(is_acted), noise), -1)
+
+    def noise_after(self, x: Tensor, noise: Tensor) -> Tensor:
+        """Return the noise behind features that follow from an action: the person's own.
+
+        Arguments:
+            x, noise: Features before the action, and the noise behind
+                them, each with shape (*, D).
+        Example:
+            >>> from lib.problem import loan
+            >>> x, noise = torch.zeros(1, 7), torch.ones(1, 7)
+            >>> bool((loan.scm().noise_after(x, noise) == noise).all())
+            True
+        """
+        return noise
+
+    def reached(self, is_acted: Tensor) -> dict[int, Tensor]:
+        """Return whose action moves a feature that they do not act on, by its column.
+
+        Arguments:
+            is_acted: True where the person acts, with shape (*, D).
+        Returns: For each feature that somebody's action moves so,
+            causes first, whose it is, with shape (*,).
+        Example:
+            >>> world = World(Graph({"income": (), "savings": ("income",)}))
+            >>> world.reached(torch.tensor([[True, False], [True, True]]))
+            {1: tensor([ True, False])}
+        """
+        number = torch.float32  # whole numbers have no matrix product that is fast
+        downstream = (is_acted.to(number) @ self.graph.reaches.to(number)) > 0
         moved = downstream & ~is_acted
         may_move = moved.reshape(-1, len(self.features)).any(0).tolist()
-        columns = list(torch.where(is_acted, values, x).unbind(-1))
-        for j in self.graph.order:
-            if may_move[j]:
-                follows = self.feature(j, self.of_parents(j, columns), noise[..., j])
-                columns[j] = torch.where(moved[..., j], follows, columns[j])
-        return torch.stack(columns, -1)
+        return {j: moved[..., j] for j in self.graph.order if may_move[j]}
+
+    def follow(
+        self, columns: Sequence[Tensor], reached: Mapping[int, Tensor], noise: Tensor
+    ) -> list[Tensor]:
+        """Return features after an action, once what is acted on has been set.
+
+        It is the walk of `counterfactual` without its checks, which
+        takes many actions of the same people on the same features.
+
+        Arguments:
+            columns: The D features: as they are set where they are
+                acted on, else as before; each with shape (*,).
+            reached: What the action reaches, as the method of this
+                name gives it.
+            noise: As `noise_after` gives it, with shape (*, D).
+        Example:
+            >>> from lib.problem import loan
+            >>> world, x = loan.scm(), torch.zeros(1, 7)
+            >>> income, acts = world.index("income"), torch.zeros(1, 7, dtype=torch.bool)
+            >>> acts[:, income] = True
+            >>> columns = torch.where(acts, x + 1, x).unbind(-1)
+            >>> after = world.follow(columns, world.reached(acts), world.abduct(x))
+            >>> by_name = world.counterfactual(x, do={"income": 1.0})
+            >>> torch.equal(torch.stack(after, -1), by_name)
+            True
+        """
+        after = list(columns)
+        for j, moves in reached.items():
+            follows = self.feature(j, self.of_parents(j, after), noise[..., j])
+            after[j] = torch.where(moves, follows, after[j])
+        return after
 
     def _by_column(
         self, x: Tensor, do: Mapping[str, float | Tensor]

@@ -81,10 +81,11 @@ class Judge:
         self.factual = x[:, self.columns]
         self.low = problem.population.low[self.columns].to(x)
         self.high = problem.population.high[self.columns].to(x)
+        self.reached = world.reached(self.is_acted)
         with torch.no_grad():
             self.known = self._at_rest(x)
             self.least = self._log_density(x, self.known) - slack
-            self.noise = world.abduct(x)
+            self.noise = world.noise_after(x, world.abduct(x))
 
     def allowed(self, values: Tensor) -> Tensor:
         """Return the nearest values that these people can have, with shape (R, K).
@@ -129,13 +130,25 @@ class Judge:
             >>> (richer.x_cf - x)[0, 5:].round(decimals=2)  # savings follow income
             tensor([1.0000, 0.5600])
         """
-        x_cf = self._settled(self._followed(values))
-        return Recommendation(self.is_acted, self._spread(values), x_cf)
-
-    def _followed(self, values: Tensor) -> Tensor:
-        """Return all features after the action with these values (R, K)."""
+        x_cf, _ = self._followed(values)
         spread = self._spread(values)
-        return self.world.counterfactual(self.x, self.is_acted, spread, noise=self.noise)
+        return Recommendation(self.is_acted, spread, self._settled(x_cf))
+
+    def _followed(self, values: Tensor) -> tuple[Tensor, dict[int, Map]]:
+        """Return all features after the action with these values (R, K).
+
+        And the flow's maps, by column, that were asked on the way.
+        """
+        columns = list(self.x.unbind(-1))
+        acts = self.acts.unbind(-1)
+        for j, is_on, value in zip(self.columns, acts, values.unbind(-1), strict=True):
+            columns[j] = torch.where(is_on, value, columns[j])
+        maps: dict[int, Map] = {}
+        if self.world is self.problem.flow:
+            after = self.problem.flow.follow(columns, self.reached, self.noise, maps)
+        else:
+            after = self.world.follow(columns, self.reached, self.noise)
+        return torch.stack(after, -1), maps
 
     def _settled(self, x_cf: Tensor) -> Tensor:
         """Return features after an action as people can have them; gradients pass."""
@@ -161,9 +174,12 @@ class Judge:
             added.
         """
         cost = self.problem.action_cost(self.factual, self.acts, values, self.weights)
-        x_cf = self._followed(values)
-        settled = self._settled(x_cf)
-        after = self._log_density(settled, self.known)
+        x_cf, maps = self._followed(values)
+        settled, known = self._settled(x_cf), self.known
+        if settled is x_cf and not values.requires_grad:
+            # the same networks, of the same causes; a gradient would add up otherwise
+            known = maps | known
+        after = self._log_density(settled, known)
         log_odds, gain = self._log_odds(settled), after - self.least
         whole = self.problem.population.whole
         if whole is None:

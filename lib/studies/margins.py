@@ -457,19 +457,9 @@ class Renewed(World):
         """
         return self.world.draw_noise(n_people, rng)
 
-    def counterfactual(
-        self,
-        x: Tensor,
-        is_acted: Tensor | None = None,
-        values: Tensor | None = None,
-        noise: Tensor | None = None,
-        *,
-        do: Mapping[str, float | Tensor] | None = None,
-    ) -> Tensor:
-        """Return each person after an action, with noise partly drawn anew.
+    def noise_after(self, x: Tensor, noise: Tensor) -> Tensor:
+        """Return noise (*, D) of which a share was drawn anew; see `World.noise_after`.
 
-        Arguments: As for `World.counterfactual`; `noise` is a
-            person's own, before anything is drawn.
         Example:
             With a share of 1 nothing is left of a person's own noise:
             savings that were 2 above what income brings can be
@@ -483,12 +473,6 @@ class Renewed(World):
             >>> bool((world.counterfactual(x, do={"income": 5.0})[0, 1] - 7).abs() > 0.1)
             True
         """
-        self.check("x", x)
-        own = self.abduct(x) if noise is None else noise
-        return super().counterfactual(x, is_acted, values, self._renewed(x, own), do=do)
-
-    def _renewed(self, x: Tensor, noise: Tensor) -> Tensor:
-        """Return noise (*, D) of which a share was drawn anew."""
         keep = np.sqrt(1 - self.share**2)
         fresh = self.share * self._fresh(x)
         if isinstance(self.world, CausalFlow):
