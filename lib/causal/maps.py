@@ -125,7 +125,23 @@ class Affine(Map):
 
 
 class _ExactSpline(MonotonicRQSTransform):
-    """zuko's rational-quadratic spline, whose inverse takes the exact root."""
+    """zuko's rational-quadratic spline, whose inverse takes the exact root.
+
+    Ends of bins are taken for as many values as there are splines:
+    zuko's own `bin` works out a common shape, which takes a sixth of
+    the time of a search.
+    """
+
+    def bin(self, k: Tensor) -> tuple[Tensor, ...]:
+        """Return whether bins k (*,) are inside, their ends, and the slopes there."""
+        is_inside = (k >= 0) & (k < self.bins)
+        left = (k % self.bins)[..., None]
+        ends = []
+        for part in (self.horizontal, self.vertical, self.derivatives):
+            own = part.expand(*k.shape, -1)
+            ends += [own.gather(-1, at).squeeze(-1) for at in (left, left + 1)]
+        x0, x1, y0, y1, _, _ = ends
+        return is_inside, *ends, (y1 - y0) / (x1 - x0)  # last: the slope in between
 
     def _inverse(self, y: Tensor) -> Tensor:
         """Return the x whose image is y; the terms are those of zuko's own inverse."""
