@@ -3,8 +3,10 @@
 import ast
 import copy
 import dataclasses
+import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import optuna
@@ -15,7 +17,7 @@ import tune
 from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 
-from lib.base import files
+from lib.base import checkpoints, files
 from lib.preferences.scores import Profile
 from lib.problem.recourse import Recommendation
 from lib.solvers import continuous
@@ -85,7 +87,7 @@ def test_every_profile_has_the_same_space(opened):
 def test_an_interrupted_batch_is_not_waited_for(opened, monkeypatch):
     search = opened("ranking")
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tuning.training, "fit", stop)
@@ -165,17 +167,56 @@ def test_a_finalist_that_another_worker_trained_meanwhile_is_told_once(opened, m
     faster.run_batch(n_each=1)
     fit, begun = tuning.training.fit, []
 
-    def overtaken(*arguments):
+    def overtaken(*arguments, **others):
         if not begun:
             begun.append(True)
             faster.run_finalists(n_each=1, seeds=[1001, 1002])
-        return fit(*arguments)
+        return fit(*arguments, **others)
 
     monkeypatch.setattr(tuning.training, "fit", overtaken)
     slower.run_finalists(n_each=1, seeds=[1001, 1002])
     assert begun
     table = slower.trials_table()
     assert table[table.n_seeds == 2].profile.tolist() == list(stacks.SEARCHES["ranking"])
+
+
+def test_finalists_go_on_after_a_kill(problem, cheapest, monkeypatch, tmp_path, capsys):
+    """Stopped in the second of three epochs, they end as if nothing had happened."""
+    monkeypatch.setattr(checkpoints, "steps", partial(checkpoints.steps, every=0.0))
+    folder, of_others, seen = tmp_path / "kept", tmp_path / "of_others", []
+
+    def opened(name):
+        studies = tuning.open_studies("ranking", f"sqlite:///{tmp_path / name}")
+        shared = SHORT | {"n_epochs": 3}
+        return tuning.Search(problem, "ranking", studies, cheapest, shared)
+
+    def killed(epochs):
+        for epoch in epochs:
+            if epoch == 1:
+                raise KeyboardInterrupt
+            yield epoch
+
+    def noted(epochs):
+        seen.extend(epochs)
+        return epochs
+
+    opened("killed").run_batch(n_each=1)
+    for name in ("in one go", "other code"):
+        shutil.copy(tmp_path / "killed", tmp_path / name)
+    with pytest.raises(KeyboardInterrupt):
+        opened("killed").run_finalists(1, tune.FINALIST_SEEDS, killed, folder)
+    shutil.copytree(folder, of_others)
+    opened("killed").run_finalists(1, tune.FINALIST_SEEDS, noted, folder)
+    assert seen == [1, 2]
+    assert not list(folder.iterdir())
+    opened("in one go").run_finalists(1, tune.FINALIST_SEEDS)
+    ends = [opened(name).trials_table() for name in ("killed", "in one go")]
+    pd.testing.assert_frame_equal(*ends)
+    monkeypatch.setattr(checkpoints, "_code", dict)
+    tune.run_finalists(opened("other code"), 1, of_others)
+    assert "trained anew" in capsys.readouterr().out
+    assert not of_others.exists()
+    pd.testing.assert_frame_equal(opened("other code").trials_table(), ends[0])
 
 
 def test_the_lowest_costs_are_kept_and_found_anew_for_another_flow(

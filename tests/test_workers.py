@@ -249,10 +249,10 @@ from lib.studies import tuning, workers
 
 go = pathlib.Path(sys.argv.pop())
 fit = tuning.training.fit
-def wait_and_fit(*arguments):
+def wait_and_fit(*arguments, **others):
     while not go.exists():
         time.sleep(0.05)
-    return fit(*arguments)
+    return fit(*arguments, **others)
 tuning.training.fit = wait_and_fit
 tune.EFFORT["score"] = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
 tuning.SPACE["n_epochs"] = CategoricalDistribution((1,))

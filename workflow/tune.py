@@ -21,6 +21,8 @@ the folder that is named.
 import lib.pinned
 
 import argparse
+import contextlib
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -83,8 +85,7 @@ def run(args: argparse.Namespace) -> None:
         done = f"{search.n_finished} of {args.trials} trials a profile"
         search.run_batch(args.batch, progress.bar(f"{args.search}, {done}"))
         save_trials(results, args.search, search.trials_table())
-    bar = progress.bar(f"{args.search}, finalists")
-    search.run_finalists(args.finalists, FINALIST_SEEDS, bar)
+    run_finalists(search, args.finalists, kept / f"finalists_{args.search}")
     save_trials(results, args.search, search.trials_table())
 
 
@@ -130,6 +131,22 @@ def cheapest_known(problem: Problem, search: str, folder: Path) -> dict[str, Ten
         print(f"The cheapest known are searched anew. {error}", flush=True)
         (folder / f"cheapest_{search}{files.ENDING}").unlink(missing_ok=True)
         return tuning.cheapest_known(problem, search, bar, folder, **effort)
+
+
+def run_finalists(search: tuning.Search, n_each: int, folder: Path) -> None:
+    """Train finalists; what was trained of them before a kill is in a folder until then.
+
+    What was kept with other models or other code is trained anew.
+    """
+    bar = progress.bar(f"{search.name}, finalists")
+    try:
+        search.run_finalists(n_each, FINALIST_SEEDS, bar, folder)
+    except checkpoints.OtherInputs as error:
+        print(f"The finalists are trained anew. {error}", flush=True)
+        shutil.rmtree(folder)
+        search.run_finalists(n_each, FINALIST_SEEDS, bar, folder)
+    with contextlib.suppress(OSError):  # another worker may still train its own
+        folder.rmdir()
 
 
 def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:

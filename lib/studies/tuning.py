@@ -10,6 +10,7 @@ share.
 """
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,7 +215,11 @@ class Search:
             self.studies[profile].tell(trial, [measured[name] for name in OBJECTIVES])
 
     def run_finalists(
-        self, n_each: int, seeds: Sequence[int], progress: Progress = iter
+        self,
+        n_each: int,
+        seeds: Sequence[int],
+        progress: Progress = iter,
+        checkpoint: Path | None = None,
     ) -> None:
         """Train each profile's best n_each trials again, with other seeds.
 
@@ -228,8 +233,11 @@ class Search:
                 of trials are to be avoided, since these were seeds.
             progress: Wraps the range of epochs, for instance
                 `tqdm`.
+            checkpoint: Folder for how far their training is. After a
+                kill it goes on from there, in this worker or another.
         Raises: ValueError: a number is not above zero, there are no
-            seeds, or no trial is finished.
+            seeds, no trial is finished, or the checkpoint is of
+            other code or another problem.
         Example:
             >>> from optuna.storages import InMemoryStorage
             >>> from lib.problem import loan
@@ -261,7 +269,12 @@ class Search:
                     proposals.append((row["profile"], values))
         if not proposals:
             return
-        outcomes = self._judge(proposals, [seeds] * len(proposals), progress)
+        partial = None
+        if checkpoint is not None:  # workers may train different ones side by side
+            these = {"proposals": proposals, "seeds": list(seeds)}
+            partial = checkpoint / checkpoints.digest(these)
+        every = [seeds] * len(proposals)
+        outcomes = self._judge(proposals, every, progress, partial)
         table = self.trials_table()  # another worker may have trained the same meanwhile
         known = table[table.n_seeds > 1][["profile", *SPACE]].apply(tuple, axis=1).tolist()
         for (profile, params), measured in zip(proposals, outcomes, strict=True):
@@ -275,14 +288,21 @@ class Search:
                     values=[measured[name] for name in OBJECTIVES],
                 )
             )
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
 
     def _judge(
         self,
         proposals: Sequence[tuple[str, Values]],
         seeds: Sequence[Sequence[int]],
         progress: Progress,
+        checkpoint: Path | None = None,
     ) -> list[dict[str, float]]:
-        """Return what validation people show of each proposal, as means over its seeds."""
+        """Return what validation people show of each proposal, as means over its seeds.
+
+        Arguments:
+            checkpoint: As for `training.fit`.
+        """
         each = [p for p, own in zip(proposals, seeds, strict=True) for _ in own]
         profiles = [profile for profile, _ in each]
         settings = [
@@ -293,7 +313,9 @@ class Search:
         features = self.problem.population.actionable
         sampler = stacks.soft_samplers(features, elicitation)[stacks.MIXED]
         every = [seed for own in seeds for seed in own]
-        trained, _ = training.fit(self.problem, sampler, settings, every, progress)
+        trained, _ = training.fit(
+            self.problem, sampler, settings, every, progress, checkpoint=checkpoint
+        )
         x = self.problem.refused("validation")
         preferences = judged_by(self.problem, elicitation)
         recommended = self.problem.carried_out(x, trained.recommend(x, preferences))
