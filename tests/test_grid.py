@@ -285,7 +285,9 @@ def test_blocks_follow_the_graph(problem):
         assert torch.equal(part.values, block.values[allowed])
 
 
-@pytest.mark.parametrize("at_once", [(1, 1, 1, 1), (3, 2, 7, 400), (256, 8, 2**15, 2**16)])
+@pytest.mark.parametrize(
+    "at_once", [(1, 1, 9, 1, 1), (3, 2, 5, 7, 400), (256, 8, 2**20, 2**15, 2**16)]
+)
 @pytest.mark.parametrize("max_acted", [None, 6])
 @pytest.mark.parametrize("slack", [0.0, np.inf])
 def test_choice_among_three_blocks_by_enumeration(
@@ -296,7 +298,7 @@ def test_choice_among_three_blocks_by_enumeration(
     However many actions are shown to the classifier, and however many people are
     worked out side by side.
     """
-    names = "SHOWN_FIRST", "SHOWN_MORE", "MOST_SHOWN", "COMBINED"
+    names = "SHOWN_FIRST", "SHOWN_MORE", "SHOWN_MOST", "MOST_SHOWN", "COMBINED"
     for name, value in zip(names, at_once, strict=True):
         monkeypatch.setattr(grid, name, value)
     x, h, rng = people[0][:20], problem.classifier, np.random.default_rng(0)

@@ -43,6 +43,7 @@ from lib.problem.recourse import Problem, Recommendation, in_columns
 from lib.solvers.descent import check_bounds
 
 SHOWN_FIRST, SHOWN_MORE = 256, 8  # of each person's candidates; then so many times as many
+SHOWN_MOST = 2**20  # of one person's at a time: 8 MB for each number that is kept of them
 MOST_SHOWN = 2**15  # candidates shown to the classifier in one call
 TABULATED = 2**15  # of one block's actions, for all people side by side
 COMBINED = 2**16  # actions over all blocks, of all people side by side
@@ -440,7 +441,7 @@ class _Choices:
         known = torch.zeros_like(people)
         waiting, n_shown = torch.arange(len(people)), SHOWN_FIRST
         while len(waiting):
-            n_shown = min(n_shown, cost.shape[1])
+            n_shown = min(n_shown, cost.shape[1], SHOWN_MOST)
             shown_cost, shown = cost[waiting].topk(n_shown, largest=False)
             is_left = shown_cost.isfinite()
             at, rank = is_left.nonzero(as_tuple=True)
