@@ -291,10 +291,10 @@ def test_other_people_another_classifier_and_another_flow_are_refused(
 
 def test_other_code_and_versions_are_refused(tmp_path, each_step, monkeypatch):
     stopped("classifier", tmp_path, 2)
-    code = checkpoints._code()
+    code = checkpoints.code()
     assert code["torch"] == torch.__version__ and code["lib.pinned"] == "imported"
     for key in code:
-        monkeypatch.setattr(checkpoints, "_code", lambda key=key: code | {key: "x"})
+        monkeypatch.setattr(checkpoints, "code", lambda key=key: code | {key: "x"})
         with pytest.raises(OtherInputs, match=f"got: {key} is '.*' there, 'x' here"):
             FITS["classifier"](tmp_path, iter)
 
@@ -303,9 +303,9 @@ def test_an_edit_of_lib_is_other_code(tmp_path, monkeypatch):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.py").write_text("A = 1")
     monkeypatch.setattr(checkpoints.files, "ROOT", tmp_path)
-    code = checkpoints._code.__wrapped__()
+    code = checkpoints.code.__wrapped__()
     (tmp_path / "lib" / "a.py").write_text("A = 2")
-    assert checkpoints._code.__wrapped__() != code
+    assert checkpoints.code.__wrapped__() != code
 
 
 # --- damaged files

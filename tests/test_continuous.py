@@ -339,6 +339,16 @@ def test_bad_input_is_named(problem, people):
             x,
             starts=[nothing, Recommendation(nothing.is_acted[:3], x[:3], x[:3])],
         )
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[:, 5] = True
+    for value in (torch.nan, torch.inf):
+        spoilt = Recommendation(acts, x.where(~acts, value), x)
+        with pytest.raises(ValueError, match=r"starts\[0\].values holds NaN or infinite"):
+            continuous.search(problem, truth, x, starts=[spoilt])
+        with pytest.raises(
+            ValueError, match=r"recommendation\.values holds NaN or infinite"
+        ):
+            continuous.refine(problem, truth, x, people[1], spoilt)
     with pytest.raises(ValueError, match="weights has shape"):
         continuous.search(problem, truth, x, torch.ones(3, 4))
     with pytest.raises(ValueError, match="already accepted"):

@@ -286,7 +286,7 @@ def test_blocks_follow_the_graph(problem):
 
 
 @pytest.mark.parametrize(
-    "at_once", [(1, 1, 9, 1, 1), (3, 2, 5, 7, 400), (256, 8, 2**20, 2**15, 2**16)]
+    "at_once", [(1, 1, 9, 1, 1), (3, 2, 5, 7, 400), (256, 8, 2**22, 2**15, 2**16)]
 )
 @pytest.mark.parametrize("max_acted", [None, 6])
 @pytest.mark.parametrize("slack", [0.0, np.inf])
@@ -298,7 +298,7 @@ def test_choice_among_three_blocks_by_enumeration(
     However many actions are shown to the classifier, and however many people are
     worked out side by side.
     """
-    names = "SHOWN_FIRST", "SHOWN_MORE", "SHOWN_MOST", "MOST_SHOWN", "COMBINED"
+    names = "SHOWN_FIRST", "TIMES_AS_MANY", "LISTED_AT_ONCE", "ASKED_AT_ONCE", "COMBINED"
     for name, value in zip(names, at_once, strict=True):
         monkeypatch.setattr(grid, name, value)
     x, h, rng = people[0][:20], problem.classifier, np.random.default_rng(0)
@@ -364,7 +364,7 @@ def test_of_equally_cheap_actions_one_with_the_fewest_features(
     assert not (found.is_acted & (found.values == x))[:, amount].any()
     for n_first, times in ((1, 1), (3, 1_000)):
         monkeypatch.setattr(grid, "SHOWN_FIRST", n_first)
-        monkeypatch.setattr(grid, "SHOWN_MORE", times)
+        monkeypatch.setattr(grid, "TIMES_AS_MANY", times)
         again = grid.search(*asked)
         assert torch.equal(again.is_acted, found.is_acted)
         assert torch.equal(again.x_cf, found.x_cf)
@@ -396,6 +396,13 @@ def test_a_decision_tree_equals_brute_force(problem, people, slack, whole):
     after = world.counterfactual(x, found.is_acted, found.values)
     assert torch.allclose(found.x_cf, population.settled(x, after), atol=1e-12)
     assert stepwise.accepts(found.x_cf[found.has_recourse]).all()
+
+
+def test_weights_that_are_not_finite_are_refused(problem, people):
+    x, preferences = people
+    beyond = Profile(gamma=1.0, w_max=1e39)  # more than a float32 holds
+    with pytest.raises(ValueError, match="finite and not below zero"):
+        grid.search(problem, problem.population.truth, x, preferences, beyond, 5)
 
 
 def test_the_network_as_any_classifier_finds_the_same(problem, people):

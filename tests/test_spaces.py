@@ -163,6 +163,23 @@ def test_walked_back_actions_stay_valid_and_plausible(everything):
     assert not everything.accepts(before)[is_good].any()
 
 
+def test_some_people_are_judged_by_their_own_maps(problem, everything):
+    """Asked before about all, a space of the same people in another order starts afresh."""
+    x, order = everything.x, torch.arange(len(everything.x)).flip(0)
+    every = torch.ones_like(x, dtype=torch.bool)
+    direction = torch.tensor([0.0, 0.0, 0.0, -1.0, -0.5, 0.5, 0.5], dtype=x.dtype)
+    n_good = 0
+    for size in (0.2, 0.5, 1.0, 2.0):
+        everything.accepts(everything.outcome(every, x + size * direction))
+        some = everything.of(order)
+        tried = some.outcome(every, some.x + size * direction)
+        gain = problem.flow.log_prob(tried.x_cf) - problem.flow.log_prob(some.x)
+        is_good = (problem.classifier.logit(tried.x_cf) >= SURE) & (gain >= SURE)
+        assert torch.equal(some.accepts(tried), is_good)
+        n_good += int(is_good.sum())
+    assert 0 < n_good < 4 * len(x)
+
+
 def test_chosen_takes_whole_rows():
     zero = torch.zeros(2, 3, 4)
     one, other = (

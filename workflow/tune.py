@@ -8,8 +8,9 @@ Start it several times, on one machine, or on many with a database
 that all can reach: the workers share one search. A stopped search goes
 on where it was; the proposals of a worker that was killed are failed
 after two minutes, and tried again. When enough trials are finished,
-the best of each profile are trained again with other seeds, and the
-rule of `lib/studies/selection.py` chooses among those.
+the best of each profile are trained again with other seeds (after a
+kill from how far they were), and the rule of `lib/studies/selection.py`
+chooses among those.
 
 What Optuna proposes depends on which trials are finished when it is
 asked. So another search finds other points, and the committed files
@@ -22,7 +23,6 @@ import lib.pinned
 
 import argparse
 import contextlib
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -85,7 +85,10 @@ def run(args: argparse.Namespace) -> None:
         done = f"{search.n_finished} of {args.trials} trials a profile"
         search.run_batch(args.batch, progress.bar(f"{args.search}, {done}"))
         save_trials(results, args.search, search.trials_table())
-    run_finalists(search, args.finalists, kept / f"finalists_{args.search}")
+    bar, partial = progress.bar(f"{args.search}, finalists"), f"finalists_{args.search}"
+    search.run_finalists(args.finalists, FINALIST_SEEDS, bar, kept / partial)
+    with contextlib.suppress(OSError):  # there may be other finalists in it
+        (kept / partial).rmdir()
     save_trials(results, args.search, search.trials_table())
 
 
@@ -131,22 +134,6 @@ def cheapest_known(problem: Problem, search: str, folder: Path) -> dict[str, Ten
         print(f"The cheapest known are searched anew. {error}", flush=True)
         (folder / f"cheapest_{search}{files.ENDING}").unlink(missing_ok=True)
         return tuning.cheapest_known(problem, search, bar, folder, **effort)
-
-
-def run_finalists(search: tuning.Search, n_each: int, folder: Path) -> None:
-    """Train finalists; what was trained of them before a kill is in a folder until then.
-
-    What was kept with other models or other code is trained anew.
-    """
-    bar = progress.bar(f"{search.name}, finalists")
-    try:
-        search.run_finalists(n_each, FINALIST_SEEDS, bar, folder)
-    except checkpoints.OtherInputs as error:
-        print(f"The finalists are trained anew. {error}", flush=True)
-        shutil.rmtree(folder)
-        search.run_finalists(n_each, FINALIST_SEEDS, bar, folder)
-    with contextlib.suppress(OSError):  # another worker may still train its own
-        folder.rmdir()
 
 
 def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:

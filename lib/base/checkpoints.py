@@ -111,7 +111,7 @@ def steps(
     if folder is None:
         yield from progress(range(n_steps))
         return
-    made_of = _described({"steps": n_steps, **inputs(), **_code()})
+    made_of = _described({"steps": n_steps, **inputs(), **code()})
     path = folder / f"{name}{files.ENDING}"
     n_done = _restored(path, live, made_of) if path.exists() else 0
     written = time.monotonic()
@@ -162,8 +162,13 @@ def _as_read(said: Any) -> Any:
 
 
 @cache
-def _code() -> dict[str, str]:
-    """Return what a fit computes with: the code of lib, versions, the pins."""
+def code() -> dict[str, str]:
+    """Return what a fit computes with: the code of lib, versions, the pins.
+
+    Example:
+        >>> list(code())[:2]
+        ['format of checkpoints', 'code of lib']
+    """
     files_of_lib = sorted((files.ROOT / "lib").rglob("*.py"))
     return {
         "format of checkpoints": str(FORMAT),

@@ -212,7 +212,9 @@ class CausalFlow(World):
         """Return features after an action; see `World.follow`.
 
         Arguments:
-            maps: Takes the maps that are asked on the way, by column.
+            columns, reached, noise: As for `World.follow`.
+            maps: A dictionary that is filled with the maps that are
+                asked on the way, by column.
         Example:
             >>> from lib.base.files import MODELS
             >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")

@@ -248,19 +248,18 @@ class World:
         return noise
 
     def reached(self, is_acted: Tensor) -> dict[int, Tensor]:
-        """Return whose action moves a feature that they do not act on, by its column.
+        """Return who moves each feature by acting on others, by its column.
 
         Arguments:
             is_acted: True where the person acts, with shape (*, D).
-        Returns: For each feature that somebody's action moves so,
-            causes first, whose it is, with shape (*,).
+        Returns: A mask (*,) for each feature that somebody moves,
+            causes first.
         Example:
             >>> world = World(Graph({"income": (), "savings": ("income",)}))
             >>> world.reached(torch.tensor([[True, False], [True, True]]))
             {1: tensor([ True, False])}
         """
-        number = torch.float32  # whole numbers have no matrix product that is fast
-        downstream = (is_acted.to(number) @ self.graph.reaches.to(number)) > 0
+        downstream = (is_acted.float() @ self.graph.reaches.float()) > 0
         moved = downstream & ~is_acted
         may_move = moved.reshape(-1, len(self.features)).any(0).tolist()
         return {j: moved[..., j] for j in self.graph.order if may_move[j]}
@@ -270,8 +269,9 @@ class World:
     ) -> list[Tensor]:
         """Return features after an action, once what is acted on has been set.
 
-        It is the walk of `counterfactual` without its checks, which
-        takes many actions of the same people on the same features.
+        It is the walk of `counterfactual` without its checks: what is
+        set must be finite. It is for callers that try many values on
+        the same features.
 
         Arguments:
             columns: The D features: as they are set where they are

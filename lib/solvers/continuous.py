@@ -105,7 +105,7 @@ def search(
         weights = torch.ones(len(x), len(columns))
     check_weights(weights, (len(x), len(columns)))
     weights = weights.to(x)
-    starts = _checked_starts(starts, x)
+    starts = _checked_starts(starts, x, problem.population.features)
     judge_of = partial(Judge, problem, world, slack=slack, margin=margin)
     search_some = partial(_search_some, judge_of, sets, effort)
     firsts = range(0, len(x), PEOPLE_AT_ONCE)
@@ -272,7 +272,8 @@ def refine(
     """
     problem.check(x, preferences)
     _check(problem, world, x)
-    _check_recommendation("recommendation", recommendation, x)
+    features = problem.population.features
+    _check_recommendation("recommendation", recommendation, x, features)
     effort = _Effort(n_scouts, n_starts, n_steps)
     columns = problem.population.actionable_index
     weights = profile.weight(preferences).to(x)
@@ -302,7 +303,9 @@ def _check(problem: Problem, world: World, x: Tensor) -> None:
     problem.check_people(x)
 
 
-def _checked_starts(starts: Sequence[Recommendation], x: Tensor) -> list[Recommendation]:
+def _checked_starts(
+    starts: Sequence[Recommendation], x: Tensor, features: Sequence[str]
+) -> list[Recommendation]:
     """Return the starts as a list, each a recommendation for people (N, D)."""
     if isinstance(starts, Recommendation):
         raise ValueError(
@@ -310,16 +313,20 @@ def _checked_starts(starts: Sequence[Recommendation], x: Tensor) -> list[Recomme
         )
     starts = list(starts)
     for i, start in enumerate(starts):
-        _check_recommendation(f"starts[{i}]", start, x)
+        _check_recommendation(f"starts[{i}]", start, x, features)
     return starts
 
 
-def _check_recommendation(name: str, recommendation: Recommendation, x: Tensor) -> None:
+def _check_recommendation(
+    name: str, recommendation: Recommendation, x: Tensor, features: Sequence[str]
+) -> None:
     """Raise ValueError unless this is a recommendation for people (N, D)."""
     if recommendation.values.ndim == x.ndim + 1:
         raise ValueError(
             f"{name} is of a stack, with shape {tuple(recommendation.values.shape)}: "
             "index a member first, recommendation[member]."
         )
-    checks.shape(f"{name}.values", recommendation.values, x.shape)
-    checks.shape(f"{name}.is_acted", recommendation.is_acted, x.shape)
+    is_acted, values = recommendation.is_acted, recommendation.values
+    checks.shape(f"{name}.values", values, x.shape)
+    checks.shape(f"{name}.is_acted", is_acted, x.shape)
+    checks.people(f"{name}.values", torch.where(is_acted, values, x), features)

@@ -106,10 +106,8 @@ class Judge:
             >>> bool((values[:, 2:] == judge.high[2:]).all())
             True
         """
-        values, population = (
-            values.maximum(self.low).minimum(self.high),
-            self.problem.population,
-        )
+        population = self.problem.population
+        values = values.maximum(self.low).minimum(self.high)
         if population.whole is not None:
             values = population.settled(self.x, self._spread(values))[:, self.columns]
         return torch.where(self.acts, values, self.factual)
@@ -120,6 +118,7 @@ class Judge:
         Where a population has whole numbers, its consequences are as
         people can have them; their gradient goes straight through.
 
+        Raises: ValueError: values are not finite.
         Example:
             >>> from lib.problem import loan
             >>> problem = loan.problem()
@@ -130,8 +129,9 @@ class Judge:
             >>> (richer.x_cf - x)[0, 5:].round(decimals=2)  # savings follow income
             tensor([1.0000, 0.5600])
         """
-        x_cf, _ = self._followed(values)
         spread = self._spread(values)
+        checks.people("values", spread, self.problem.population.features)
+        x_cf, _ = self._followed(values)
         return Recommendation(self.is_acted, spread, self._settled(x_cf))
 
     def _followed(self, values: Tensor) -> tuple[Tensor, dict[int, Map]]:

@@ -40,11 +40,11 @@ from lib.causal.world import World
 from lib.preferences.scores import CONSTANT, Preferences, Profile
 from lib.problem.classifier import NetworkClassifier
 from lib.problem.recourse import Problem, Recommendation, in_columns
-from lib.solvers.descent import check_bounds
+from lib.solvers.descent import check_bounds, check_weights
 
-SHOWN_FIRST, SHOWN_MORE = 256, 8  # of each person's candidates; then so many times as many
-SHOWN_MOST = 2**20  # of one person's at a time: 8 MB for each number that is kept of them
-MOST_SHOWN = 2**15  # candidates shown to the classifier in one call
+SHOWN_FIRST, TIMES_AS_MANY = 256, 8  # of each person's candidates; and the next time
+LISTED_AT_ONCE = 2**22  # of one person's candidates: 32 MB for each number that is kept
+ASKED_AT_ONCE = 2**15  # candidates shown to the classifier in one call
 TABULATED = 2**15  # of one block's actions, for all people side by side
 COMBINED = 2**16  # actions over all blocks, of all people side by side
 MOST_COMBINED = (
@@ -182,7 +182,8 @@ def search(
     Raises: ValueError: as `Problem.check` and `Problem.check_world`;
         n_values is below 2; centred is not above zero, or the
         population has whole numbers; max_acted is not a whole number
-        above zero; margin or slack are none; or somebody has more
+        above zero; margin or slack are none; the profile's weights
+        are not finite; or somebody has more
         actions than memory holds, those on too many features counted.
     Source: section 5.2 of arXiv:2604.08030; without plausibility:
         table 6. Appendix C.2.3 centres the values on the person's
@@ -216,6 +217,7 @@ def search(
     tried = grids(problem, n_values, centred)
     is_centred = centred is not None
     weights = profile.weight(preferences).to(x.dtype)
+    check_weights(weights, (len(x), len(columns)))
     best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
     for i in progress(range(len(batches))):
         people = batches[i]
@@ -414,6 +416,8 @@ class _Choices:
         and rounding is monotone: no action that is plausible as a
         whole is left out.
         """
+        if self.slack == math.inf:
+            return [torch.ones_like(table.gain, dtype=torch.bool) for table in self.tables]
         best = [table.gain.amax(-1, keepdim=True) for table in self.tables]
         kept = []
         for i, table in enumerate(self.tables):
@@ -441,7 +445,7 @@ class _Choices:
         known = torch.zeros_like(people)
         waiting, n_shown = torch.arange(len(people)), SHOWN_FIRST
         while len(waiting):
-            n_shown = min(n_shown, cost.shape[1], SHOWN_MOST)
+            n_shown = min(n_shown, cost.shape[1], LISTED_AT_ONCE)
             shown_cost, shown = cost[waiting].topk(n_shown, largest=False)
             is_left = shown_cost.isfinite()
             at, rank = is_left.nonzero(as_tuple=True)
@@ -455,7 +459,7 @@ class _Choices:
             known[waiting[found]] = shown[found, first[found]]
             has_more = is_left.all(-1) & (n_shown < cost.shape[1])
             waiting = waiting[~found & has_more]
-            n_shown *= SHOWN_MORE
+            n_shown *= TIMES_AS_MANY
         return self._with_fewest_features(people, rows, cost, lowest, known)
 
     def _combined(self, people: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -470,10 +474,10 @@ class _Choices:
         rows, takes_part = [], []
         for own in self.kept:
             kept = own[people]
-            first, row = kept.sort(dim=-1, descending=True, stable=True)
+            is_in, row = kept.sort(dim=-1, descending=True, stable=True)
             n_most = int(kept.sum(-1).amax())
             rows.append(row[:, :n_most])
-            takes_part.append(first[:, :n_most])
+            takes_part.append(is_in[:, :n_most])
 
         def in_all(parts: Iterable[Tensor], otherwise: float) -> Tensor:
             """Return sums over the blocks for every combination, (P, n_1 ... n_B)."""
@@ -523,8 +527,8 @@ class _Choices:
             is_valid = self._is_valid(people[at], chosen) | (action == known[at])
             at, chosen = at[is_valid], chosen[is_valid]
             parts = zip(self.tables, chosen.unbind(-1), strict=True)
-            n_acted = sum(table.acts[people[at], row].sum(-1) for table, row in parts)
-            by_number = torch.as_tensor(n_acted).argsort(stable=True)
+            n_acted = [table.acts[people[at], row].sum(-1) for table, row in parts]
+            by_number = torch.stack(n_acted).sum(0).argsort(stable=True)
             order = by_number[at[by_number].argsort(stable=True)]
             is_first = at[order].diff(prepend=at.new_full((1,), -1)) != 0
             at, chosen = at[order][is_first], chosen[order][is_first]
@@ -532,7 +536,7 @@ class _Choices:
 
     def _is_valid(self, people: Tensor, rows: Tensor) -> Tensor:
         """Return whether actions, rows (n, B) of the tables, reach the margin, (n,)."""
-        parts = zip(people.split(MOST_SHOWN), rows.split(MOST_SHOWN), strict=True)
+        parts = zip(people.split(ASKED_AT_ONCE), rows.split(ASKED_AT_ONCE), strict=True)
         log_odds = [self._log_odds(*part) for part in parts]
         return torch.cat(log_odds) >= self.margin
 

@@ -82,7 +82,7 @@ class Space(Protocol):
         """
 
     def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates are worth showing, with shape (*, N).
+        """Return whether candidates, as `outcome` gives them, are worth showing: (*, N).
 
         Example:
             >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
@@ -254,7 +254,7 @@ class Actions:
             torch.Size([3, 7])
         """
         part = copy.copy(self)
-        vars(part).pop("_known", None)  # is of the others
+        vars(part).pop("_known", None)  # the maps are of all people, not of these
         part.x, part.free = self.x[people], self.free[people]
         part._noise, part._log_p = self._noise[people], self._log_p[people]
         return part

@@ -234,10 +234,11 @@ class Search:
             progress: Wraps the range of epochs, for instance
                 `tqdm`.
             checkpoint: Folder for how far their training is. After a
-                kill it goes on from there, in this worker or another.
+                kill it goes on from there, in this worker or another;
+                other finalists, and those of other code, begin anew.
         Raises: ValueError: a number is not above zero, there are no
-            seeds, no trial is finished, or the checkpoint is of
-            other code or another problem.
+            seeds, no trial is finished, or what was kept is damaged.
+            OSError: it can't be written.
         Example:
             >>> from optuna.storages import InMemoryStorage
             >>> from lib.problem import loan
@@ -270,9 +271,11 @@ class Search:
         if not proposals:
             return
         partial = None
-        if checkpoint is not None:  # workers may train different ones side by side
-            these = {"proposals": proposals, "seeds": list(seeds)}
-            partial = checkpoint / checkpoints.digest(these)
+        if checkpoint is not None:  # other workers may train others, or by other code
+            x = self.problem.refused("validation")
+            these = {"proposals": proposals, "seeds": list(seeds), **checkpoints.code()}
+            own = checkpoints.digest(self.problem.described(x) | these)
+            partial = checkpoint / own
         every = [seeds] * len(proposals)
         outcomes = self._judge(proposals, every, progress, partial)
         table = self.trials_table()  # another worker may have trained the same meanwhile
