@@ -243,8 +243,8 @@ WORK = {
     "classifier": Work("classifier, 500 epochs", fit_classifier, 12),
     "flow": Work("flow, 300 epochs", partial(fit_flow, 300)),
     "flow_close": Work(
-        "flow to within 0.005 nats of its best validation log-likelihood, 120 epochs",
-        partial(fit_flow, 120, 0.005),
+        "flow to within 0.005 nats of its best validation log-likelihood, 130 epochs",
+        partial(fit_flow, 130, 0.005),
         10,
     ),
     "icarma": Work("iCARMA, ten seeds", fit_hard, 100),
