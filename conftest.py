@@ -103,10 +103,10 @@ def collect(notebook: IPyNbFile) -> list[pytest.Item]:
         if notebook.path in NEEDS_DATA or "needs-data" in item.cell.metadata.get("tags", ())
     ]
     if of_data:
-        from lib.problem import gmsc_data  # here: most runs collect no such cell
+        from lib.paper import gmsc
 
-        if gmsc_data.find(download=False) is None:
-            why = f"its data is not here: {gmsc_data.VARIABLE} names it"
+        if gmsc.find(download=False) is None:
+            why = f"its data is not here: {gmsc.VARIABLE} names it"
             for cell in of_data:
                 cell.add_marker(pytest.mark.skip(reason=why))
     return [CommittedOutputs.from_parent(notebook, name="committed outputs"), *cells]

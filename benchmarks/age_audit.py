@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 
 from lib.base import progress
-from lib.problem import gmsc
-from lib.studies import audit, burden, tables
-from lib.studies.bootstrap import answered
-from lib.studies.groups import Attribute
-from lib.studies.measures import MEASURES, Mean
-from lib.studies.scenarios import Scenario, preferences_by_set
+from lib.paper import gmsc, tables
+from lib.paper.fairness import audit, burden
+from lib.paper.fairness.bootstrap import answered
+from lib.paper.fairness.groups import Attribute
+from lib.paper.fairness.measures import MEASURES, Mean
+from lib.paper.fairness.scenarios import Scenario, preferences_by_set
 
 PATH = Path(__file__).with_suffix(".csv")
 AGE = Attribute("age", ("under 45", "45 and over"), feature="age", cuts=(45.0,))

@@ -18,9 +18,9 @@ import pandas as pd
 from masks import judge
 
 from lib.base import progress
-from lib.problem import loan
-from lib.solvers import continuous, training
-from lib.studies import stacks
+from lib.method import loan, training
+from lib.paper import stacks
+from lib.search import continuous
 
 PATH = Path(__file__).with_suffix(".csv")
 CAPS = (2.0, 5.0, 9.74, 20.0, math.inf)  # the third was found

@@ -22,9 +22,9 @@ import torch
 from aif360.sklearn.detectors.facts import FACTS
 
 from lib.base.files import PARAMS
-from lib.problem import loan
-from lib.problem.classifier import Classifier
-from lib.studies import groups
+from lib.method import loan
+from lib.method.classifier import Classifier
+from lib.paper.fairness import groups
 
 PATH = Path(__file__).with_suffix(".csv")
 COMPARED = ("gender", "race")

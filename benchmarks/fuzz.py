@@ -37,11 +37,16 @@ with atheris.instrument_imports(
     import parameters
     import plans
 
-    from lib.base import csv_files, files, inputs, parquet_blocks
-    from lib.preferences import scores
-    from lib.problem import checkup, findings, gmsc, gmsc_data, loan, tabular
-    from lib.problem.classifier import NetworkClassifier
-    from lib.studies import groups, scenarios, stacks, willingness, yaml_files
+    from lib.base import files, tables
+    from lib.beyond.evaluation import willingness
+    from lib.beyond.hare import tabular
+    from lib.beyond.millions import parquet_blocks
+    from lib.beyond.own_table import checkup, findings
+    from lib.method import loan
+    from lib.method.classifier import NetworkClassifier
+    from lib.method.preferences import from_frame, from_words, read_answers
+    from lib.paper import gmsc, stacks
+    from lib.paper.fairness import groups, scenarios
 
 import compare
 import pandas as pd
@@ -105,7 +110,7 @@ def quiet(use: Callable[[bytes], object]) -> Try:
 
 def in_words(data: bytes) -> None:
     """Read one person's answers."""
-    scores.from_words(data.decode("utf-8", "replace"), FEATURES)
+    from_words(data.decode("utf-8", "replace"), FEATURES)
 
 
 def as_frame(data: bytes) -> None:
@@ -121,12 +126,12 @@ def as_frame(data: bytes) -> None:
     frame = pd.DataFrame(rows, columns=columns, dtype=object)
     if given.ConsumeBool():
         frame = frame.reindex(columns=list(FEATURES))
-    scores.from_frame(frame, FEATURES)
+    from_frame(frame, FEATURES)
 
 
 def of_a_table(data: bytes) -> None:
     """Read a data set of HARE's kind from a csv."""
-    table = csv_files.table(data, ["age", "paid"])
+    table = tables.table(data, ["age", "paid"])
     tabular.from_frames("own", {"train": table, "test": table}, "paid", ("age",), (), ())
 
 
@@ -146,7 +151,7 @@ def of_parameters(path: Path) -> None:
     """Check a parameter file against the paper's."""
     known = known_parameters()
     where = path.name
-    given = inputs.entries(path)
+    given = files.entries(path)
     parameters.check_parameters(given, known | {"n_epochs": None, "ks": [4, 3]}, where)
     parameters._check_folders(given, "a", where)
 
@@ -158,7 +163,7 @@ def of_yaml(path: Path) -> None:
     for read in (
         lambda: scenarios.read_scenario(path, known, actionable),
         lambda: groups.read_attributes(path, tuple(loan.KINDS)),
-        lambda: yaml_files.read(path),
+        lambda: files.entries(path),
     ):
         try:
             read()
@@ -240,7 +245,7 @@ def of_own_parameters(path: Path) -> None:
 
 def of_tuned(path: Path) -> None:
     """Read settings that a search found."""
-    stacks._check_tuned(path, inputs.entries(path), ["constant", "linear"])
+    stacks._check_tuned(path, files.entries(path), ["constant", "linear"])
 
 
 def of_results(data: bytes) -> None:
@@ -363,16 +368,16 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     "words": (lambda: quiet(in_words), [b"income: hard; savings: 1; loan amount: can't"]),
     "frame": (lambda: quiet(as_frame), [b"\x01\x02\x03"]),
     "answers": (
-        lambda: file_of("answers.csv", lambda path: scores.read(path, FEATURES)),
+        lambda: file_of("answers.csv", lambda path: read_answers(path, FEATURES)),
         [b"name,income,savings,loan_amount\nA,easy,2,can't\n"],
     ),
-    "csv": (lambda: quiet(csv_files.table), [valid_files.CSV, b'a,"b, c"\n1,2\n']),
+    "csv": (lambda: quiet(tables.table), [valid_files.CSV, b'a,"b, c"\n1,2\n']),
     "gz": (
-        lambda: file_of("table.csv.gz", lambda path: csv_files.read(path, most=10_000)),
-        [csv_files.gzip.compress(valid_files.CSV)],
+        lambda: file_of("table.csv.gz", lambda path: tables.read(path, most=10_000)),
+        [tables.gzip.compress(valid_files.CSV)],
     ),
     "zip": (
-        lambda: file_of("table.zip", lambda path: csv_files.read(path, most=10_000)),
+        lambda: file_of("table.zip", lambda path: tables.read(path, most=10_000)),
         [valid_files.packed(valid_files.CSV, method=own) for own in valid_files.METHODS],
     ),
     "own_csv": (
@@ -407,14 +412,14 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
         [valid_files.ANSWERS],
     ),
     "credit": (
-        lambda: file_of("credit.zip", gmsc_data.read),
+        lambda: file_of("credit.zip", gmsc.read),
         [
             valid_files.packed(valid_files.RAW),
             valid_files.packed(valid_files.RAW, "data/cs-training.csv"),
             valid_files.packed(valid_files.CSV, "other.csv"),
         ],
     ),
-    "credit_csv": (lambda: file_of("credit.csv", gmsc_data.read), [valid_files.RAW]),
+    "credit_csv": (lambda: file_of("credit.csv", gmsc.read), [valid_files.RAW]),
     "yaml": (
         lambda: file_of("mine.yaml", of_yaml),
         [

@@ -22,14 +22,14 @@ from torch.nn import functional as F
 
 from lib.base import progress
 from lib.base.arithmetic import Adam
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Profile
-from lib.problem import loan
-from lib.problem.recourse import Problem
-from lib.solvers import continuous, training
-from lib.solvers.icarma import ICarma, Settings
-from lib.solvers.sets import Table, sets_of
-from lib.studies import designs, tuning
+from lib.method import loan, training
+from lib.method.icarma import ICarma, Settings
+from lib.method.preferences import Profile
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
+from lib.paper import designs, tuning
+from lib.search import continuous
+from lib.search.sets import Table, sets_of
 
 PATH = Path(__file__).with_suffix(".csv")
 SEED = 1000

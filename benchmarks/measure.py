@@ -32,17 +32,18 @@ import numpy as np
 from torch import Tensor
 
 from lib.base import checks
-from lib.base.draws import streams
 from lib.base.files import ROOT, inside
-from lib.causal import flow
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.problem import classifier, gmsc, loan
-from lib.problem.recourse import Problem
-from lib.solvers import continuous, grid, icarma, propose, teaching, training
-from lib.solvers.spaces import Actions
-from lib.solvers.users import Simulated
-from lib.studies import designs, dialogues, stacks, tables
+from lib.beyond.hare import dialogues
+from lib.beyond.hare.draws import streams
+from lib.beyond.hare.spaces import Actions
+from lib.beyond.hare.users import Simulated
+from lib.beyond.propose import propose, teaching
+from lib.method import classifier, flow, grid, icarma, loan, training
+from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
+from lib.paper import designs, gmsc, stacks, tables
+from lib.search import continuous
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated

@@ -29,19 +29,21 @@ import torch
 from torch import Tensor
 
 from lib.base import files
-from lib.base.draws import streams
 from lib.base.files import MODELS
-from lib.causal import flow
-from lib.causal.flow import CausalFlow
-from lib.preferences.samplers import RankingSampler
-from lib.problem import classifier, gmsc, gmsc_data, loan, tabular
-from lib.problem.classifier import NetworkClassifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import continuous, fitted, grid, propose, teaching, training
-from lib.solvers.icarma import ICarma, Settings
-from lib.studies import gamm, ideals, refits
-from lib.studies.willingness import POOLS, Latent
+from lib.beyond.evaluation import gamm, refits
+from lib.beyond.evaluation.willingness import POOLS, Latent
+from lib.beyond.hare import fitted, ideals, tabular
+from lib.beyond.hare.draws import streams
+from lib.beyond.propose import propose, teaching
+from lib.method import classifier, flow, grid, loan, training
+from lib.method.classifier import NetworkClassifier
+from lib.method.flow import CausalFlow
+from lib.method.icarma import ICarma, Settings
+from lib.method.population import Population
+from lib.method.problem import Problem, Recommendation
+from lib.method.samplers import RankingSampler
+from lib.paper import gmsc
+from lib.search import continuous
 
 EMULATOR = "qemu-x86_64"
 HOW_TO_GET_IT = (
@@ -69,7 +71,7 @@ def loan_problem() -> Problem:
 def gmsc_people() -> Population:
     """Return invented people with the features, and the scaler, of Give Me Some Credit."""
     rng, n = np.random.default_rng(0), 600
-    numbers: dict[str, Any] = {name: rng.poisson(1, n) for name in gmsc_data.COLUMNS}
+    numbers: dict[str, Any] = {name: rng.poisson(1, n) for name in gmsc.COLUMNS}
     numbers |= {
         "age": rng.integers(21, 90, n),
         "income": rng.integers(500, 17_000, n),

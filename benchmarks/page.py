@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from lib.studies import applicant
+from lib.paper.pictures import applicant
 
 MOVE = """async () => {
   const input = document.getElementById("track-5");

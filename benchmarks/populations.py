@@ -36,11 +36,12 @@ import yaml
 
 from lib.base import checks
 from lib.base.files import MODELS, PARAMS, ROOT
-from lib.causal.flow import CausalFlow
-from lib.preferences.samplers import RankingSampler
-from lib.problem import gmsc, loan
-from lib.problem.classifier import NetworkClassifier
-from lib.solvers import blocks
+from lib.beyond.millions import blocks
+from lib.method import loan
+from lib.method.classifier import NetworkClassifier
+from lib.method.flow import CausalFlow
+from lib.method.samplers import RankingSampler
+from lib.paper import gmsc
 
 RESULTS = Path(__file__).with_suffix(".csv")
 FOLDER = ROOT / "runs" / "populations"

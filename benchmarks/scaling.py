@@ -31,13 +31,12 @@ from scipy import stats
 from torch import Tensor
 
 from lib.base.files import inside
-from lib.causal import flow, scm
-from lib.preferences.samplers import RankingSampler
-from lib.problem import classifier, loan
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import continuous, grid, icarma, training
-from lib.studies import plots
+from lib.method import classifier, flow, grid, icarma, loan, scm, training
+from lib.method.population import Population
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
+from lib.paper.pictures import plots
+from lib.search import continuous
 
 RESULTS = Path(__file__).with_suffix(".csv")
 GRID = 5  # values a feature where features are many

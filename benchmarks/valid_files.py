@@ -20,11 +20,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from lib.base import files
-from lib.causal import flow
-from lib.problem import gmsc, gmsc_data, loan
-from lib.problem.classifier import NetworkClassifier
-from lib.solvers import autoencoders, fitted, icarma, propose
-from lib.studies import willingness
+from lib.beyond.evaluation import willingness
+from lib.beyond.hare import autoencoders, fitted
+from lib.beyond.propose import propose
+from lib.method import flow, icarma, loan
+from lib.method.classifier import NetworkClassifier
+from lib.paper import gmsc
 
 CSV = b"age,paid\n30,1\n40,0\n"
 SCENARIO = (
@@ -37,7 +38,7 @@ NOTEBOOK = b"""{"cells": [{"cell_type": "code", "metadata": {"tags": ["parameter
   "source": ["n = 1\\n", "ks = [3]"]}]}"""
 ANSWERS = ",".join(willingness.COLUMNS).encode() + b"\nP1,2,0.4,3,5\n"
 RAW = (
-    ",SeriousDlqin2yrs," + ",".join(gmsc_data.COLUMNS.values()) + "\n1,0,40,0,5000,3,1,0.5,"
+    ",SeriousDlqin2yrs," + ",".join(gmsc.COLUMNS.values()) + "\n1,0,40,0,5000,3,1,0.5,"
     "0.3,0,0,0\n"
 ).encode()
 OWN = b"person,age,income,paid,group\nA,30,2.5,1,x\nB,40,1.5,0,y\nC,50,4.5,1,x\n"

@@ -48,15 +48,14 @@ from own_problem import EDGES, past_applicants
 from torch import Tensor
 
 from lib.base import checks
-from lib.causal import flow
-from lib.causal.graph import Graph
-from lib.preferences.samplers import TableSampler
-from lib.preferences.scores import Preferences
-from lib.problem import classifier, frames
-from lib.problem.classifier import Classifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import icarma, propose, teaching, training
+from lib.beyond.propose import propose, teaching
+from lib.method import classifier, flow, frames, icarma, training
+from lib.method.classifier import Classifier
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation
+from lib.method.samplers import TableSampler
+from lib.method.world import Graph
 
 SOLVERS = ("icarma", "propose")
 Solver = Callable[[Tensor, Preferences], Recommendation]

@@ -17,14 +17,13 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lib.causal import flow
-from lib.causal.scm import SCM, additive
-from lib.preferences import scores
-from lib.preferences.samplers import RankingSampler
-from lib.problem import classifier, words
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import grid, icarma, propose, teaching, training
+from lib.beyond.propose import propose, teaching
+from lib.method import classifier, flow, grid, icarma, training, words
+from lib.method.population import Population
+from lib.method.preferences import Preferences, from_frame
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
+from lib.method.scm import SCM, additive
 
 
 def past_applicants(n_people: int = 2_000, seed: int = 0) -> pd.DataFrame:
@@ -89,7 +88,7 @@ def from_a_table(frame: pd.DataFrame, n_epochs: int = 100) -> pd.DataFrame:
             "debt": ["manageable", "easy", "very hard"],
         }
     )
-    preferences = scores.from_frame(answers, population.actionable)
+    preferences = from_frame(answers, population.actionable)
     found = {
         "iCARMA": stack.recommend(refused, preferences)[0],
         "proposals": proposer.recommend(refused, preferences),
@@ -120,7 +119,7 @@ def with_another_librarys_classifier(frame: pd.DataFrame) -> pd.DataFrame:
     problem = Problem(population, h, density)
     refused = problem.refused("test")[:5]
     anything = torch.ones(len(refused), len(population.actionable), dtype=torch.bool)
-    preferences = scores.Preferences.from_mask(anything)
+    preferences = Preferences.from_mask(anything)
     found = grid.search(problem, problem.flow, refused, preferences, n_values=8)
     return words.table(problem, refused, found)
 
@@ -154,7 +153,7 @@ def from_equations() -> pd.DataFrame:
     problem = Problem(population, h, density)
     refused = problem.refused("test")[:5]
     income_only = torch.tensor([[True, False]]).expand(len(refused), -1)
-    preferences = scores.Preferences.from_mask(income_only)
+    preferences = Preferences.from_mask(income_only)
     found = grid.search(problem, problem.world, refused, preferences)
     return words.table(problem, refused, found)
 

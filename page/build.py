@@ -10,7 +10,7 @@ import shutil
 
 from playwright.sync_api import sync_playwright
 
-from lib.studies import applicant
+from lib.paper.pictures import applicant
 
 FILE = applicant.PAGE / "applicant.html"
 

@@ -27,16 +27,16 @@ from scipy.stats import qmc
 from torch import Tensor
 
 from lib.base.files import MODELS
-from lib.causal.flow import CausalFlow
-from lib.causal.maps import LOG_LEAST
-from lib.preferences.scores import IMPOSSIBLE, WORDS
-from lib.problem import loan
-from lib.problem.classifier import Classifier, NetworkClassifier
-from lib.problem.recourse import Problem
-from lib.solvers import descent, grid
-from lib.solvers.icarma import ICarma
-from lib.solvers.sets import sets_of
-from lib.studies import designs, stacks, tables
+from lib.method import grid, loan
+from lib.method.classifier import Classifier, NetworkClassifier
+from lib.method.flow import CausalFlow
+from lib.method.icarma import ICarma
+from lib.method.maps import LOG_LEAST
+from lib.method.preferences import IMPOSSIBLE, WORDS
+from lib.method.problem import Problem
+from lib.paper import designs, stacks, tables
+from lib.search import descent
+from lib.search.sets import sets_of
 
 PAGE = Path(__file__).resolve().parent / "model.json"
 READ = ("loan_classifier", "loan_flow", "loan_icarma_score")  # models, by name

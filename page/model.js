@@ -77,7 +77,7 @@ export function createModel(data) {
   const reaches = reachedFrom(parents, order);
   const moves = order.filter((j) => columns.some((i) => i === j || reaches[i].has(j)));
 
-  // ------------------------------------------------- classifier (lib.problem.classifier)
+  // ------------------------------------------------- classifier (lib.method.classifier)
 
   const bank = layersOf(data.classifier);
 
@@ -108,7 +108,7 @@ export function createModel(data) {
     return [inputs.at(-1)[0], slope];
   }
 
-  // ---------------------------- flow (lib.causal.flow, lib.causal.networks, maps.Affine)
+  // ---------------------------- flow (lib.method.flow, lib.method.networks, maps.Affine)
 
   const maps = data.flow.features.map((own) =>
     own.raw ? { raw: own.raw } : { layers: layersOf(own.layers) },
@@ -191,7 +191,7 @@ export function createModel(data) {
     return [total, slope];
   }
 
-  // ----------------------------------------------- true equations (lib.problem.loan.scm)
+  // ----------------------------------------------- true equations (lib.method.loan.scm)
 
   const inUnits = (x) => x.map((value, j) => value * std[j] + mean[j]);
   const standardised = (units) => units.map((value, j) => (value - mean[j]) / std[j]);
@@ -230,7 +230,7 @@ export function createModel(data) {
     },
   };
 
-  // -------------------------------------------- acting (lib.causal.world.counterfactual)
+  // -------------------------------------------- acting (lib.method.world.counterfactual)
 
   /* Return all features after an action; what it does not reach keeps its value. */
   function counterfactual(world, x, acts, values, noise = world.abduct(x)) {
@@ -259,7 +259,7 @@ export function createModel(data) {
     return [after, change];
   }
 
-  /* Return the effort of an action (lib.problem.recourse.Problem.action_cost). */
+  /* Return the effort of an action (lib.method.problem.Problem.action_cost). */
   const costOf = (x, acts, values, weights = columns.map(() => 1)) =>
     sum(
       columns.map((j, k) =>
@@ -286,7 +286,7 @@ export function createModel(data) {
     };
   }
 
-  // ------------------------------------------------ preferences (lib.preferences.scores)
+  // ------------------------------------------------ preferences (lib.method.preferences)
 
   const { gamma, w_max: most } = data.icarma.profile;
 
@@ -302,7 +302,7 @@ export function createModel(data) {
   /* Return what each feature weighs in the cost. */
   const weightsOf = (scores) => hardness(scores).map((hard) => 1 + (most - 1) * hard);
 
-  // --------------------------------------------------------- iCARMA (lib.solvers.icarma)
+  // --------------------------------------------------------- iCARMA (lib.method.icarma)
 
   const maskLayers = layersOf(data.icarma.mask);
   const actionLayers = layersOf(data.icarma.action);
@@ -318,12 +318,12 @@ export function createModel(data) {
     return { acts, values, probabilities: logits.map(sigmoid) };
   }
 
-  // --------------------------------- search over all values (lib.solvers.descent, .sets)
+  // --------------------------------- search over all values (lib.search.descent, .sets)
 
   const { sets, sure, missing, tiny, least_weight: leastWeight, scouts } = data.walk;
   const isIn = sets.map((set) => set.map(Boolean));
 
-  /* Return a judge of actions on one set of features (lib.solvers.descent.Judge). */
+  /* Return a judge of actions on one set of features (lib.search.descent.Judge). */
   function judgeOf(world, x, acts, weights) {
     const factual = columns.map((j) => x[j]);
     const noise = world.abduct(x);
@@ -353,7 +353,7 @@ export function createModel(data) {
     return { factual, acts, weights, allowed, seen, seenAndSlopes };
   }
 
-  /* Return a memory for the best of what is seen (lib.solvers.descent.Found). */
+  /* Return a memory for the best of what is seen (lib.search.descent.Found). */
   const nothingFound = (values) => ({
     cost: Infinity,
     values,
@@ -373,7 +373,7 @@ export function createModel(data) {
   const penalised = ({ cost, odds, gain }) =>
     cost + missing * (Math.max(2 * sure - odds, 0) + Math.max(2 * sure - gain, 0));
 
-  /* Return the best of the scattered actions, as a start (lib.solvers.descent.scout). */
+  /* Return the best of the scattered actions, as a start (lib.search.descent.scout). */
   function scouted(judge, found) {
     let best = Infinity;
     let start = judge.factual;
@@ -460,7 +460,7 @@ export function createModel(data) {
   const isOpen = (acts, may) => acts.every((acted, k) => !acted || may[k]);
 
   /* Return the cheapest action of a table that a person may do, or null if there is none
-     (lib.solvers.sets.Table.cheapest). */
+     (lib.search.sets.Table.cheapest). */
   function cheapest(table, may) {
     let best = null;
     for (const row of table) {
@@ -470,7 +470,7 @@ export function createModel(data) {
   }
 
   /* Return the lowest cost if one more feature were open, for each of the K features;
-     infinite where that is not enough (lib.solvers.sets.Table.unlocked_by). */
+     infinite where that is not enough (lib.search.sets.Table.unlocked_by). */
   const unlockedBy = (table, may) =>
     columns.map(
       (_, k) =>
@@ -481,7 +481,7 @@ export function createModel(data) {
     );
 
   /* Return the fewest closed features that unlock recourse, as K booleans; of several such
-     sets the cheapest, and null where none does (lib.solvers.sets.Table.key). */
+     sets the cheapest, and null where none does (lib.search.sets.Table.key). */
   function keyOf(table, may) {
     let best = null;
     for (const more of isIn) {
@@ -496,7 +496,7 @@ export function createModel(data) {
     return best;
   }
 
-  // -------------------------------------------------- exact on a grid (lib.solvers.grid)
+  // -------------------------------------------------- exact on a grid (lib.method.grid)
 
   const [firstLayer, ...laterLayers] = bank;
 
@@ -527,7 +527,7 @@ export function createModel(data) {
 
   /* Return the cheapest valid and plausible action on the grid, or null.
 
-     As in lib.solvers.grid: features that no path connects form blocks, over which cost,
+     As in lib.method.grid: features that no path connects form blocks, over which cost,
      log-density and the classifier's first layer are sums. Pairs of rows, one of each of
      two blocks, are visited from cheap to dear; one that costs no less than the best so
      far ends its line. So the answer is the optimum of the grid. */

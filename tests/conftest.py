@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from zuko.flows import MaskedAutoregressiveTransform
 from zuko.transforms import Transform
 
-from lib.causal import flow
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Preferences
-from lib.problem import classifier, loan
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
+from lib.method import classifier, flow, loan
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
 
 
 @pytest.fixture(scope="session")

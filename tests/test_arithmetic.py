@@ -323,7 +323,8 @@ def test_gradients_of_another_shape_are_refused(descent):
 def test_training_does_not_import_the_compiler():
     """It is why there is an Adam of our own: seconds in every process."""
     code = (
-        "import lib.pinned, sys, torch; from lib.solvers import icarma, continuous; "
+        "import lib.pinned, sys, torch; from lib.method import icarma; "
+        "from lib.search import continuous; "
         "from lib.base.arithmetic import Adam; "
         "w = torch.ones(2); Adam([w], 0.1).step([w.clone()]); "
         "print('torch._dynamo' in sys.modules)"

@@ -8,12 +8,12 @@ import pytest
 import torch
 from IPython.core.error import StdinNotImplementedError
 
-from lib.problem.classifier import Classifier
-from lib.solvers.hare import Dialogue, rounds
-from lib.solvers.proposals import Local
-from lib.solvers.spaces import Features
-from lib.solvers.users import Asked, refine
-from lib.studies import asking
+from lib.beyond.hare import asking
+from lib.beyond.hare.hare import Dialogue, rounds
+from lib.beyond.hare.proposals import Local
+from lib.beyond.hare.spaces import Features
+from lib.beyond.hare.users import Asked, refine
+from lib.method.classifier import Classifier
 
 
 def dialogue_of(n=1, proposal=None):

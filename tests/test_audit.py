@@ -6,17 +6,18 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.causal import flow
-from lib.causal.scm import SCM, Equation, additive
-from lib.preferences.scores import Preferences
-from lib.problem.classifier import Classifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import continuous
-from lib.studies import audit, tables
-from lib.studies.bootstrap import TOO_FEW
-from lib.studies.bootstrap import answered as answer
-from lib.studies.groups import Attribute
+from lib.method import flow
+from lib.method.classifier import Classifier
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem
+from lib.method.scm import SCM, Equation, additive
+from lib.paper import tables
+from lib.paper.fairness import audit
+from lib.paper.fairness.bootstrap import TOO_FEW
+from lib.paper.fairness.bootstrap import answered as answer
+from lib.paper.fairness.groups import Attribute
+from lib.search import continuous
 
 PAIRS = {"a - b": ("a", "b")}
 

@@ -9,9 +9,9 @@ import torch
 from scipy import stats
 
 from lib.base import files
-from lib.base.draws import streams
-from lib.problem import classifier, tabular
-from lib.solvers import autoencoders, fitted, generators
+from lib.beyond.hare import autoencoders, fitted, generators, tabular
+from lib.beyond.hare.draws import streams
+from lib.method import classifier
 
 N = 8
 

@@ -16,16 +16,16 @@ from torch import Tensor
 
 from lib.base import files
 from lib.base.files import MODELS
-from lib.causal import flow
-from lib.causal.flow import CausalFlow
-from lib.causal.graph import Graph
-from lib.preferences.samplers import Grouped, RankingSampler, ScoreSampler, TableSampler
-from lib.preferences.scores import Preferences, Profile, from_frame, from_words
-from lib.problem import classifier, gmsc, loan, words
-from lib.problem.classifier import Classifier, NetworkClassifier
-from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import continuous, grid, metrics, training
-from lib.solvers.icarma import ICarma, Settings
+from lib.method import classifier, flow, grid, loan, metrics, training, words
+from lib.method.classifier import Classifier, NetworkClassifier
+from lib.method.flow import CausalFlow
+from lib.method.icarma import ICarma, Settings
+from lib.method.preferences import Preferences, Profile, from_frame, from_words
+from lib.method.problem import Problem, Recommendation
+from lib.method.samplers import Grouped, RankingSampler, ScoreSampler, TableSampler
+from lib.method.world import Graph
+from lib.paper import gmsc
+from lib.search import continuous
 
 # What is wrong with people of 7 features, float64, and what the error has to say of it.
 FAULTS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {

@@ -9,15 +9,14 @@ import pytest
 import torch
 
 from lib.base.files import MODELS
-from lib.causal import flow
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Preferences
-from lib.problem import classifier, loan
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import blocks, icarma, metrics, training
-from lib.solvers.icarma import ICarma
-from lib.solvers.propose import Proposer
+from lib.beyond.millions import blocks
+from lib.beyond.propose.propose import Proposer
+from lib.method import classifier, flow, icarma, loan, metrics, training
+from lib.method.icarma import ICarma
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
 
 FEATURES = list(loan.KINDS)
 ACTIONABLE = FEATURES[3:]

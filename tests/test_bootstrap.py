@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.studies.bootstrap import FEWEST, TOO_FEW, Question, answered, check_groups
+from lib.paper.fairness.bootstrap import FEWEST, TOO_FEW, Question, answered, check_groups
 
 GROUPS = {"a": np.arange(0, 500), "b": np.arange(500, 900)}
 COST = np.random.default_rng(0).gamma(2.0, 0.05, (1, 900))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lib.studies.bootstrap import answered
-from lib.studies.burden import PARTS, Burden, ratios, spread
-from lib.studies.measures import Mean
+from lib.paper.fairness.bootstrap import answered
+from lib.paper.fairness.burden import PARTS, Burden, ratios, spread
+from lib.paper.fairness.measures import Mean
 
 
 def test_by_hand():

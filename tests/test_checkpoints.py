@@ -16,14 +16,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from lib.base import checkpoints, files
-from lib.base.checkpoints import Live, OtherInputs
-from lib.causal import flow
-from lib.preferences.samplers import RankingSampler, ScoreSampler
-from lib.problem import classifier, loan
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import icarma, propose, teaching, training
+from lib.base import files, fits
+from lib.base.fits import Live, OtherInputs
+from lib.beyond.propose import propose, teaching
+from lib.method import classifier, flow, icarma, loan, training
+from lib.method.population import Population
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler, ScoreSampler
 
 Progress = Callable[[range], Iterable[int]]
 Found = dict[str, Tensor]
@@ -161,7 +160,7 @@ def stopped_before(step: int) -> Progress:
 @pytest.fixture
 def each_step(monkeypatch):
     """Keep what is done after every step, however short."""
-    monkeypatch.setattr(checkpoints, "steps", partial(checkpoints.steps, every=0.0))
+    monkeypatch.setattr(fits, "steps", partial(fits.steps, every=0.0))
 
 
 def stopped(name: str, folder: Path, step: int) -> None:
@@ -207,16 +206,16 @@ def test_without_a_folder_nothing_is_written_and_no_input_is_looked_at(tmp_path)
     def inputs() -> dict[str, Any]:
         raise AssertionError("asked")
 
-    assert list(checkpoints.steps(3, Live(), inputs, None, "none")) == [0, 1, 2]
+    assert list(fits.steps(3, Live(), inputs, None, "none")) == [0, 1, 2]
 
 
 def test_a_write_follows_only_when_it_is_due(tmp_path, monkeypatch):
     clock, written = [0.0], []
-    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(fits.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(
-        checkpoints.files, "save", lambda *given: written.append(given[3]["n_done"])
+        fits.files, "save", lambda *given: written.append(given[3]["n_done"])
     )
-    for _ in checkpoints.steps(10, Live(), dict, tmp_path, "slow", every=10.0):
+    for _ in fits.steps(10, Live(), dict, tmp_path, "slow", every=10.0):
         clock[0] += 4.0
     assert written == [3, 6, 9, 10]
 
@@ -291,10 +290,10 @@ def test_other_people_another_classifier_and_another_flow_are_refused(
 
 def test_other_code_and_versions_are_refused(tmp_path, each_step, monkeypatch):
     stopped("classifier", tmp_path, 2)
-    code = checkpoints.code()
+    code = fits.code()
     assert code["torch"] == torch.__version__ and code["lib.pinned"] == "imported"
     for key in code:
-        monkeypatch.setattr(checkpoints, "code", lambda key=key: code | {key: "x"})
+        monkeypatch.setattr(fits, "code", lambda key=key: code | {key: "x"})
         with pytest.raises(OtherInputs, match=f"got: {key} is '.*' there, 'x' here"):
             FITS["classifier"](tmp_path, iter)
 
@@ -302,10 +301,10 @@ def test_other_code_and_versions_are_refused(tmp_path, each_step, monkeypatch):
 def test_an_edit_of_lib_is_other_code(tmp_path, monkeypatch):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.py").write_text("A = 1")
-    monkeypatch.setattr(checkpoints.files, "ROOT", tmp_path)
-    code = checkpoints.code.__wrapped__()
+    monkeypatch.setattr(fits.files, "ROOT", tmp_path)
+    code = fits.code.__wrapped__()
     (tmp_path / "lib" / "a.py").write_text("A = 2")
-    assert checkpoints.code.__wrapped__() != code
+    assert fits.code.__wrapped__() != code
 
 
 # --- damaged files
@@ -325,7 +324,7 @@ def toy(folder: Path, progress: Progress = iter) -> list[float]:
     rng, total = np.random.default_rng(0), torch.zeros(2)
     gaps = torch.full((4,), torch.nan)
     live = Live({"total": total, "gaps": gaps}, [rng])
-    for i in checkpoints.steps(4, live, dict, folder, "toy", progress, every=0.0):
+    for i in fits.steps(4, live, dict, folder, "toy", progress, every=0.0):
         total += float(rng.random())
         gaps[i] = i
         live.rows.append([i, total[0].item()])
@@ -370,7 +369,7 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, change, said):
     path, tensors, state = state_of(tmp_path)
     del state["seal"]
     tensors, state = change(tensors, state)
-    state["seal"] = checkpoints._seal(tensors, state)
+    state["seal"] = fits._seal(tensors, state)
     files.save(tmp_path, "toy", tensors, state, {})
     with pytest.raises(ValueError, match=said) as error:
         toy(tmp_path)
@@ -412,7 +411,7 @@ def test_bytes_of_all_kinds_are_refused(tmp_path):
 def test_what_json_cannot_hold_is_refused_before_a_file_is_written(tmp_path):
     for row in ({1, 2}, torch.nan):
         live = Live()
-        one_step = checkpoints.steps(1, live, dict, tmp_path, "odd")
+        one_step = fits.steps(1, live, dict, tmp_path, "odd")
         live.rows.extend([row] * (next(one_step) + 1))
         with pytest.raises(ValueError, match=r"JSON can't hold|holds NaN"):
             next(one_step)

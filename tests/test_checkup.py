@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 from reproduce import only_batch
 
+from lib.base import files
 from lib.base.files import ROOT
-from lib.causal import flow
-from lib.problem import checkup, classifier, columns, credit_union, findings
-from lib.problem.checkup import examine
-from lib.problem.findings import Finding, Unfit
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.studies import yaml_files
+from lib.beyond.own_table import checkup, columns, credit_union, findings
+from lib.beyond.own_table.checkup import examine
+from lib.beyond.own_table.findings import Finding, Unfit
+from lib.method import classifier, flow
+from lib.method.population import Population
+from lib.method.problem import Problem
 
 KINDS = {"age": "immutable", "income": "actionable", "cards": "mutable"}
 EDGES = {"income": ["age"], "cards": ["income"]}
@@ -498,7 +498,7 @@ SMALL = {
 
 def own_table(tmp_path, **values):
     """Exit code, what was printed, and the tables that were left."""
-    given = yaml_files.read(ROOT / "examples" / "own_table.yaml") | SMALL | values
+    given = files.entries(ROOT / "examples" / "own_table.yaml") | SMALL | values
     given["outputs"] = str(tmp_path / "out")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(given))
     run = subprocess.run(
@@ -567,7 +567,7 @@ def test_the_notebook_says_what_is_wrong_and_fails(tmp_path):
     said = printed[printed.index("This table can't be used yet. 2 things to mend:") :]
     assert "there is no column 'incom'. Did you mean income?" in said
     assert "groups: no such column, 'sx'" in said
-    assert "lib/problem" not in printed
+    assert "lib/beyond" not in printed
 
 
 @pytest.mark.parametrize(

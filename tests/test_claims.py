@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from lib.preferences.samplers import RankingSampler
-from lib.solvers import icarma, metrics, training
-from lib.studies import claims, designs, tables
+from lib.method import icarma, metrics, training
+from lib.method.samplers import RankingSampler
+from lib.paper import claims, designs, tables
 
 GOOD = {
     "has_recourse": True,

@@ -26,9 +26,9 @@ import test_workflow
 import yaml
 from test_workflow import FIRST, ROOT, WRITE, set_parameters, write_notebook
 
-from lib.base import checkpoints
-from lib.problem import loan
-from lib.studies import tuning
+from lib.base import fits
+from lib.method import loan
+from lib.paper import tuning
 
 batch = test_workflow.batch
 PROFILES = ROOT / "workflow" / "profiles"
@@ -244,7 +244,7 @@ def test_a_part_of_a_sweep_that_was_stopped_goes_on(tmp_path, monkeypatch):
 
         return lambda name: epochs
 
-    monkeypatch.setattr(checkpoints.steps, "__defaults__", (iter, 0.0))
+    monkeypatch.setattr(fits.steps, "__defaults__", (iter, 0.0))
     monkeypatch.setattr(seeds.progress, "bar", until(2))
     with pytest.raises(KeyboardInterrupt):
         seeds.measured(problem, row, [1000], checkpoint=kept)

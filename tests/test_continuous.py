@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from lib.causal.graph import Graph
-from lib.causal.world import World
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Preferences, Profile
-from lib.problem.classifier import Classifier, NetworkClassifier
-from lib.problem.recourse import Recommendation
-from lib.solvers import continuous, descent, grid, icarma, metrics, training
+from lib.method import grid, icarma, metrics, training
+from lib.method.classifier import Classifier, NetworkClassifier
+from lib.method.preferences import Preferences, Profile
+from lib.method.problem import Recommendation
+from lib.method.samplers import RankingSampler
+from lib.method.world import Graph, World
+from lib.search import continuous, descent
 
 
 @pytest.fixture(scope="module", params=["truth", "flow"])
@@ -393,7 +393,7 @@ def no_work(monkeypatch):
 def test_a_classifier_without_gradient_is_refused(problem, people, which, no_work):
     tree = Classifier(problem.population.features, lambda x: -(x[:, 5] < 9).double())
     stepwise = replace(problem, classifier=tree)
-    with pytest.raises(ValueError, match=r"needs the gradient .*lib.solvers.grid"):
+    with pytest.raises(ValueError, match=r"needs the gradient .*lib.method.grid"):
         both_searches(stepwise, problem.population.truth, people)[which]()
 
 

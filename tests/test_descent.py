@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import optimize
 
-from lib.problem.classifier import Classifier
-from lib.solvers import descent
+from lib.method.classifier import Classifier
+from lib.search import descent
 
 
 @pytest.fixture(scope="module", params=["truth", "flow"])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lib.studies import claims, designs
+from lib.paper import claims, designs
 
 
 def test_settings_of_table_one_are_nested(problem):

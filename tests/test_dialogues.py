@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base.draws import streams
-from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.problem import loan
-from lib.problem.recourse import Recommendation
-from lib.solvers.hare import Question
-from lib.solvers.spaces import Actions
-from lib.solvers.users import Simulated
-from lib.studies import designs, dialogues
+from lib.beyond.hare import dialogues
+from lib.beyond.hare.draws import streams
+from lib.beyond.hare.hare import Question
+from lib.beyond.hare.spaces import Actions
+from lib.beyond.hare.users import Simulated
+from lib.method import loan
+from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.problem import Recommendation
+from lib.paper import designs
 
 
 @pytest.fixture(scope="module")

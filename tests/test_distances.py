@@ -9,10 +9,10 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.preferences.scores import Preferences
-from lib.problem.recourse import Recommendation
-from lib.solvers import grid, metrics
-from lib.studies.distances import RULERS, agreement, kendall, measure
+from lib.beyond.evaluation.distances import RULERS, agreement, kendall, measure
+from lib.method import grid, metrics
+from lib.method.preferences import Preferences
+from lib.method.problem import Recommendation
 
 ACTION = [name for name, ruler in RULERS.items() if ruler.measures == "action"]
 PROFILE = [name for name, ruler in RULERS.items() if ruler.measures == "profile"]

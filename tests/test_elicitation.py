@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from lib.preferences.scores import Preferences, Profile
-from lib.solvers import grid
-from lib.studies import elicitation
-from lib.studies.elicitation import SHIFT, Way, Weights
+from lib.method import grid
+from lib.method.preferences import Preferences, Profile
+from lib.paper import elicitation
+from lib.paper.elicitation import SHIFT, Way, Weights
 
 
 def rng() -> np.random.Generator:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.studies.estimates import Estimate, by_person, contrast, difference, ratio
+from lib.paper.claims import Estimate, by_person, contrast, difference, ratio
 
 
 def test_one_member_has_the_binomial_standard_error():

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from lib.base import files
-from lib.studies import claims
+from lib.paper import claims
 
 
 def test_round_trip(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from lib.base import files
-from lib.causal import flow, networks
-from lib.causal.graph import Graph
+from lib.method import flow, networks
+from lib.method.world import Graph
 
 
 @pytest.fixture(scope="module")

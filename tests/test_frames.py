@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.causal.graph import Graph
-from lib.problem import classifier, frames
-from lib.problem.population import Population
+from lib.method import classifier, frames
+from lib.method.population import Population
+from lib.method.world import Graph
 
 KINDS = {"age": "immutable", "income": "actionable", "cards": "actionable"}
 EDGES = {"income": ["age"], "cards": ["income"]}

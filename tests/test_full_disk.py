@@ -17,7 +17,7 @@ import kills
 import pytest
 from test_kills import repository, wait_for
 
-from lib.base import disk
+from lib.base import files
 
 SMALL = os.environ.get("ICARMA_SMALL_DISK", "")  # its folder, inside
 ENTER = 'mount -t tmpfs -o size=20m tmpfs "$0" && exec "$@"'
@@ -66,12 +66,12 @@ def full() -> Iterator[None]:
 @inside
 def test_a_file_that_finds_no_room_is_as_it_was():
     path = Path(SMALL) / "folder" / "one.csv"
-    disk.write(path, "a,b\n")
+    files.write(path, "a,b\n")
     with full(), pytest.raises(OSError, match=r"No space left.*What was there before"):
-        disk.write(path, "c,d\n" * 10_000)
+        files.write(path, "c,d\n" * 10_000)
     assert path.read_text() == "a,b\n"
     assert [found.name for found in path.parent.iterdir()] == ["one.csv"]
-    disk.write(path, "c,d\n" * 10_000)
+    files.write(path, "c,d\n" * 10_000)
     assert path.read_text() == "c,d\n" * 10_000
 
 

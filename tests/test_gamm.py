@@ -8,7 +8,7 @@ import pytest
 from scipy import linalg, optimize, stats
 
 from lib.base.files import ROOT
-from lib.studies import gamm, reml, thin_plate
+from lib.beyond.evaluation import gamm, reml, thin_plate
 
 REFERENCE = ROOT / "tests" / "reference"
 MODELS = {

@@ -8,10 +8,9 @@ import pytest
 import torch
 from scipy.spatial import distance_matrix
 
-from lib.base.draws import streams
-from lib.problem import classifier, tabular
-from lib.problem.classifier import NetworkClassifier
-from lib.solvers import generators
+from lib.beyond.hare import generators, tabular, tabular_classifier
+from lib.beyond.hare.draws import streams
+from lib.method.classifier import NetworkClassifier
 
 N = 12
 
@@ -23,7 +22,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def h(table):
-    return classifier.fit_tabular(table, n_epochs=2, seed=1)[0]
+    return tabular_classifier.fit(table, n_epochs=2, seed=1)[0]
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from lib.base import files
-from lib.causal import flow
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Preferences
-from lib.problem import classifier, gmsc
-from lib.problem.gmsc import Applicants
-from lib.problem.recourse import Problem, Recommendation, in_columns
-from lib.solvers import continuous, descent, grid, icarma, metrics, training
-from lib.solvers.hare import Dialogue, remembered
-from lib.solvers.spaces import Actions
+from lib.beyond.hare.hare import Dialogue, remembered
+from lib.beyond.hare.spaces import Actions
+from lib.method import classifier, flow, grid, icarma, metrics, training
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation, in_columns
+from lib.method.samplers import RankingSampler
+from lib.paper import gmsc
+from lib.paper.gmsc import Applicants
+from lib.search import continuous, descent
 
 
 @pytest.fixture

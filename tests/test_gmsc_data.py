@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.problem import gmsc_data
+from lib.paper import gmsc
 
-DATA = gmsc_data.find(download=False)
+DATA = gmsc.find(download=False)
 needs_data = pytest.mark.skipif(
-    DATA is None, reason=f"the data is not here: {gmsc_data.VARIABLE} names it"
+    DATA is None, reason=f"the data is not here: {gmsc.VARIABLE} names it"
 )
 
 
@@ -19,59 +19,59 @@ def raw() -> pd.DataFrame:
     """Four hundred invented people with the csv's columns, called as ours."""
     rng = np.random.default_rng(0)
     n_people = 400
-    people = pd.DataFrame({name: rng.poisson(1.0, n_people) for name in gmsc_data.COLUMNS})
+    people = pd.DataFrame({name: rng.poisson(1.0, n_people) for name in gmsc.COLUMNS})
     people["age"] = rng.integers(20, 90, n_people)
     people["income"] = rng.integers(0, 30_000, n_people).astype(float)
     people["utilization"] = 1.2 * rng.random(n_people)
     people["debt_ratio"] = rng.exponential(0.5, n_people)
     people.loc[:9, "income"] = np.nan
-    people.loc[10:12, list(gmsc_data.LATENESS)] = 98
-    people[gmsc_data.LABEL] = (rng.random(n_people) < 0.1).astype(int)
+    people.loc[10:12, list(gmsc.LATENESS)] = 98
+    people[gmsc.LABEL] = (rng.random(n_people) < 0.1).astype(int)
     return people
 
 
 def csv(folder, people):
     """The path of a csv of these people with the columns of the competition."""
     path = folder / "cs-training.csv"
-    people.rename(columns=gmsc_data.COLUMNS).to_csv(path)
+    people.rename(columns=gmsc.COLUMNS).to_csv(path)
     return path
 
 
 @needs_data
 def test_the_real_data_is_cleaned_as_published():
-    people, steps = gmsc_data.clean(gmsc_data.read(DATA))
+    people, steps = gmsc.clean(gmsc.read(DATA))
     assert steps["rows"] == 150_000
     assert steps["without missing values"] == len(people) == 120_269
     assert steps["lateness codes made 18"] == 148
-    assert people[list(gmsc_data.LATENESS)].max().tolist() == [18, 18, 18]
+    assert people[list(gmsc.LATENESS)].max().tolist() == [18, 18, 18]
     assert people.income.max() == 17_000
     assert people.utilization.max() == people.debt_ratio.max() == 1
     assert people.paid_back.mean() == pytest.approx(1 - 8_357 / 120_269)
-    for name, most in gmsc_data.MOST.items():
+    for name, most in gmsc.MOST.items():
         assert people[name].max() == most, name
 
 
 def test_cleaning_drops_caps_and_decodes(raw):
     given = raw.copy()
-    people, steps = gmsc_data.clean(raw)
+    people, steps = gmsc.clean(raw)
     assert steps["rows"] == 400 and steps["without missing values"] == len(people) == 390
     assert steps["income capped at 17,000"] == (raw.income > 17_000).sum()
     assert people.income.max() == 17_000
     assert steps["utilization capped at 1"] == (raw.utilization[10:] > 1).sum()
-    assert (people.loc[:2, list(gmsc_data.LATENESS)] == 18).all(axis=None)
+    assert (people.loc[:2, list(gmsc.LATENESS)] == 18).all(axis=None)
     assert steps["lateness codes made 18"] == 3
-    assert (people.paid_back.to_numpy() == (raw[gmsc_data.LABEL][10:] == 0)).all()
+    assert (people.paid_back.to_numpy() == (raw[gmsc.LABEL][10:] == 0)).all()
     assert raw.equals(given)
 
 
 def test_cleaning_keeps_whoever_lacks_only_what_is_not_used(raw):
-    people, _ = gmsc_data.clean(raw.assign(remark=np.nan))
+    people, _ = gmsc.clean(raw.assign(remark=np.nan))
     assert len(people) == 390 and "remark" not in people
 
 
 def not_clean():
     """What is done to the table, and what is said of it."""
-    label = gmsc_data.LABEL
+    label = gmsc.LABEL
     return {
         "label in words": (
             lambda raw: raw.assign(**{label: raw[label].map({0: "No", 1: "Yes"})}),
@@ -118,7 +118,7 @@ def not_clean():
 def test_what_cannot_be_cleaned_is_said(raw, name):
     spoil, message = not_clean()[name]
     with pytest.raises(ValueError, match=message):
-        gmsc_data.clean(spoil(raw))
+        gmsc.clean(spoil(raw))
 
 
 def test_another_file_is_not_taken_for_the_data(tmp_path, raw):
@@ -131,9 +131,9 @@ def test_another_file_is_not_taken_for_the_data(tmp_path, raw):
     }
     for message, people in cases.items():
         with pytest.raises(ValueError, match=message):
-            gmsc_data.read(csv(tmp_path, people))
+            gmsc.read(csv(tmp_path, people))
     with pytest.raises(ValueError, match=r"There is no file .*nowhere.csv. Download"):
-        gmsc_data.read(tmp_path / "nowhere.csv")
+        gmsc.read(tmp_path / "nowhere.csv")
 
 
 @needs_data
@@ -142,7 +142,7 @@ def test_half_a_download_is_not_taken_for_the_data(tmp_path):
     half = tmp_path / f"half{DATA.suffix}"
     half.write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"half a download|is not the data"):
-        gmsc_data.read(half)
+        gmsc.read(half)
 
 
 def test_a_zip_that_was_damaged_is_said(tmp_path, raw):
@@ -153,7 +153,7 @@ def test_a_zip_that_was_damaged_is_said(tmp_path, raw):
     content[1_000:1_100] = bytes(100)
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"half a download\? Delete it"):
-        gmsc_data.read(path)
+        gmsc.read(path)
 
 
 def test_a_zip_of_something_else_is_named(tmp_path):
@@ -162,27 +162,27 @@ def test_a_zip_of_something_else_is_named(tmp_path):
         file.writestr("readme.txt", "no data")
         file.writestr("__MACOSX/._cs-training.csv", "what a Mac adds")
     with pytest.raises(ValueError, match=r"it holds readme.txt, __MACOSX"):
-        gmsc_data.read(path)
+        gmsc.read(path)
 
 
 def test_where_the_data_is_looked_for(tmp_path, monkeypatch):
-    monkeypatch.delenv(gmsc_data.VARIABLE, raising=False)
-    monkeypatch.setattr(gmsc_data.pooch, "os_cache", lambda project: tmp_path / "cache")
-    assert gmsc_data.find(download=False) is None
+    monkeypatch.delenv(gmsc.VARIABLE, raising=False)
+    monkeypatch.setattr(gmsc.pooch, "os_cache", lambda project: tmp_path / "cache")
+    assert gmsc.find(download=False) is None
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "cs-training.csv.zip").write_bytes(b"")
-    assert gmsc_data.find() == tmp_path / "cache" / "cs-training.csv.zip"
-    monkeypatch.setenv(gmsc_data.VARIABLE, str(tmp_path / "nowhere.csv"))
-    said = rf"{gmsc_data.VARIABLE} names .*nowhere.csv, and there is no such file. Download"
+    assert gmsc.find() == tmp_path / "cache" / "cs-training.csv.zip"
+    monkeypatch.setenv(gmsc.VARIABLE, str(tmp_path / "nowhere.csv"))
+    said = rf"{gmsc.VARIABLE} names .*nowhere.csv, and there is no such file. Download"
     with pytest.raises(ValueError, match=said):
-        gmsc_data.find()
+        gmsc.find()
     (tmp_path / "mine.csv").write_text("")
-    assert gmsc_data.find(tmp_path / "mine.csv") == tmp_path / "mine.csv"
+    assert gmsc.find(tmp_path / "mine.csv") == tmp_path / "mine.csv"
 
 
 def test_without_a_network_there_is_no_data_and_nothing_half(tmp_path, monkeypatch):
-    monkeypatch.delenv(gmsc_data.VARIABLE, raising=False)
-    monkeypatch.setattr(gmsc_data.pooch, "os_cache", lambda project: tmp_path / "cache")
+    monkeypatch.delenv(gmsc.VARIABLE, raising=False)
+    monkeypatch.setattr(gmsc.pooch, "os_cache", lambda project: tmp_path / "cache")
     tried = []
 
     def breaks_off(url, output_file, pooch):
@@ -191,15 +191,15 @@ def test_without_a_network_there_is_no_data_and_nothing_half(tmp_path, monkeypat
             file.write(b"half")
         raise OSError("connection lost")
 
-    monkeypatch.setattr(gmsc_data.pooch, "HTTPDownloader", lambda **options: breaks_off)
-    assert gmsc_data.find() is None and tried == [gmsc_data.MIRROR]
-    assert gmsc_data.find(download=False) is None
+    monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: breaks_off)
+    assert gmsc.find() is None and tried == [gmsc.MIRROR]
+    assert gmsc.find(download=False) is None
 
 
 def test_values_that_nobody_can_have_are_said(raw):
-    people, _ = gmsc_data.clean(raw)
-    gmsc_data.check(people)
-    gmsc_data.check(people[people.columns[::-1]])  # columns are found by name
+    people, _ = gmsc.clean(raw)
+    gmsc.check(people)
+    gmsc.check(people[people.columns[::-1]])  # columns are found by name
     cases = {
         r"Expected a pandas table, got ndarray": people.to_numpy(),
         r"Unknown column of the table: 'late_90'.*late_60": people.drop(columns="late_90"),
@@ -210,4 +210,4 @@ def test_values_that_nobody_can_have_are_said(raw):
     }
     for message, given in cases.items():
         with pytest.raises(ValueError, match=message):
-            gmsc_data.check(given)
+            gmsc.check(given)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lib.causal.graph import Graph
+from lib.method.world import Graph
 
 SEEDS = range(25)
 

@@ -9,16 +9,14 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.causal import flow
-from lib.causal.graph import Graph
-from lib.causal.scm import SCM, additive
-from lib.causal.world import World
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Preferences, Profile
-from lib.problem.classifier import Classifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import grid
+from lib.method import flow, grid
+from lib.method.classifier import Classifier
+from lib.method.population import Population
+from lib.method.preferences import Preferences, Profile
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
+from lib.method.scm import SCM, additive
+from lib.method.world import Graph, World
 
 
 def even_grids(problem, person, n_values):

@@ -9,9 +9,9 @@ import torch
 from scipy import stats
 
 from lib.base.files import PARAMS
-from lib.problem import loan
-from lib.studies import groups
-from lib.studies.groups import Attribute
+from lib.method import loan
+from lib.paper.fairness import groups
+from lib.paper.fairness.groups import Attribute
 
 COMPARED = ("gender", "race")
 

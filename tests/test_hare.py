@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from lib.causal.flow import CausalFlow
-from lib.causal.graph import Graph
-from lib.preferences.scores import Preferences
-from lib.problem import loan
-from lib.problem.classifier import Classifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem, Recommendation
-from lib.solvers.hare import Dialogue, Question, remembered, rounds
-from lib.solvers.proposals import Directions, Local
-from lib.solvers.spaces import Actions, Features, walk_back
-from lib.solvers.users import Simulated, refine
+from lib.beyond.hare.hare import Dialogue, Question, remembered, rounds
+from lib.beyond.hare.proposals import Directions, Local
+from lib.beyond.hare.spaces import Actions, Features, walk_back
+from lib.beyond.hare.users import Simulated, refine
+from lib.method import loan
+from lib.method.classifier import Classifier
+from lib.method.flow import CausalFlow
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation
+from lib.method.world import Graph
 
 NAMES = ("a", "b", "c", "d")
 FREE = torch.tensor([True, True, True, False])

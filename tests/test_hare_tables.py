@@ -7,10 +7,8 @@ import pytest
 import torch
 
 from lib.base.files import MODELS
-from lib.problem import tabular
-from lib.problem.classifier import Classifier
-from lib.solvers import fitted
-from lib.studies import hare_tables
+from lib.beyond.hare import fitted, hare_tables, tabular
+from lib.method.classifier import Classifier
 
 PRINTED = {1: 216, 2: 90, 3: 72, 4: 189, 5: 54, 6: 162}  # cells, counted by hand
 

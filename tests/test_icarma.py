@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.causal import flow
-from lib.causal.scm import SCM, additive
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import Preferences, Profile
-from lib.problem import classifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import icarma, training
-from lib.solvers.icarma import Settings
+from lib.method import classifier, flow, icarma, training
+from lib.method.icarma import Settings
+from lib.method.population import Population
+from lib.method.preferences import Preferences, Profile
+from lib.method.problem import Problem
+from lib.method.samplers import RankingSampler
+from lib.method.scm import SCM, additive
 
 LINEAR = Profile(gamma=1, w_max=3, p_min=0.1)
 SHORT = Settings(n_epochs=3, batch_size=64, hidden=16)

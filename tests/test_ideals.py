@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from lib.base.draws import streams
-from lib.problem import classifier, tabular
-from lib.solvers.generators import growing_spheres
-from lib.studies import ideals
+from lib.beyond.hare import ideals, tabular, tabular_classifier
+from lib.beyond.hare.draws import streams
+from lib.beyond.hare.generators import growing_spheres
 
 N = 20
 
@@ -19,7 +18,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def h(table):
-    return classifier.fit_tabular(table, seed=1)[0]
+    return tabular_classifier.fit(table, seed=1)[0]
 
 
 @pytest.fixture(scope="module")

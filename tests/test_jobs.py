@@ -11,7 +11,7 @@ import papermill
 import pytest
 import run_notebook
 
-from lib.base import checkpoints
+from lib.base import fits
 
 
 def test_a_job_whose_note_finds_no_room_has_still_done_its_work(tmp_path, capsys):
@@ -64,10 +64,8 @@ def test_a_job_begins_anew_where_other_code_left_something(tmp_path, monkeypatch
     def fit(given, name):
         assert (given["partial"], name) == (partial, "a_fit")
         seen.append(sorted(path.name for path in partial.glob("*")))
-        live = checkpoints.Live(rows=[])
-        for i in checkpoints.steps(
-            2, live, lambda: {"alpha": alpha}, partial, "fit", every=0
-        ):
+        live = fits.Live(rows=[])
+        for i in fits.steps(2, live, lambda: {"alpha": alpha}, partial, "fit", every=0):
             live.rows.append(i)
         return live.rows
 

@@ -22,11 +22,11 @@ import time
 import torch
 from jobs import run
 from parameters import ROOT
-from lib.base import checkpoints
-from lib.causal import flow
-from lib.causal.graph import Graph
+from lib.base import fits
+from lib.method import flow
+from lib.method.world import Graph
 
-checkpoints.steps.__defaults__ = (iter, 0.1)  # seconds from one write to the next
+fits.steps.__defaults__ = (iter, 0.1)  # seconds from one write to the next
 
 def slowly(epochs):
     for epoch in epochs:
@@ -48,16 +48,16 @@ run({"small_fit": fit})
 FIRST = "models = 'models'\noutputs = 'out'\nfigures = 'figures'\nseed = 0"
 TABLE = """
 import pathlib, time
-from lib.base import disk
+from lib.base import files
 folder = pathlib.Path(outputs)
 model = (folder / "models" / "small_fit.safetensors").read_bytes()
 for i in range(20):
-    disk.write(folder / "step", str(i))
+    files.write(folder / "step", str(i))
     time.sleep(0.05)
 header = "table,setting,method,metric,paper,mean,lowest,highest,reported,difference,"
 header += "se_people,se_networks,se_paper,agrees"
 row = f"T1,k = 4,iCARMA,validity,,0.{len(model)},0.4,0.6,0.5,,0.01,0.01,,"
-disk.write(folder / "tables" / "1_paper_vs_ours.csv", header + "\\n" + row + "\\n")
+files.write(folder / "tables" / "1_paper_vs_ours.csv", header + "\\n" + row + "\\n")
 print(row)
 """
 

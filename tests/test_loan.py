@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.problem import loan
+from lib.method import loan
 
 
 def test_loan_by_hand():

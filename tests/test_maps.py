@@ -5,7 +5,7 @@ import pytest
 import torch
 from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
-from lib.causal.maps import Affine, Spline
+from lib.method.maps import Affine, Spline
 
 N_BINS = 4
 RAW = {Affine: 2, Spline: 3 * N_BINS - 1}

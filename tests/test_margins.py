@@ -12,17 +12,16 @@ from parameters import read_network_parameters
 from scipy import stats
 
 from lib.base.files import MODELS
-from lib.causal import flow
-from lib.causal.scm import SCM, Equation, additive
-from lib.causal.world import World
-from lib.preferences.scores import Preferences
-from lib.problem import loan
-from lib.problem.classifier import Classifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem, Recommendation
-from lib.solvers import continuous
-from lib.studies import margins
-from lib.studies.margins import Renewed
+from lib.beyond.propose import margins
+from lib.beyond.propose.margins import Renewed
+from lib.method import flow, loan
+from lib.method.classifier import Classifier
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation
+from lib.method.scm import SCM, Equation, additive
+from lib.method.world import World
+from lib.search import continuous
 
 KINDS = {"amount": "immutable", "income": "actionable", "savings": "actionable"}
 SLOPE = 3.0  # of savings in income

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.studies.measures import MEASURES, Mean, wide
+from lib.paper.fairness.measures import MEASURES, Mean, wide
 
 N_PEOPLE = 60
 

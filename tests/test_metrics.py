@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.causal.graph import Graph
-from lib.causal.world import World
-from lib.preferences.scores import Preferences
-from lib.problem.recourse import Recommendation
-from lib.solvers import grid, metrics
+from lib.method import grid, metrics
+from lib.method.preferences import Preferences
+from lib.method.problem import Recommendation
+from lib.method.world import Graph, World
 
 
 def test_hard_action_by_brute_force():

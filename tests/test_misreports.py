@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.studies.misreports import can_follow, misreported
+from lib.paper.fairness.misreports import can_follow, misreported
 
 CAN = torch.tensor([[True, True, False, False], [True, False, False, False], [True] * 4])
 

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from lib.base.files import ROOT
-from lib.causal.flow import CausalFlow
-from lib.preferences.samplers import ScoreSampler
-from lib.preferences.scores import Preferences, Profile
-from lib.problem import loan
-from lib.problem.classifier import NetworkClassifier
-from lib.problem.recourse import Problem, in_columns
-from lib.solvers import descent, grid
-from lib.solvers.icarma import ICarma
-from lib.solvers.sets import Table, sets_of
+from lib.method import grid, loan
+from lib.method.classifier import NetworkClassifier
+from lib.method.flow import CausalFlow
+from lib.method.icarma import ICarma
+from lib.method.preferences import Preferences, Profile
+from lib.method.problem import Problem, in_columns
+from lib.method.samplers import ScoreSampler
+from lib.search import descent
+from lib.search.sets import Table, sets_of
 
 N_PEOPLE, N_SEARCHED = 300, 20
 WORLDS = ("flow", "truth")

@@ -18,7 +18,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from lib.base.files import ROOT
-from lib.studies import applicant
+from lib.paper.pictures import applicant
 
 FILE = applicant.PAGE / "applicant.html"
 FEATURES = ("loan amount", "loan duration", "income", "savings")
@@ -434,7 +434,7 @@ def test_the_graph_can_be_read(page):
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
     """JupyterLab with one notebook, which shows the widget; its address."""
-    cell = new_code_cell("from lib.studies import applicant\n\napplicant.show()")
+    cell = new_code_cell("from lib.paper.pictures import applicant\n\napplicant.show()")
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
     notebook = new_notebook(cells=[cell], metadata={"kernelspec": kernel})
     nbformat.write(notebook, tmp_path / "one.ipynb")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lib.base import parquet_blocks
+from lib.beyond.millions import parquet_blocks
 
 RNG = np.random.default_rng(0)
 N = 1_000

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.causal.graph import Graph
-from lib.studies import plots
+from lib.method.world import Graph
+from lib.paper.pictures import plots
 
 
 def test_saved_figures_are_byte_equal(problem, tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lib.problem import loan
+from lib.method import loan
 
 
 def test_sizes_and_scaler():

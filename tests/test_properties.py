@@ -15,18 +15,18 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base.draws import streams
 from lib.base.files import ROOT, inside
-from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.problem import loan
-from lib.problem.classifier import Classifier
-from lib.problem.recourse import Recommendation
-from lib.solvers import continuous, grid, icarma, metrics
-from lib.solvers.hare import Dialogue, remembered
-from lib.solvers.propose import Proposer
-from lib.solvers.spaces import Actions, Features
-from lib.solvers.users import Simulated, refine
-from lib.studies import designs, stacks
+from lib.beyond.hare.draws import streams
+from lib.beyond.hare.hare import Dialogue, remembered
+from lib.beyond.hare.spaces import Actions, Features
+from lib.beyond.hare.users import Simulated, refine
+from lib.beyond.propose.propose import Proposer
+from lib.method import grid, icarma, loan, metrics
+from lib.method.classifier import Classifier
+from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.problem import Recommendation
+from lib.paper import designs, stacks
+from lib.search import continuous
 
 TABLE = pd.read_csv(ROOT / "benchmarks" / "properties.csv", keep_default_na=False)
 SOLVERS = (

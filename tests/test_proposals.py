@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from lib.problem.classifier import Classifier
-from lib.problem.recourse import Recommendation
-from lib.solvers.proposals import Directions, Local, farthest
-from lib.solvers.spaces import Features
+from lib.beyond.hare.proposals import Directions, Local, farthest
+from lib.beyond.hare.spaces import Features
+from lib.method.classifier import Classifier
+from lib.method.problem import Recommendation
 
 NAMES = ("a", "b", "c", "d", "e")
 WEIGHTS = torch.tensor([1.0, -0.5, 0.3, 2.0, -0.1], dtype=torch.float64)

@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.causal import flow
-from lib.preferences.scores import CONSTANT, Preferences, Profile
-from lib.problem import classifier, loan
-from lib.problem.classifier import Classifier
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import continuous, descent, propose, teaching
-from lib.solvers.propose import Proposer, Settings, Walk
-from lib.solvers.sets import sets_of
+from lib.beyond.propose import propose, teaching
+from lib.beyond.propose.propose import Proposer, Settings, Walk
+from lib.method import classifier, flow, loan
+from lib.method.classifier import Classifier
+from lib.method.population import Population
+from lib.method.preferences import CONSTANT, Preferences, Profile
+from lib.method.problem import Problem
+from lib.search import continuous, descent
+from lib.search.sets import sets_of
 
 # hinge and cost weigh more than usual, so that few epochs are enough
 SMALL = Settings(

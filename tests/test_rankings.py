@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from lib.preferences.rankings import permutation_probabilities
+from lib.method.samplers import permutation_probabilities
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 

@@ -25,13 +25,14 @@ import yaml
 from parameters import read_run_parameters
 
 from lib.base.files import MODELS, PARAMS, ROOT
-from lib.causal.flow import CausalFlow
-from lib.preferences.samplers import RankingSampler
-from lib.problem import gmsc, loan
-from lib.problem.classifier import NetworkClassifier
-from lib.solvers import blocks
-from lib.solvers.descent import EDGE, Judge
-from lib.solvers.icarma import ICarma
+from lib.beyond.millions import blocks
+from lib.method import loan
+from lib.method.classifier import NetworkClassifier
+from lib.method.flow import CausalFlow
+from lib.method.icarma import ICarma
+from lib.method.samplers import RankingSampler
+from lib.paper import gmsc
+from lib.search.descent import EDGE, Judge
 
 N_BLOCKS = 6
 N = (N_BLOCKS - 1) * blocks.SIZE + 100  # the last block is not full

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lib.causal.graph import Graph
-from lib.causal.world import World
-from lib.preferences.scores import Preferences
-from lib.problem.classifier import Classifier, NetworkClassifier
-from lib.problem.recourse import Problem, Recommendation
+from lib.method.classifier import Classifier, NetworkClassifier
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation
+from lib.method.world import Graph, World
 
 
 def test_any_classifier_decides(problem):

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from scipy.optimize import brentq
 
-from lib.studies import gamm, refits
-from lib.studies.refits import Sample, printed, read_backwards, samples
-from lib.studies.willingness import MIDDLE, POOLS, Latent, Pool
+from lib.beyond.evaluation import gamm, refits
+from lib.beyond.evaluation.refits import Sample, printed, read_backwards, samples
+from lib.beyond.evaluation.willingness import MIDDLE, POOLS, Latent, Pool
 
 LATENT = Latent(2.6, 1.1, 0.1, 1.0, 1.0, MIDDLE)
 TABLE_S2 = {  # copied from the paper: outcome, distance, intercept, t, AIC, EDFs

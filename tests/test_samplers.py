@@ -5,16 +5,16 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.preferences.rankings import permutation_probabilities
-from lib.preferences.samplers import (
+from lib.method import icarma, training
+from lib.method.preferences import Preferences
+from lib.method.samplers import (
     Grouped,
     HybridSampler,
     RankingSampler,
     ScoreSampler,
     TableSampler,
+    permutation_probabilities,
 )
-from lib.preferences.scores import Preferences
-from lib.solvers import icarma, training
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from lib.base.files import PARAMS
-from lib.preferences.samplers import Grouped, RankingSampler
-from lib.studies import groups, scenarios
-from lib.studies.scenarios import Scenario
+from lib.method.samplers import Grouped, RankingSampler
+from lib.paper.fairness import groups, scenarios
+from lib.paper.fairness.scenarios import Scenario
 
 SCENARIOS = sorted((PARAMS / "scenarios").glob("*.yaml"))
 

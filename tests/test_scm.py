@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.causal.scm import SCM, Equation, additive
+from lib.method.scm import SCM, Equation, additive
 
 AGE = additive((), lambda pa: 0.0, stats.norm(40, 10))
 

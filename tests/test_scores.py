@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.preferences.scores import (
+from lib.method.preferences import (
     GAMMA,
     IMPOSSIBLE,
     WORDS,
@@ -13,7 +13,7 @@ from lib.preferences.scores import (
     Profile,
     from_frame,
     from_words,
-    read,
+    read_answers,
 )
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
@@ -173,22 +173,22 @@ def test_answers_from_a_file(tmp_path):
         "hard,1,very hard,2,B\n",
         encoding="utf-8",
     )
-    assert read(path, LOAN).scores.tolist() == [[2, 1, 5, 3], [2, 4, 1, 3]]
+    assert read_answers(path, LOAN).scores.tolist() == [[2, 1, 5, 3], [2, 4, 1, 3]]
     path.write_text(
         "savings,income,loan_duration,loan_amount\n3,1,2,2\n3,1,2,six\n", encoding="utf-8"
     )
     with pytest.raises(
         ValueError, match=r"answers.csv, line 3: loan_amount: can't read 'six'"
     ):
-        read(path, LOAN)
+        read_answers(path, LOAN)
     path.write_text("savings,income,loan_duration\n3,1,2\n", encoding="utf-8")
     with pytest.raises(ValueError, match="no column loan_amount; found savings"):
-        read(path, LOAN)
+        read_answers(path, LOAN)
     path.write_text("savings,income,loan_duration,loan_amount\n", encoding="utf-8")
     with pytest.raises(ValueError, match="no answers below its header"):
-        read(path, LOAN)
+        read_answers(path, LOAN)
     with pytest.raises(ValueError, match="found none"):
-        read(tmp_path / "nowhere.csv", LOAN)
+        read_answers(tmp_path / "nowhere.csv", LOAN)
 
 
 def test_some_people_of_many():
@@ -344,13 +344,13 @@ def test_a_file_names_the_line_and_leaves_other_columns_alone(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("name,income,savings\n\nA,1,\n", encoding="utf-8-sig")
     with pytest.raises(ValueError, match=r"answers.csv, line 3: savings: can't read ''"):
-        read(path, ("income", "savings"))
+        read_answers(path, ("income", "savings"))
     path.write_text('name,income,savings\n"A\nB",1,2\nC,can\'t,no\n', encoding="utf-8")
     with pytest.raises(ValueError, match="line 4: savings: can't read 'no'"):
-        read(path, ("income", "savings"))
+        read_answers(path, ("income", "savings"))
     path.write_text("income,income,savings\n1,2,1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="has the column income twice"):
-        read(path, ("income", "savings"))
+        read_answers(path, ("income", "savings"))
     path.write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match="no column income, savings; found nothing"):
-        read(path, ("income", "savings"))
+        read_answers(path, ("income", "savings"))

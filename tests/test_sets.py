@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.solvers import sets
+from lib.search import sets
 
 
 @pytest.mark.parametrize("n_features", [1, 4, 8])

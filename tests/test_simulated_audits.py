@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.studies.bootstrap import TOO_FEW
-from lib.studies.simulated_audits import audits
+from lib.paper.fairness.bootstrap import TOO_FEW
+from lib.paper.fairness.simulated_audits import audits
 
 SURE = pd.DataFrame({"income": np.ones(600)})
 PAIR = np.arange(0, 400), np.arange(400, 600)

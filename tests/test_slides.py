@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lib.base.files import ROOT
-from lib.studies import selection
+from lib.paper import selection
 
 SOURCE = (ROOT / "slides" / "index.md").read_text(encoding="utf-8")
 HTML = ROOT / "runs" / "slides" / "html"

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from lib.base.draws import draw
-from lib.causal.graph import Graph
-from lib.causal.world import World
-from lib.preferences.scores import Preferences
-from lib.problem.classifier import Classifier
-from lib.problem.recourse import Recommendation
-from lib.solvers.descent import SURE
-from lib.solvers.spaces import Actions, Features, chosen, walk_back
+from lib.beyond.hare.draws import draw
+from lib.beyond.hare.spaces import Actions, Features, chosen, walk_back
+from lib.method.classifier import Classifier
+from lib.method.preferences import Preferences
+from lib.method.problem import Recommendation
+from lib.method.world import Graph, World
+from lib.search.descent import SURE
 
 NAMES = ("a", "b", "c", "d")
 FREE = torch.tensor([True, True, False, True])

@@ -10,16 +10,16 @@ import pytest
 import torch
 
 from lib.base import files
-from lib.preferences.samplers import (
+from lib.method import icarma, training
+from lib.method.icarma import Settings
+from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.samplers import (
     Grouped,
     RankingSampler,
     TableSampler,
     permutation_probabilities,
 )
-from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.solvers import icarma, training
-from lib.solvers.icarma import Settings
-from lib.studies import stacks
+from lib.paper import stacks
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 SHORT = {"n_epochs": 3, "batch_size": 64, "hidden": 16}

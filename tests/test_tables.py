@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.preferences.samplers import RankingSampler
-from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.solvers import icarma, metrics, training
-from lib.studies import claims, designs, stacks, tables
+from lib.method import icarma, metrics, training
+from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.samplers import RankingSampler
+from lib.paper import claims, designs, stacks, tables
 
 QUICK = icarma.Settings(n_epochs=2, batch_size=64, hidden=8)
 

@@ -12,11 +12,12 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
 from lib.base.files import DATA
-from lib.problem import classifier, gmsc_data, tabular
+from lib.beyond.hare import tabular, tabular_classifier
+from lib.paper import gmsc
 
-GMSC = gmsc_data.find(download=False)
+GMSC = gmsc.find(download=False)
 needs_data = pytest.mark.skipif(
-    GMSC is None, reason=f"the data is not here: {gmsc_data.VARIABLE} names it"
+    GMSC is None, reason=f"the data is not here: {gmsc.VARIABLE} names it"
 )
 # rows of train and test, features, free features, share of positive labels in train
 FACTS = {
@@ -63,7 +64,7 @@ def test_the_first_person_of_adult_is_that_of_the_file():
 def test_nobody_of_credit_is_in_both_splits_and_nobody_is_far_out():
     """From the csv by numpy alone: who is kept, and the test split in its own order."""
     table = tabular.credit(GMSC)
-    raw = gmsc_data.read(GMSC).dropna().rename(columns=gmsc_data.COLUMNS)
+    raw = gmsc.read(GMSC).dropna().rename(columns=gmsc.COLUMNS)
     values = raw[list(table.features)].to_numpy()
     z = np.abs(values - values.mean(0)) / values.std(0)
     kept = values[(z < 3).all(1)]
@@ -73,7 +74,7 @@ def test_nobody_of_credit_is_in_both_splits_and_nobody_is_far_out():
     order = np.lexsort(np.round(kept, 6).T)
     other = np.lexsort(np.round(units, 6).T)
     np.testing.assert_allclose(kept[order], units[other], atol=1e-6)
-    first = gmsc_data.read(GMSC).iloc[47_648].rename(gmsc_data.COLUMNS)
+    first = gmsc.read(GMSC).iloc[47_648].rename(gmsc.COLUMNS)
     assert units[86_645] == pytest.approx(first[list(table.features)].to_numpy())
 
 
@@ -147,7 +148,7 @@ def test_a_classifier_of_two_outputs_folded_into_one():
     """Its loss is the cross-entropy of its log-odds; it beats the majority by far."""
     table = tabular.compas()
     for kind, layers in (("ANN", 4), ("LR", 1)):
-        h, losses = classifier.fit_tabular(table, kind, seed=1)
+        h, losses = tabular_classifier.fit(table, kind, seed=1)
         assert len(h.weights) == layers and h.weights[-1].shape[-1] == 1
         assert h.weights[0].dtype == torch.float64
         assert losses[-1] < 0.8 * losses[0], kind
@@ -159,7 +160,7 @@ def test_a_classifier_of_two_outputs_folded_into_one():
 
 
 def test_draws_are_those_of_torchs_own_layers_and_loader():
-    layers, shuffled = classifier._as_torch_draws([7, 10, 2], seed=3)
+    layers, shuffled = tabular_classifier._as_torch_draws([7, 10, 2], seed=3)
     torch.manual_seed(3)
     theirs = [nn.Linear(7, 10), nn.Linear(10, 2)]
     for i, layer in enumerate(theirs):
@@ -173,8 +174,8 @@ def test_draws_are_those_of_torchs_own_layers_and_loader():
 def test_classifiers_depend_on_their_seed_alone():
     table = tabular.compas()
     one, same, other = (
-        classifier.fit_tabular(table, n_epochs=1, seed=s)[0].weights[0] for s in (1, 1, 2)
+        tabular_classifier.fit(table, n_epochs=1, seed=s)[0].weights[0] for s in (1, 1, 2)
     )
     assert torch.equal(one, same) and not torch.equal(one, other)
     with pytest.raises(ValueError, match="Unknown kind of classifier 'linear'"):
-        classifier.fit_tabular(table, "linear")
+        tabular_classifier.fit(table, "linear")

@@ -9,17 +9,17 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.causal import flow
-from lib.causal.scm import SCM, additive
-from lib.preferences.scores import Preferences
-from lib.problem import classifier
-from lib.problem.frames import Nearest
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import continuous, teaching
-from lib.solvers.propose import TERMS, Proposer, Settings
-from lib.solvers.sets import Table, sets_of
-from lib.solvers.teaching import Lessons
+from lib.beyond.propose import teaching
+from lib.beyond.propose.propose import TERMS, Proposer, Settings
+from lib.beyond.propose.teaching import Lessons
+from lib.method import classifier, flow
+from lib.method.frames import Nearest
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem
+from lib.method.scm import SCM, additive
+from lib.search import continuous
+from lib.search.sets import Table, sets_of
 
 SMALL = Settings(
     n_epochs=30, batch_size=32, hidden=16, n_hidden=2, learning_rate=1e-2, most_nats=0.03

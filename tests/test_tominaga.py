@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.studies import tominaga
+from lib.beyond.evaluation import tominaga
 
 
 @pytest.mark.parametrize("name", tominaga.TABLES)

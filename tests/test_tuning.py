@@ -17,12 +17,12 @@ import tune
 from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 
-from lib.base import checkpoints, files
-from lib.preferences.scores import Profile
-from lib.problem.recourse import Recommendation
-from lib.solvers import continuous
-from lib.solvers.icarma import ICarma
-from lib.studies import selection, stacks, tuning
+from lib.base import files, fits
+from lib.method.icarma import ICarma
+from lib.method.preferences import Profile
+from lib.method.problem import Recommendation
+from lib.paper import selection, stacks, tuning
+from lib.search import continuous
 
 ROOT = Path(__file__).parents[1]
 SHORT = {"n_epochs": 1, "hidden": 32}
@@ -182,7 +182,7 @@ def test_a_finalist_that_another_worker_trained_meanwhile_is_told_once(opened, m
 
 def test_finalists_go_on_after_a_kill(problem, cheapest, monkeypatch, tmp_path):
     """Stopped in the second of three epochs, they end as if nothing had happened."""
-    monkeypatch.setattr(checkpoints, "steps", partial(checkpoints.steps, every=0.0))
+    monkeypatch.setattr(fits, "steps", partial(fits.steps, every=0.0))
     folder, of_others, seen = tmp_path / "kept", tmp_path / "of_others", []
 
     def opened(name):
@@ -212,7 +212,7 @@ def test_finalists_go_on_after_a_kill(problem, cheapest, monkeypatch, tmp_path):
     opened("in one go").run_finalists(1, tune.FINALIST_SEEDS)
     ends = [opened(name).trials_table() for name in ("killed", "in one go")]
     pd.testing.assert_frame_equal(*ends)
-    monkeypatch.setattr(checkpoints, "code", dict)  # other code begins anew
+    monkeypatch.setattr(fits, "code", dict)  # other code begins anew
     opened("other code").run_finalists(1, tune.FINALIST_SEEDS, noted, of_others)
     assert seen == [1, 2, 0, 1, 2]
     pd.testing.assert_frame_equal(opened("other code").trials_table(), ends[0])
@@ -299,8 +299,8 @@ def test_the_choice_of_settings_cannot_reach_what_is_published():
     """No room behind the search reads published/, and searches run without opening it."""
     start = ROOT / "workflow" / "tune.py"
     rooms = imported_rooms(start, {start})
-    assert ROOT / "lib" / "studies" / "selection.py" in rooms
-    assert ROOT / "lib" / "studies" / "claims.py" not in rooms
+    assert ROOT / "lib" / "paper" / "selection.py" in rooms
+    assert ROOT / "lib" / "paper" / "claims.py" not in rooms
     for room in rooms:
         code = ast.parse(room.read_text(encoding="utf-8"))
         read = [n.id for n in ast.walk(code) if isinstance(n, ast.Name) and is_read(n)]
@@ -317,8 +317,8 @@ sys.addaudithook(watch)
 import torch
 from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
-from lib.problem import loan
-from lib.studies import stacks, tuning
+from lib.method import loan
+from lib.paper import stacks, tuning
 problem = loan.problem()
 nothing = torch.zeros(len(problem.refused("validation")))
 for name in sys.argv[1:]:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.causal.scm import SCM, additive
-from lib.problem import loan
-from lib.problem.population import Population
-from lib.studies.twins import OUTCOMES, compared, cut, redrawn, twins
+from lib.method import loan
+from lib.method.population import Population
+from lib.method.scm import SCM, additive
+from lib.paper.fairness.twins import OUTCOMES, compared, cut, redrawn, twins
 
 
 def linear() -> SCM:

@@ -31,14 +31,17 @@ import torch
 import valid_files
 from safetensors.torch import save
 
-from lib.base import csv_files, files, inputs, parquet_blocks, parquet_files
+from lib.base import files, tables
 from lib.base.files import ROOT
-from lib.causal import flow
-from lib.preferences import scores
-from lib.problem import findings, frames, gmsc, gmsc_data, loan, tabular
-from lib.problem.classifier import NetworkClassifier
-from lib.solvers import fitted, icarma, propose
-from lib.studies import claims, willingness, yaml_files
+from lib.beyond.evaluation import willingness
+from lib.beyond.hare import fitted, tabular
+from lib.beyond.millions import parquet_blocks
+from lib.beyond.own_table import findings, parquet_files
+from lib.beyond.propose import propose
+from lib.method import flow, frames, icarma, loan
+from lib.method.classifier import NetworkClassifier
+from lib.method.preferences import from_frame, read_answers
+from lib.paper import claims, gmsc
 
 
 @pytest.fixture(scope="module")
@@ -287,17 +290,17 @@ CSVS = {
 def test_a_csv_that_holds_no_table_is_refused(tmp_path, what):
     path = tmp_path / "people.csv"
     path.write_bytes(CSVS[what])
-    assert refusal(lambda: csv_files.read(path)).startswith(f"{path}: ")
+    assert refusal(lambda: tables.read(path)).startswith(f"{path}: ")
 
 
 def test_a_csv_that_unpacks_without_end_is_refused(tmp_path):
     path = tmp_path / "people.csv.gz"
     path.write_bytes(gzip.compress(bytes(10_000_000)))
     assert path.stat().st_size < 20_000
-    said = refusal(lambda: csv_files.read(path, most=100_000))
+    said = refusal(lambda: tables.read(path, most=100_000))
     assert "Unpacked it is longer than 100,000 bytes" in said
     path.write_bytes(gzip.compress(b"age\n1\n")[:-9])
-    assert "can't be unpacked" in refusal(lambda: csv_files.read(path))
+    assert "can't be unpacked" in refusal(lambda: tables.read(path))
 
 
 def zips() -> dict[str, bytes]:
@@ -344,7 +347,7 @@ def share_refused(
 def test_a_damaged_zip_is_refused_or_read(tmp_path, method):
     """What zipfile raises becomes a ValueError."""
     content = valid_files.packed(valid_files.OWN, method=method)
-    assert share_refused(tmp_path / "mine.zip", content, csv_files.read) > 0.5
+    assert share_refused(tmp_path / "mine.zip", content, tables.read) > 0.5
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
@@ -353,7 +356,7 @@ def test_what_unpacks_without_a_bound_is_not_unpacked(tmp_path, method):
     path = tmp_path / "mine.zip"
     for held in (valid_files.OWN, bytes(300_000_000)):
         path.write_bytes(valid_files.packed(held, method=method))
-        said = refusal(lambda: csv_files.read(path))
+        said = refusal(lambda: tables.read(path))
         assert f"(packed by method {method}, expected deflate: zip it again" in said
 
 
@@ -361,12 +364,12 @@ def test_a_zip_that_is_not_the_data_is_refused(tmp_path):
     path = tmp_path / "data.zip"
     for what, content in zips().items():
         path.write_bytes(content)
-        said = refusal(lambda: gmsc_data.read(path))
-        assert said.startswith(f"{path}: ") and gmsc_data.HOW_TO_GET_IT in said, what
-    assert "There is no file" in refusal(lambda: gmsc_data.read(tmp_path))
+        said = refusal(lambda: gmsc.read(path))
+        assert said.startswith(f"{path}: ") and gmsc.HOW_TO_GET_IT in said, what
+    assert "There is no file" in refusal(lambda: gmsc.read(tmp_path))
 
 
-WIDE = ",".join(f"c{i}" for i in range(csv_files.MOST_COLUMNS)).encode()
+WIDE = ",".join(f"c{i}" for i in range(tables.MOST_COLUMNS)).encode()
 
 
 @pytest.mark.parametrize(
@@ -395,7 +398,7 @@ def test_a_small_csv_of_a_large_table_is_refused(tmp_path, content, message):
 
 
 def test_names_that_are_numbers_are_names():
-    csv_files.check_names([1, 2, "age"], ["age"])
+    tables.check_names([1, 2, "age"], ["age"])
 
 
 def test_a_zip_that_unpacks_without_end_is_refused(tmp_path):
@@ -482,7 +485,7 @@ def test_a_footer_that_says_too_little_is_found_out(tmp_path, monkeypatch):
         compression="zstd",
         row_group_size=5_000,
     )
-    monkeypatch.setattr(csv_files, "MOST_BYTES", 20_000_000)
+    monkeypatch.setattr(tables, "MOST_BYTES", 20_000_000)
     assert len(content) < 1_000_000
     said = refused_parquet(tmp_path, content)
     assert "Its texts take more than 20,000,000 bytes" in said
@@ -566,15 +569,15 @@ def test_answers_that_hide_something_are_refused(tmp_path):
         (b"income,savings\n1," + b"1" * 5_000 + b"\n", "line 2: savings: can't read"),
     ):
         path.write_bytes(content)
-        said = refusal(lambda: scores.read(path, ("income", "savings")))
+        said = refusal(lambda: read_answers(path, ("income", "savings")))
         assert said.startswith(str(path)) and message in said, content[:40]
     path.write_bytes(b"income,savings,,\n1,2,,\n")  # as spreadsheets leave them
-    assert scores.read(path, ("income", "savings")).scores.tolist() == [[1, 2]]
+    assert read_answers(path, ("income", "savings")).scores.tolist() == [[1, 2]]
 
 
 def test_a_cell_that_is_a_list_is_refused():
     frame = pd.DataFrame({"income": [["easy", "hard"]], "savings": ["easy"]})
-    said = refusal(lambda: scores.from_frame(frame, ("income", "savings")))
+    said = refusal(lambda: from_frame(frame, ("income", "savings")))
     assert "row 0: income: can't read" in said
 
 
@@ -594,9 +597,9 @@ def test_a_study_in_no_csv_is_refused(tmp_path):
 def test_a_file_larger_than_expected_is_not_read(tmp_path, monkeypatch):
     path = tmp_path / "mine.yaml"
     path.write_text("a: 1\n" * 30_000)
-    said = refusal(lambda: yaml_files.read(path))
+    said = refusal(lambda: files.entries(path))
     assert "mine.yaml is 150,000 bytes long: expected 100,000 at most" in said
-    assert "There is no file" in refusal(lambda: inputs.content(Path("/dev/zero"), 10))
+    assert "There is no file" in refusal(lambda: files.content(Path("/dev/zero"), 10))
 
 
 # --- YAML, profiles
@@ -627,7 +630,7 @@ def test_yaml_that_is_not_plain_is_refused(tmp_path, what):
     text, message = YAMLS[what]
     path = tmp_path / "mine.yaml"
     path.write_text(text)
-    said = refusal(lambda: yaml_files.read(path))
+    said = refusal(lambda: files.entries(path))
     assert said.startswith(f"{path}: ") and re.search(message, said)
 
 
@@ -855,9 +858,7 @@ def test_one_room_alone_can_reach_the_web():
     read = [path for path in paths if path.suffix in (".py", ".ipynb")]
     assert {path.parent.name for path in read} >= {"base", "notebooks", "workflow", "keys"}
     using = [path for path in read if any(map(reaches_out, ast.walk(code(path))))]
-    assert [path.relative_to(ROOT).as_posix() for path in using] == [
-        "lib/problem/gmsc_data.py"
-    ]
+    assert [path.relative_to(ROOT).as_posix() for path in using] == ["lib/paper/gmsc.py"]
 
 
 @pytest.fixture
@@ -875,7 +876,7 @@ def connections():
 
 
 def test_loaders_open_no_connection(small, tmp_path, monkeypatch, connections):
-    monkeypatch.delenv(gmsc_data.VARIABLE, raising=False)
+    monkeypatch.delenv(gmsc.VARIABLE, raising=False)
     problem, models, _ = small
     icarma.ICarma.load(files.MODELS, "loan_carma", problem)
     propose.load_all(files.MODELS, "loan_propose_others", problem)
@@ -885,10 +886,10 @@ def test_loaders_open_no_connection(small, tmp_path, monkeypatch, connections):
         write_model(small, tmp_path, kind, tensors, settings)()
     gmsc.scaler(files.MODELS), gmsc.graph(), claims.published(1)
     for path in files.PARAMS.rglob("*.yaml"):
-        yaml_files.read(path)
-    scores.read(files.PARAMS / "answers.csv", problem.population.actionable)
+        files.entries(path)
+    read_answers(files.PARAMS / "answers.csv", problem.population.actionable)
     parameters.read_parameters("smoke", "05_soft_constraints")
-    gmsc_data.find(download=False)
+    gmsc.find(download=False)
     assert connections == []
     with pytest.raises(OSError), socket.socket() as one:  # noqa: PT011  (the hook works)
         one.connect(("127.0.0.1", 1))

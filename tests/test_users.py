@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from lib.problem.classifier import Classifier
-from lib.problem.recourse import Recommendation
-from lib.solvers.hare import Dialogue, Question, remembered, rounds
-from lib.solvers.proposals import Local
-from lib.solvers.spaces import Features
-from lib.solvers.users import Asked, Simulated, refine, when_alike
+from lib.beyond.hare.hare import Dialogue, Question, remembered, rounds
+from lib.beyond.hare.proposals import Local
+from lib.beyond.hare.spaces import Features
+from lib.beyond.hare.users import Asked, Simulated, refine, when_alike
+from lib.method.classifier import Classifier
+from lib.method.problem import Recommendation
 
 N = 4_000
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.studies.estimates import Estimate
-from lib.studies.verdicts import Verdicts
+from lib.paper.claims import Estimate, Verdicts
 
 
 def at(value: float, error: float = 0.05) -> Estimate:

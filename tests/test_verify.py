@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 
 from lib.base import files
 from lib.base.files import ROOT
-from lib.studies import plots
+from lib.paper.pictures import plots
 
 MODEL = "models/loan_flow.safetensors"
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([0.0, torch.nan])}

@@ -9,8 +9,16 @@ import pytest
 from scipy import stats
 
 from lib.base.files import PUBLISHED
-from lib.studies import gamm, willingness
-from lib.studies.willingness import FLAT, POOLS, SHAPES, Latent, Pool, curve, predicted
+from lib.beyond.evaluation import gamm, willingness
+from lib.beyond.evaluation.willingness import (
+    FLAT,
+    POOLS,
+    SHAPES,
+    Latent,
+    Pool,
+    curve,
+    predicted,
+)
 
 LATENT = Latent(3.2, 1.1, 0.15, 0.9, 1.2, "elbow at 3.5")
 ERRORS = 4  # standard errors within which a mean of draws has to be

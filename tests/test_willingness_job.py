@@ -11,9 +11,9 @@ import parameters
 import pytest
 import willingness as job
 
-from lib.base import checkpoints
-from lib.studies import refits
-from lib.studies.willingness import POOLS
+from lib.base import fits
+from lib.beyond.evaluation import refits
+from lib.beyond.evaluation.willingness import POOLS
 
 RESULTS = ["willingness.csv", "willingness_latent.csv"]
 NAMES = ["study", "pool", "shape", "setting"]
@@ -57,7 +57,7 @@ class Stopped:
 @pytest.fixture
 def counted(monkeypatch):
     """Keep four quick settings, each at once: a line that falls by 0.2, 0.3, 0.4, 0.6."""
-    monkeypatch.setattr(job.checkpoints, "steps", partial(checkpoints.steps, every=0.0))
+    monkeypatch.setattr(job.fits, "steps", partial(fits.steps, every=0.0))
     every, calls = job.Job.settings, Stopped()
 
     def settings(self):
@@ -179,7 +179,7 @@ def test_a_job_may_be_stopped_twice(tmp_path, counted, stopped):
 )
 def test_other_parameters_are_refused(counted, stopped, changes, said):
     """`jobs.run` begins anew then."""
-    with pytest.raises(checkpoints.OtherInputs, match=said):
+    with pytest.raises(fits.OtherInputs, match=said):
         run(stopped, **changes)
     assert counted.n == 0
 
@@ -187,7 +187,7 @@ def test_other_parameters_are_refused(counted, stopped, changes, said):
 def test_another_program_is_refused(tmp_path, counted, stopped, monkeypatch):
     (tmp_path / "edited.py").write_text("A = 2\n")
     monkeypatch.setattr(job, "__file__", str(tmp_path / "edited.py"))
-    with pytest.raises(checkpoints.OtherInputs, match=r"program is '\w+' there"):
+    with pytest.raises(fits.OtherInputs, match=r"program is '\w+' there"):
         run(stopped)
 
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lib.preferences.scores import Preferences
-from lib.problem import words
-from lib.problem.recourse import Recommendation
-from lib.solvers import grid
+from lib.method import grid, words
+from lib.method.preferences import Preferences
+from lib.method.problem import Recommendation
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ import yaml
 from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
 
-from lib.studies import stacks, tuning, workers
+from lib.paper import stacks, tuning, workers
 
 ROOT = Path(__file__).parents[1]
 
@@ -245,7 +245,7 @@ import lib.pinned
 import functools, pathlib, sys, time
 import tune
 from optuna.distributions import CategoricalDistribution, FloatDistribution
-from lib.studies import tuning, workers
+from lib.paper import tuning, workers
 
 go = pathlib.Path(sys.argv.pop())
 fit = tuning.training.fit

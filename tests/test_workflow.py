@@ -24,7 +24,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 from reproduce import run_notebooks
 
-from lib.studies import stacks
+from lib.paper import stacks
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -295,16 +295,19 @@ def test_edits_that_train_no_network_again():
     trained_with = set(rooms.imported_by("workflow/train.py"))
     assert {
         "lib/pinned.py",
-        "lib/solvers/icarma.py",
+        "lib/method/icarma.py",
         "lib/base/arithmetic.py",
     } < trained_with
-    assert {"lib/__init__.py", "lib/solvers/__init__.py"} < trained_with
-    looking = {"solvers/metrics", "solvers/grid", "studies/audit", "studies/tables"}
+    assert {"lib/__init__.py", "lib/method/__init__.py"} < trained_with
+    looking = {"method/metrics", "method/grid", "paper/fairness/audit", "paper/tables"}
     assert all((ROOT / "lib" / f"{room}.py").is_file() for room in looking)
     assert not {f"lib/{room}.py" for room in looking} & trained_with
     held_with = set(rooms.imported_by("workflow/hare.py"))
-    assert {"lib/solvers/hare.py", "lib/studies/hare_tables.py"} < held_with - trained_with
-    assert "lib/solvers/icarma.py" not in held_with
+    assert {
+        "lib/beyond/hare/hare.py",
+        "lib/beyond/hare/hare_tables.py",
+    } < held_with - trained_with
+    assert "lib/method/icarma.py" not in held_with
 
 
 def test_rooms_are_found_through_others(tmp_path):

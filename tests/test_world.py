@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.causal.scm import SCM, additive
+from lib.method.scm import SCM, additive
 
 
 def chain() -> SCM:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from lib.studies import yaml_files
+from lib.base import checks, files
 
 
 def test_entries_by_name(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("rates: {white: 0.9, non-white: 0.05}\n# a comment\nby: race\n")
-    assert yaml_files.read(path) == {
+    assert files.entries(path) == {
         "rates": {"white": 0.9, "non-white": 0.05},
         "by": "race",
     }
@@ -26,23 +26,23 @@ def test_what_holds_no_entries_is_named(tmp_path, text, message):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        yaml_files.read(path)
+        files.entries(path)
 
 
 def test_a_missing_file_names_its_neighbours(tmp_path):
     with pytest.raises(ValueError, match=r"found none. Those in its folder: none"):
-        yaml_files.read(tmp_path / "mine.yaml")
+        files.entries(tmp_path / "mine.yaml")
     for name in ("b", "a"):
         (tmp_path / f"{name}.yaml").write_text("by: race")
     with pytest.raises(ValueError, match=r"Those in its folder: a, b\."):
-        yaml_files.read(tmp_path / "mine.yaml")
+        files.entries(tmp_path / "mine.yaml")
 
 
 def test_only_known_keys():
-    yaml_files.only({}, ["by"], "entry")
-    yaml_files.only({"by": 1}, ["by", "rates"], "entry")
+    checks.only({}, ["by"], "entry")
+    checks.only({"by": 1}, ["by", "rates"], "entry")
     with pytest.raises(ValueError, match=r"Unknown entry 'rate'.*Did you mean 'rates'"):
-        yaml_files.only({"rate": 1}, ["by", "rates"], "entry")
+        checks.only({"rate": 1}, ["by", "rates"], "entry")
     for wrong in (None, [], "by", 2):
         with pytest.raises(ValueError, match="Expected by, rates with a value each, got"):
-            yaml_files.only(wrong, ["by", "rates"], "entry")
+            checks.only(wrong, ["by", "rates"], "entry")

@@ -33,13 +33,15 @@ from lifeline import end_with_batch
 from only import only_job
 from parameters import MODEL_SIZE, ROOT, check_parameters, read_run_parameters
 
-from lib.base import checks, disk, files, inputs, parquet_blocks, parquet_files
+from lib.base import checks, files
 from lib.base.files import PARAMS, inside
-from lib.problem import gmsc, loan
-from lib.problem.recourse import Problem
-from lib.solvers import blocks
-from lib.solvers.icarma import ICarma
-from lib.solvers.propose import Proposer
+from lib.beyond.millions import blocks, parquet_blocks
+from lib.beyond.own_table import parquet_files
+from lib.beyond.propose.propose import Proposer
+from lib.method import loan
+from lib.method.icarma import ICarma
+from lib.method.problem import Problem
+from lib.paper import gmsc
 
 PROGRAM = "workflow/answer.py"
 SIZES = PARAMS / MODEL_SIZE / "run.yaml"  # of the populations that models were fitted to
@@ -53,14 +55,14 @@ def of_loan(models: Path) -> Problem:
         >>> of_loan(files.MODELS).population.name
         'Loan'
     """
-    shared = inputs.entries(SIZES)
+    shared = files.entries(SIZES)
     sizes = {name: shared[name] for name in ("n_classifier", "n_flow", "n_recourse")}
     return loan.problem(models, **sizes, seed=shared["seed"])
 
 
 def of_gmsc(models: Path) -> Problem:
     """Return the problem of Give Me Some Credit; without its data, of a stand-in."""
-    shared = inputs.entries(SIZES)
+    shared = files.entries(SIZES)
     n_people, seed = shared["n_applicants"], shared["seed"]
     people = gmsc.applicants("", n_people, seed, or_stand_in=True, models=models)
     return gmsc.problem(people, models, seed)
@@ -165,7 +167,7 @@ def plan(outputs: Path, parameters: Path) -> None:
         data; or the folder has the plan of something else.
     """
     given = read_run_parameters(parameters, "recommend")
-    with inputs.in_file(parameters):
+    with files.in_file(parameters):
         solver = solver_of(given)
         columns = blocks.columns(solver.problem.population)
         rows = parquet_blocks.find(inside(given["data"]), columns)
@@ -205,8 +207,8 @@ def parameters_of(outputs: Path) -> dict[str, Any]:
         unknown, or has a value of another type.
     """
     given = plans.read(outputs).get("parameters")
-    model = inputs.entries(PARAMS / "recommend.yaml")
-    with inputs.in_file(outputs / "plan.json", plans.WAY_OUT):
+    model = files.entries(PARAMS / "recommend.yaml")
+    with files.in_file(outputs / "plan.json", plans.WAY_OUT):
         if not isinstance(given, dict):
             raise ValueError(f"It should hold parameters by name, it holds {given!r}.")
         check_parameters(given, model, "parameters", "params/recommend.yaml")
@@ -265,8 +267,8 @@ def summarise(outputs: Path) -> None:
         written[name] = {"rows": n_rows, "bytes": n_bytes}
     table, totals = blocks.summary(counts)
     as_csv = table.to_csv(index=False, float_format="%.9g")
-    disk.write(outputs / "summary.csv", as_csv)
-    disk.write(
+    files.write(outputs / "summary.csv", as_csv)
+    files.write(
         outputs / "manifest.json",
         json.dumps(before | {"parts": written, "found": totals}, indent=1),
     )
@@ -277,10 +279,10 @@ def _read_part(path: Path) -> tuple[int, str, list[dict[str, Any]]]:
 
     Raises: ValueError: it is damaged.
     """
-    with inputs.in_file(path, "Remove it, and run the same command again."):
+    with files.in_file(path, "Remove it, and run the same command again."):
         try:
             footer = pq.read_metadata(path)
-            counts = inputs.parsed(footer.metadata[b"blocks"].decode())
+            counts = files.parsed(footer.metadata[b"blocks"].decode())
             if not isinstance(counts, list) or not counts:
                 raise ValueError(f"It counts no blocks, but holds {counts!r}"[:100])
             blocks.summary(counts)  # each of them can be added up

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from parameters import ROOT
 
-from lib.base import inputs
+from lib.base import files
 
 PROFILES = Path("workflow/profiles")
 LOCAL = "local"
@@ -26,7 +26,7 @@ LOCAL = "local"
 def check_profile(profile: str, root: Path = ROOT) -> None:
     """Raise ValueError unless a profile is there, and what Snakemake needs for it.
 
-    Its config.yaml is plain YAML, as `inputs.entries` reads it.
+    Its config.yaml is plain YAML, as `files.entries` reads it.
 
     Example:
         >>> check_profile("local")
@@ -38,7 +38,7 @@ def check_profile(profile: str, root: Path = ROOT) -> None:
     if profile not in known:
         raise ValueError(f"There is no profile {profile!r}; there are {', '.join(known)}.")
     file = root / PROFILES / profile / "config.yaml"
-    executor = inputs.entries(file).get("executor", LOCAL)
+    executor = files.entries(file).get("executor", LOCAL)
     if not isinstance(executor, str) or not re.fullmatch(r"[a-z0-9-]+", executor):
         raise ValueError(
             f"{file}: executor is {executor!r}, expected the name of one of Snakemake's, "

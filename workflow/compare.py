@@ -16,8 +16,8 @@ import pandas as pd
 from PIL import Image
 from torch import Tensor
 
-from lib.base import csv_files, files
-from lib.problem import gmsc
+from lib.base import files, tables
+from lib.paper import gmsc
 
 PATTERNS = {
     "models": ("*.safetensors", "*.csv"),
@@ -209,11 +209,10 @@ def _flat(part: Any, path: str) -> dict[str, str]:
 
 def _difference_of_tables(rebuilt: Path, committed: Path) -> str:
     """Return in what two tables differ: shape, columns or cells."""
-    tables = [
-        csv_files.read(path, dtype=str, keep_default_na=False)
-        for path in (rebuilt, committed)
+    read = [
+        tables.read(path, dtype=str, keep_default_na=False) for path in (rebuilt, committed)
     ]
-    own, other = tables
+    own, other = read
     if own.shape != other.shape:
         return f"{len(own)} rows of {own.shape[1]}, not {len(other)} of {other.shape[1]}"
     if list(own) != list(other):
@@ -223,7 +222,7 @@ def _difference_of_tables(rebuilt: Path, committed: Path) -> str:
         return "its bytes, and no cell"
     numbers = [
         table.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)[differs]
-        for table in tables
+        for table in read
     ]
     apart = np.abs(np.subtract(*numbers))
     most = f", by {np.nanmax(apart):.2g} at most" if np.isfinite(apart).any() else ""

@@ -19,12 +19,11 @@ from typing import Any
 import pandas as pd
 from jobs import run
 
-from lib.base import checkpoints, disk, progress
+from lib.base import files, fits, progress
 from lib.base.files import inside
-from lib.problem import gmsc_data, tabular
-from lib.problem.tabular import Tabular
-from lib.solvers import fitted
-from lib.studies import hare_tables
+from lib.beyond.hare import fitted, hare_tables, tabular
+from lib.beyond.hare.tabular import Tabular
+from lib.paper import gmsc
 
 # how far ideals of people's own are, and how often an answer about them is wrong
 OWN_IDEALS = (("far", 0.0), ("far", 0.1))
@@ -48,9 +47,9 @@ def gmsc_hare(given: Mapping[str, Any], name: str) -> None:
         given: As `read_network_parameters` returns it.
         name: As for `hare`.
     """
-    path = gmsc_data.find()
+    path = gmsc.find()
     if path is None:
-        print(f"{name}: left out, without the data. {gmsc_data.HOW_TO_GET_IT}", flush=True)
+        print(f"{name}: left out, without the data. {gmsc.HOW_TO_GET_IT}", flush=True)
     _hare({} if path is None else {"credit": tabular.credit(path)}, given, name)
 
 
@@ -81,15 +80,15 @@ def _hare(tables: Mapping[str, Tabular], given: Mapping[str, Any], name: str) ->
                     hare_tables.own_ideals, table, own, seed, n_people, scale, flips
                 )
                 parts.append(("own_ideals", how))
-    live = checkpoints.Live()
+    live = fits.Live()
     bar = progress.bar(f"{name}: tables")
-    for i in checkpoints.steps(
+    for i in fits.steps(
         len(parts), live, partial(_inputs, tables, given), given["partial"], name, bar
     ):
         live.rows.append(parts[i][1]().to_csv(index=False, float_format="%.9g"))
     for what in ("as_published", "own_ideals"):
         found = [rows for (of, _), rows in zip(parts, live.rows, strict=True) if of == what]
-        disk.write(folder / f"{name}_{what}.csv", _joined(found))
+        files.write(folder / f"{name}_{what}.csv", _joined(found))
     made_with = {"n_people": n_people, "seeds": list(seeds)}
     fitted.save(folder, name, models, tables, made_with)
 

@@ -12,7 +12,7 @@ from only import only_job
 from parameters import ROOT, read_network_parameters
 from resources import Stopwatch
 
-from lib.base import checkpoints, disk
+from lib.base import files, fits
 
 Job: TypeAlias = Callable[[Mapping[str, Any], str], None]
 
@@ -41,7 +41,7 @@ def run(jobs: Mapping[str, Job]) -> None:
         given = read_network_parameters(size) | {"size": size, "partial": partial}
         try:
             jobs[name](given, name)
-        except checkpoints.OtherInputs as error:
+        except fits.OtherInputs as error:
             print(f"{name}: begins anew. {error}", flush=True)
             shutil.rmtree(partial)
             jobs[name](given, name)
@@ -70,7 +70,7 @@ def noted(folder: Path, name: str) -> Iterator[None]:
     except Exception as error:  # printed at the end of the batch, like a failed notebook's
         why = f"{name} failed\n  {type(error).__name__}: {error}\n"
         with contextlib.suppress(OSError):  # a full disk has no room for it either
-            disk.write(folder / "failed" / f"{name}.txt", why)
+            files.write(folder / "failed" / f"{name}.txt", why)
         sys.exit(why)
     with contextlib.suppress(OSError):  # what was made is worth more than this note
         watch.write(folder, name)

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lib.base import inputs
+from lib.base import files
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL_SIZE = "paper"  # the size whose run.yaml and networks.yaml say what has to be there
@@ -122,7 +122,7 @@ def read_own(path: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
         >>> read_own(ROOT / "examples" / "own_table.yaml", defaults)["label"]
         'income'
     """
-    given = inputs.entries(path)
+    given = files.entries(path)
     check_parameters(given, defaults, str(path))
     return given
 
@@ -143,8 +143,8 @@ def read_run_parameters(path: Path, kind: str, root: Path = ROOT) -> dict[str, A
         1000
     """
     model = f"params/{kind}.yaml"
-    given = inputs.entries(path)
-    _check_like(given, inputs.entries(root / model), str(path), model)
+    given = files.entries(path)
+    _check_like(given, files.entries(root / model), str(path), model)
     check_own_folder(given["outputs"], f"{path}: outputs", root)
     return given
 
@@ -160,8 +160,8 @@ def notebook_defaults(path: Path) -> dict[str, Any]:
         >>> notebook_defaults(path)["n_values"]
         25
     """
-    with inputs.in_file(path):
-        cells = _tagged(inputs.parsed(inputs.text(path, inputs.MOST_JSON)))
+    with files.in_file(path):
+        cells = _tagged(files.parsed(files.text(path, files.MOST_JSON)))
     if len(cells) != 1:
         raise ValueError(
             f"{path.name} has {len(cells)} code cells tagged `parameters`, expected one: "
@@ -299,7 +299,7 @@ def _read(root: Path, size: str, name: str) -> Any:
             f"{path.relative_to(root)} is missing: each size has run.yaml, networks.yaml "
             "and one file for each notebook."
         )
-    return inputs.entries(path)
+    return files.entries(path)
 
 
 def _check_like(

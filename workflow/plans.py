@@ -12,7 +12,7 @@ from typing import Any
 from parameters import ROOT
 from rooms import imported_by
 
-from lib.base import disk, inputs
+from lib.base import files
 
 MOST_BYTES = 100_000_000  # of a plan
 WAY_OUT = "Delete the folder, and begin anew."  # where a plan is damaged
@@ -59,8 +59,8 @@ def leave(plan: Mapping[str, Any], outputs: Path, parts: str) -> None:
         ValueError: ... was begun with others: n_seeds. Parts of two runs would be mixed...
     """
     path, said = outputs / "plan.json", json.dumps(plan, indent=1)
-    with inputs.in_file(path, "Fill what is empty in the parameters, or in their table."):
-        inputs.parsed(said)
+    with files.in_file(path, "Fill what is empty in the parameters, or in their table."):
+        files.parsed(said)
     if path.is_file():
         check_same(plan, outputs)
     elif any((outputs / parts).glob("*")):
@@ -69,7 +69,7 @@ def leave(plan: Mapping[str, Any], outputs: Path, parts: str) -> None:
             "folder as outputs, or delete this one."
         )
     else:
-        disk.write(path, said)
+        files.write(path, said)
 
 
 def read(outputs: Path) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def read(outputs: Path) -> dict[str, Any]:
         ValueError: ...plan.json: It is no plan: expected an object with a list of parts...
     """
     path = outputs / "plan.json"
-    with inputs.in_file(path, WAY_OUT):
-        plan = inputs.parsed(inputs.text(path, MOST_BYTES))
+    with files.in_file(path, WAY_OUT):
+        plan = files.parsed(files.text(path, MOST_BYTES))
         parts = plan.get("parts") if isinstance(plan, dict) else None
         if not isinstance(parts, list) or not all(isinstance(own, str) for own in parts):
             raise ValueError(

@@ -10,7 +10,7 @@ features that may be acted on: from 1 (easiest) to K, and K + 1 for
 
 - recommendations: Parquet files, together a row an applicant in the
   order of the data (of several members, refused people have a row
-  each); `lib.solvers.blocks.schema` says what the columns hold;
+  each); `lib.beyond.millions.blocks.schema` says what the columns hold;
 - summary.csv: a row a member: how many applicants were accepted, left
   out and asked, how many act, would be accepted (valid), are as likely
   as before (plausible), both (joint), and the mean cost of the valid;

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.base import csv_files, disk
+from lib.base import files, tables
 
 COLUMNS = [
     "table",
@@ -49,17 +49,17 @@ def collect(run: Path) -> pd.DataFrame:
             f"No table *_paper_vs_ours.csv in {run / 'tables'}: did the notebooks write to "
             "another folder?"
         )
-    tables = []
+    found = []
     for path in paths:
-        table = csv_files.read(path)
+        table = tables.read(path)
         if list(table.columns) != COLUMNS:
             raise ValueError(
                 f"{path} has the columns {', '.join(table.columns)}; expected "
                 f"{', '.join(COLUMNS)}."
             )
-        tables.append(table)
-    rows = pd.concat(tables, ignore_index=True)
-    disk.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
+        found.append(table)
+    rows = pd.concat(found, ignore_index=True)
+    files.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
     return rows
 
 

@@ -28,7 +28,7 @@ from parameters import (
     read_run_parameters,
 )
 
-from lib.base import disk
+from lib.base import files
 
 SNAKEMAKE = ["snakemake", "--snakefile"]
 INTERRUPTED = "\nInterrupted: the same command goes on from here."
@@ -170,7 +170,7 @@ def run_rules(
         lifeline.VARIABLE: "stdin",
     } | clusters.environment(profile, run)
     cancel_earlier(run, profile, root)
-    for half_done in run.rglob(f".*{disk.HALF_DONE}"):
+    for half_done in run.rglob(f".*{files.HALF_DONE}"):
         half_done.unlink(missing_ok=True)
     with open(log, "w", encoding="utf-8") as stderr:
         # The pipe stays open as long as this process lives, and the jobs watch it.
@@ -217,7 +217,7 @@ def cancel_earlier(run: Path, profile: str, root: Path) -> None:
     for one in dict.fromkeys([earlier, profile]):
         environment = os.environ | clusters.environment(one, run)
         clusters.cancel_earlier(one, environment, root)
-    disk.write(kept, profile)
+    files.write(kept, profile)
 
 
 def print_table(run: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from parameters import MODEL_SIZE, ROOT
 
-from lib.base import disk
+from lib.base import files
 
 TABLE = ROOT / "workflow" / "resources.csv"
 COLUMNS = ("job", "mem_mb", "minutes", "threads")
@@ -157,7 +157,7 @@ def write(file: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
     table = csv.DictWriter(lines, COLUMNS, lineterminator="\n")
     table.writeheader()
     table.writerows(rows.values())
-    disk.write(file, lines.getvalue())
+    files.write(file, lines.getvalue())
 
 
 def of_parts(run: Path, size: Mapping[str, object]) -> list[dict[str, float]]:
@@ -208,8 +208,8 @@ def _busy() -> float:
 def main() -> None:
     """Put what the jobs of the last paper-size batch took into the table."""
     known = read() if TABLE.is_file() else {}
-    files = sorted((ROOT / "runs" / MODEL_SIZE / "resources").glob("*.csv"))
-    measured = {job: row for file in files for job, row in read(file).items()}
+    found = sorted((ROOT / "runs" / MODEL_SIZE / "resources").glob("*.csv"))
+    measured = {job: row for file in found for job, row in read(file).items()}
     for job, (folder, size) in PARTS.items():
         parts = of_parts(ROOT / "runs" / folder, size)
         if parts:

@@ -15,7 +15,7 @@ def imported_by(program: str, root: Path = ROOT) -> list[str]:
 
     Example:
         >>> rooms = imported_by("workflow/train.py")
-        >>> "lib/base/arithmetic.py" in rooms, "lib/studies/claims.py" in rooms
+        >>> "lib/base/arithmetic.py" in rooms, "lib/paper/claims.py" in rooms
         (True, False)
     """
     found: set[str] = set()

@@ -17,7 +17,7 @@ from papermill.iorw import LocalHandler, papermill_io
 from parameters import ROOT, read_parameters
 from resources import Stopwatch
 
-from lib.base import disk
+from lib.base import files
 
 
 class InOneStep(LocalHandler):
@@ -25,7 +25,7 @@ class InOneStep(LocalHandler):
 
     def write(self, buf: str, path: str) -> None:
         """Write a notebook's text."""
-        disk.write(Path(path), buf)
+        files.write(Path(path), buf)
 
 
 def write_in_one_step() -> None:
@@ -66,7 +66,7 @@ def run_notebook(size: str, notebook: str) -> None:
             f"  kept: {executed.relative_to(ROOT)}\n"
         )
         with contextlib.suppress(OSError):  # a full disk has no room for it either
-            disk.write(executed.parent / "failed" / f"{notebook}.txt", why)
+            files.write(executed.parent / "failed" / f"{notebook}.txt", why)
         sys.exit(why)
     with contextlib.suppress(OSError):  # what was made is worth more than this note
         watch.write(executed.parent, f"notebook_{notebook}")

@@ -20,11 +20,10 @@ from only import only_job
 from parameters import ROOT
 from sweep import NAMED, made_with, values_of
 
-from lib.base import disk, progress
-from lib.problem import loan
-from lib.problem.recourse import Problem
-from lib.solvers import training
-from lib.studies import stacks, tuning
+from lib.base import files, progress
+from lib.method import loan, training
+from lib.method.problem import Problem
+from lib.paper import stacks, tuning
 
 # with the same seeds as the stacks of the studies
 SEED_STEP = 1000
@@ -44,7 +43,7 @@ def main(outputs: str, setting: str, first: str) -> None:
     own = plan["settings"][int(setting)]
     with noted(folder, name), only_job(folder, name):
         found = measured(loan.problem(), own, seeds, name, partial)
-        disk.write(part, found.to_csv(index=False, float_format="%.9g"))
+        files.write(part, found.to_csv(index=False, float_format="%.9g"))
         shutil.rmtree(partial, ignore_errors=True)
 
 

@@ -19,8 +19,8 @@ import plans
 from parameters import ROOT
 from reproduce import run_of_its_own, run_rules
 
-from lib.base import checks, csv_files, files, inputs
-from lib.studies import stacks, tuning
+from lib.base import checks, files, tables
+from lib.paper import stacks, tuning
 
 ELICITATIONS = ("ranking", "score")
 NAMED = ("elicitation", "profile", "trial")  # columns of settings beside `tuning.SPACE`
@@ -41,7 +41,7 @@ def sweep(parameters: Path, given: Mapping[str, Any], profile: str) -> None:
     plans.leave(plan(given), ROOT / outputs, "parts")
     config, folder = f"outputs={outputs}", ROOT / outputs
     run_rules("workflow/sweep.smk", config, folder, profile=profile)
-    table = csv_files.read(ROOT / outputs / "networks.csv")
+    table = tables.read(ROOT / outputs / "networks.csv")
     summary = table.groupby(list(NAMED))["joint"].describe().round(3)
     print(f"\nValid and plausible ({outputs}/networks.csv):\n\n{summary.to_string()}")
 
@@ -61,12 +61,12 @@ def plan(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     where = ROOT / given["settings"]
     columns = [*NAMED, *tuning.SPACE]
-    table = csv_files.read(where, columns)[columns]
+    table = tables.read(where, columns)[columns]
     n_settings, n_seeds = given["n_settings"], given["n_seeds"]
     if len(table) < n_settings:
         raise ValueError(f"{where} has {len(table)} rows, expected {n_settings} settings.")
     for number, row in enumerate(table.head(n_settings).to_dict("records"), start=1):
-        with inputs.in_file(where, f"Look at row {number}."):
+        with files.in_file(where, f"Look at row {number}."):
             checks.known("elicitation", [row["elicitation"]], ELICITATIONS)
             stacks.soft_settings(values_of(row), row["profile"])
     return {

@@ -25,15 +25,14 @@ import torch
 from jobs import run
 from parameters import read_parameters
 
-from lib.base import disk, files, progress
+from lib.base import files, progress
 from lib.base.files import inside
-from lib.causal import flow
-from lib.causal.graph import Graph
-from lib.problem import classifier, gmsc, loan
-from lib.problem.population import Population
-from lib.problem.recourse import Problem
-from lib.solvers import propose, teaching, training
-from lib.studies import stacks
+from lib.beyond.propose import propose, teaching
+from lib.method import classifier, flow, loan, training
+from lib.method.population import Population
+from lib.method.problem import Problem
+from lib.method.world import Graph
+from lib.paper import gmsc, stacks
 
 # flows of other shapes, whose corners are not where ours are
 SHAPES = tuple(
@@ -135,7 +134,7 @@ def loan_propose(given: Mapping[str, Any], name: str) -> None:
         checkpoint=partial,
     )
     by_epoch = pd.DataFrame(history).rename_axis("epoch")
-    disk.write(folder / f"{name}_history.csv", by_epoch.to_csv(float_format="%.6g"))
+    files.write(folder / f"{name}_history.csv", by_epoch.to_csv(float_format="%.6g"))
     made_with = {"seed": drawn["seed"], "n_epochs": n_epochs}
     fitted.save(folder, name, made_with)
 

@@ -9,7 +9,7 @@ that all can reach: the workers share one search. A stopped search goes
 on where it was; the proposals of a worker that was killed are failed
 after two minutes, and tried again. When enough trials are finished,
 the best of each profile are trained again with other seeds (after a
-kill from how far they were), and the rule of `lib/studies/selection.py`
+kill from how far they were), and the rule of `lib/paper/selection.py`
 chooses among those.
 
 What Optuna proposes depends on which trials are finished when it is
@@ -33,11 +33,11 @@ from optuna.exceptions import StorageInternalError
 from sqlalchemy.exc import SQLAlchemyError
 from torch import Tensor
 
-from lib.base import checkpoints, disk, files, progress
+from lib.base import files, fits, progress
 from lib.base.files import inside
-from lib.problem import gmsc, loan
-from lib.problem.recourse import Problem
-from lib.studies import stacks, tuning, workers
+from lib.method import loan
+from lib.method.problem import Problem
+from lib.paper import gmsc, stacks, tuning, workers
 
 N_APPLICANTS = 120_269  # all of the cleaned data of Give Me Some Credit
 # a spline flow takes its time, and a quarter of the effort finds the same people
@@ -130,7 +130,7 @@ def cheapest_known(problem: Problem, search: str, folder: Path) -> dict[str, Ten
     effort = EFFORT.get(search, {})
     try:
         return tuning.cheapest_known(problem, search, bar, folder, **effort)
-    except checkpoints.OtherInputs as error:
+    except fits.OtherInputs as error:
         print(f"The cheapest known are searched anew. {error}", flush=True)
         (folder / f"cheapest_{search}{files.ENDING}").unlink(missing_ok=True)
         return tuning.cheapest_known(problem, search, bar, folder, **effort)
@@ -138,7 +138,7 @@ def cheapest_known(problem: Problem, search: str, folder: Path) -> dict[str, Ten
 
 def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:
     """Save all trials so far, and the chosen settings of each profile."""
-    disk.write(folder / f"trials_{search}.csv", trials.round(6).to_csv(index=False))
+    files.write(folder / f"trials_{search}.csv", trials.round(6).to_csv(index=False))
     chosen = trials[trials.chosen].set_index("profile")[list(tuning.SPACE)]
     settings = {
         profile: {
@@ -152,7 +152,7 @@ def save_trials(folder: Path, search: str, trials: pd.DataFrame) -> None:
         f"trials_{search}.csv has all trials\n"
     )
     text = title + yaml.safe_dump(settings, sort_keys=False)
-    disk.write(folder / f"tuned_{search}.yaml", text)
+    files.write(folder / f"tuned_{search}.yaml", text)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ import compare
 from parameters import MODEL_SIZE, ROOT
 from reproduce import only_batch, run_notebooks
 
-from lib.base import disk
-from lib.problem import gmsc_data
+from lib.base import files
+from lib.paper import gmsc
 
 SOURCES = (
     "benchmarks",
@@ -60,7 +60,7 @@ def verify(folder: Path) -> tuple[str, int]:
     Raises: ValueError: not everything ran; the data is named, and not
         there.
     """
-    has_data = gmsc_data.find() is not None
+    has_data = gmsc.find() is not None
     copy = copy_of_sources(ROOT, folder)
     goes_on = (copy / "runs").exists()
     print(
@@ -71,7 +71,7 @@ def verify(folder: Path) -> tuple[str, int]:
     run_notebooks(MODEL_SIZE, copy, [n for n in names if has_data or n != NEEDS_DATA])
     compared = compare.compare(copy / "runs" / MODEL_SIZE, ROOT, has_data)
     lines = "\n".join([*map(str, compared), "", compare.count(compared)])
-    disk.write(folder / "verified.txt", f"{lines}\n")
+    files.write(folder / "verified.txt", f"{lines}\n")
     return lines, sum(one.fails for one in compared)
 
 

@@ -20,11 +20,11 @@ from typing import Any
 import pandas as pd
 from jobs import run
 
-from lib.base import checkpoints, disk, progress
+from lib.base import files, fits, progress
 from lib.base.files import inside
-from lib.studies import gamm, refits
-from lib.studies.refits import Sample
-from lib.studies.willingness import FLAT, MIDDLE, POOLS, SHAPES, Latent, Pool
+from lib.beyond.evaluation import gamm, refits
+from lib.beyond.evaluation.refits import Sample
+from lib.beyond.evaluation.willingness import FLAT, MIDDLE, POOLS, SHAPES, Latent, Pool
 
 ACCEPTANCE, ACTION = refits.printed(1), refits.printed(3)  # by number of changes
 FALLS = (0.2, 0.3, 0.4, 0.6)  # points from 1 change to 9: can the test see them?
@@ -144,9 +144,9 @@ def willingness(given: Mapping[str, Any], name: str) -> None:
         return own | {"program": Path(__file__).read_bytes()}
 
     done: list[dict[str, Any]] = []
-    for i in checkpoints.steps(
+    for i in fits.steps(
         len(settings),
-        checkpoints.Live(rows=done),
+        fits.Live(rows=done),
         inputs,
         given["partial"],
         name,
@@ -158,7 +158,7 @@ def willingness(given: Mapping[str, Any], name: str) -> None:
     rows = pd.DataFrame([one["names"] | row for one in done for row in one["found"]])
     for ending, found in (("_latent", latents), ("", rows)):
         as_csv = found.to_csv(index=False, float_format="%.6g")
-        disk.write(folder / f"{name}{ending}.csv", as_csv)
+        files.write(folder / f"{name}{ending}.csv", as_csv)
 
 
 JOBS = {"willingness": willingness}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exercises.checking import NotUnderstood
-from lib.problem import loan
+from lib.method import loan
 
 problem = functools.cache(loan.problem)
 

@@ -8,8 +8,8 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
-from lib.preferences import scores
-from lib.solvers import grid, icarma
+from lib.method import grid, icarma
+from lib.method.preferences import GAMMA, Preferences, Profile, from_words
 
 ANSWERS = {"loan_amount": "easy", "loan_duration": "manageable", "income": "hard"}
 STEPS = np.array([-1.0, 0.5, 1.0])  # of amount, duration and income, in model units
@@ -28,7 +28,7 @@ def income_closed_too() -> Key:
     """What ten networks do once she can act on amount and duration alone."""
     population, x = problem().population, problem().refused("test")[:1]
     answers = {**ANSWERS, "income": "can't", "savings": "can't"}
-    preferences = scores.from_words(answers, population.actionable)
+    preferences = from_words(answers, population.actionable)
     networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
     x_cf = networks.recommend(x, preferences).x_cf[:, 0]
     savings = population.features.index("savings")
@@ -102,7 +102,7 @@ def who_is_easier_to_help() -> Key:
     x = problem().refused("test")[:200]
     truth, log_p = problem().population.truth, problem().flow.log_prob(x)
     assert truth is not None
-    any_way = scores.Preferences(torch.ones(len(x), 4, dtype=torch.long))
+    any_way = Preferences(torch.ones(len(x), 4, dtype=torch.long))
     helped = grid.search(problem(), truth, x, any_way).has_recourse.float()
     is_ordinary = log_p > log_p.median()
     ordinary, rare = helped[is_ordinary].mean().item(), helped[~is_ordinary].mean().item()
@@ -173,8 +173,8 @@ def how_many_times_as_dense() -> Key:
     x, truth = problem().refused("test")[:1], problem().population.truth
     assert truth is not None
     answers = {**ANSWERS, "savings": "can't"}
-    preferences = scores.from_words(answers, problem().population.actionable)
-    profile = scores.Profile(scores.GAMMA["linear"], w_max=7.0)
+    preferences = from_words(answers, problem().population.actionable)
+    profile = Profile(GAMMA["linear"], w_max=7.0)
     found = grid.search(problem(), truth, x, preferences, profile, slack=np.inf)
     flow, cost = problem().flow, problem().cost_of(x, found).item()
     nats = (flow.log_prob(found.x_cf) - flow.log_prob(x)).item()

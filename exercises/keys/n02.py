@@ -9,11 +9,10 @@ from torch import Tensor
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.causal import flow
-from lib.causal.graph import Graph
-from lib.causal.maps import Affine
-from lib.causal.scm import SCM, additive
-from lib.causal.world import World
+from lib.method import flow
+from lib.method.maps import Affine
+from lib.method.scm import SCM, additive
+from lib.method.world import Graph, World
 
 # four people of the toy chain education, income, savings; who acts on what, to what value
 CHAIN_X = torch.tensor([[0, 0, 0], [1, 0, 2], [0.5, -1, 0], [0, 2, 1]])

@@ -8,8 +8,8 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
-from lib.preferences.scores import Preferences
-from lib.solvers import icarma, metrics
+from lib.method import icarma, metrics
+from lib.method.preferences import Preferences
 
 LOGITS = np.array([[2.1, 0.3, -0.8, 1.2], [0.3, -0.2, 0.45, 3.0], [-1.5, 0.2, 0.9, 0.1]])
 SCORES = np.array([[1, 4, 5, 5], [5, 1, 2, 5], [2, 5, 5, 1]])

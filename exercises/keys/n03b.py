@@ -9,7 +9,7 @@ import pandas as pd
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, place_by_place
 from lib.base.files import PARAMS
-from lib.studies import selection
+from lib.paper import selection
 
 STUDY = ["elicitation", "profile"]
 

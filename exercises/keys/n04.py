@@ -7,10 +7,10 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import problem
 from lib.base.files import ROOT, inside
-from lib.preferences.scores import Preferences
-from lib.problem.recourse import Recommendation
-from lib.solvers import grid, icarma
-from lib.studies import claims, designs
+from lib.method import grid, icarma
+from lib.method.preferences import Preferences
+from lib.method.problem import Recommendation
+from lib.paper import claims, designs
 
 N_FAVOURITE, N_PAY, N_REACH = 200, 200, 60  # people that three exercises ask
 

@@ -9,10 +9,10 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
-from lib.preferences.scores import GAMMA, Preferences, Profile
-from lib.problem.recourse import Recommendation
-from lib.solvers import grid, icarma, metrics
-from lib.studies import designs, stacks
+from lib.method import grid, icarma, metrics
+from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.problem import Recommendation
+from lib.paper import designs, stacks
 
 N_PEOPLE = 150  # that are searched
 

@@ -9,9 +9,9 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import ROOT
-from lib.solvers import continuous
-from lib.studies import twins
-from lib.studies.scenarios import Scenario, sets
+from lib.paper.fairness import twins
+from lib.paper.fairness.scenarios import Scenario, sets
+from lib.search import continuous
 
 N_SEARCHED = 100  # refused people of each gender
 

@@ -10,10 +10,10 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import as_percent
 from lib.base.files import MODELS, ROOT
-from lib.causal import flow
-from lib.problem import gmsc
-from lib.problem.classifier import NetworkClassifier
-from lib.problem.recourse import Problem
+from lib.method import flow
+from lib.method.classifier import NetworkClassifier
+from lib.method.problem import Problem
+from lib.paper import gmsc
 
 N_PEOPLE = 8_000  # of the stand-in
 

@@ -8,10 +8,10 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.solvers import continuous
-from lib.solvers.descent import cheapest_within
-from lib.solvers.sets import Table
-from lib.studies import estimates
+from lib.paper import claims
+from lib.search import continuous
+from lib.search.descent import cheapest_within
+from lib.search.sets import Table
 
 N_PEOPLE = 120
 SLACK = 0.25  # nats
@@ -227,7 +227,7 @@ def paired() -> Key:
     of_each = applied(two_solvers())
 
     def error(first: np.ndarray, second: np.ndarray) -> float:
-        return estimates.ratio(first - second).se_people
+        return claims.ratio(first - second).se_people
 
     def alone(first: np.ndarray, second: np.ndarray) -> float:
         return float(np.sqrt((first.var() + second.var()) / len(first)))

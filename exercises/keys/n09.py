@@ -9,12 +9,13 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import MODELS, ROOT
-from lib.preferences.scores import Preferences
-from lib.problem.classifier import Classifier
-from lib.solvers import icarma, metrics
-from lib.solvers.spaces import Actions, Features, walk_back
-from lib.solvers.users import Simulated
-from lib.studies import designs, dialogues
+from lib.beyond.hare import dialogues
+from lib.beyond.hare.spaces import Actions, Features, walk_back
+from lib.beyond.hare.users import Simulated
+from lib.method import icarma, metrics
+from lib.method.classifier import Classifier
+from lib.method.preferences import Preferences
+from lib.paper import designs
 
 N_PEOPLE = 50  # refused test people, of whom some have an ideal
 MARGIN = 5.0  # log-odds

@@ -10,10 +10,11 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, place_by_place, problem
 from lib.base.files import MODELS, ROOT
-from lib.preferences.scores import Preferences
-from lib.problem.recourse import Recommendation
-from lib.solvers import continuous, grid, icarma
-from lib.studies import distances, gamm, willingness
+from lib.beyond.evaluation import distances, gamm, willingness
+from lib.method import grid, icarma
+from lib.method.preferences import Preferences
+from lib.method.problem import Recommendation
+from lib.search import continuous
 
 N_PEOPLE = 60
 

@@ -11,10 +11,10 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import MODELS, ROOT
-from lib.preferences.scores import Preferences, Profile
-from lib.solvers import propose
-from lib.solvers.sets import sets_of
-from lib.studies import designs, margins
+from lib.beyond.propose import margins, propose
+from lib.method.preferences import Preferences, Profile
+from lib.paper import designs
+from lib.search.sets import sets_of
 
 N_PEOPLE = 400
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from difflib import get_close_matches
 from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -179,3 +180,20 @@ def converging(what: str, epoch: int, terms: Mapping[str, float]) -> None:
                 f"{epoch + 1}. Try a smaller learning_rate, a tenth of it say; and see "
                 "that no feature has values thousands of standard deviations from the mean."
             )
+
+
+def only(given: Any, allowed: Sequence[str], what: str) -> None:
+    """Raise ValueError unless given is a mapping with no other keys than the allowed ones.
+
+    Arguments:
+        what: What a key is called in the message.
+    Example:
+        >>> only({"by": "race"}, ["by", "rates"], "entry of privileged")
+        >>> only({"of": "race"}, ["by", "rates"], "entry of privileged")
+        Traceback (most recent call last):
+        ...
+        ValueError: Unknown entry of privileged 'of': expected one of by, rates.
+    """
+    if not isinstance(given, dict):
+        raise ValueError(f"Expected {', '.join(allowed)} with a value each, got {given!r}.")
+    known(what, given, allowed)

@@ -7,24 +7,270 @@ to be like, and `rebuilt` its settings.
 """
 
 import dataclasses
+import errno
 import json
 import math
 import os
 import platform
+import secrets
 import typing
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
+import yaml
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
-from lib.base import checks, disk, inputs
+from lib.base import checks
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+HALF_DONE = ".partial"  # of a file that is being written, or was when its process ended
+
+
+def write(path: Path, content: bytes | str) -> None:
+    """Write a file in one step: it is there whole, or as it was before.
+
+    What is written lies beside it until it is whole, as
+    .<name>.<at random>.partial, so that two processes that write the
+    same file don't meet.
+
+    Arguments:
+        path: Of the file; its folder is made if it does not exist.
+        content: Text is written as UTF-8.
+    Raises: OSError: it can't be written, for instance because the
+        disk is full; what stood there before is whole.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "tables" / "one.csv"
+        ...     write(path, "a,b\\n")
+        ...     path.read_text(), [found.name for found in path.parent.iterdir()]
+        ('a,b\\n', ['one.csv'])
+    """
+    raw = content.encode("utf-8") if isinstance(content, str) else content
+    half_done = path.with_name(f".{path.name}.{secrets.token_hex(4)}{HALF_DONE}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half_done.write_bytes(raw)
+        os.replace(half_done, path)
+    except OSError as error:
+        way_out = "Make room, and start" if error.errno in FULL else "Mend that, and start"
+        raise OSError(
+            f"{path} can't be written, {len(raw):,} bytes: {error.strerror}. What was "
+            f"there before is whole. {way_out} again: what is finished is kept."
+        ) from error
+    finally:
+        with suppress(OSError):
+            half_done.unlink(missing_ok=True)
+
+
+MOST_PARAMETERS = 100_000  # bytes of a YAML file; those of this project have below 2,000
+MOST_JSON = 100_000_000  # bytes of a notebook, or of a model's header
+DEEPEST = 20  # brackets within brackets
+
+
+@contextmanager
+def in_file(path: str | Path, way_out: str = "") -> Iterator[None]:
+    """Raise what a block can't make of a file's content as ValueError that names the file.
+
+    Arguments:
+        path: Of the file; its name begins the message.
+        way_out: What to do about it; ends the message.
+    Example:
+        >>> with in_file("mine.yaml", "Mend it."):
+        ...     raise ValueError("seed is -1, expected 0 or more.")
+        Traceback (most recent call last):
+        ...
+        ValueError: mine.yaml: seed is -1, expected 0 or more. Mend it.
+    """
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        said = str(error) or type(error).__name__
+        raise ValueError(f"{path}: {said}{way_out and ' '}{way_out}") from error
+
+
+def content(path: Path, most: int) -> bytes:
+    """Return the bytes of a file, if there are not too many.
+
+    Arguments:
+        path: Of a plain file.
+        most: So many bytes at most.
+    Raises: ValueError: there is no such file, it can't be read, or it
+        is larger.
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "answers.csv"
+        >>> _ = path.write_text("income,savings")
+        >>> content(path, 100)
+        b'income,savings'
+        >>> content(path, 10)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: ...answers.csv is 14 bytes long: expected 10 at most. Is it the right...
+    """
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}: expected one to read.")
+    try:
+        with open(path, "rb") as file:
+            found = file.read(most + 1)
+    except OSError as error:
+        raise ValueError(f"{path} can't be read: {error.strerror}.") from error
+    if len(found) > most:
+        raise ValueError(
+            f"{path} is {path.stat().st_size:,} bytes long: expected {most:,} at most. Is "
+            "it the right file?"
+        )
+    return found
+
+
+def text(path: Path, most: int) -> str:
+    """Return the text of a file in UTF-8; a mark at its beginning, as of Excel, is dropped.
+
+    Raises: ValueError: as `content`, or it is no text.
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "answers.csv"
+        >>> _ = path.write_bytes(b"income: caf\\xe9")
+        >>> text(path, 100)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: ...answers.csv is no text in UTF-8 (byte 11): save it as UTF-8.
+    """
+    try:
+        return content(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is no text in UTF-8 (byte {error.start}): save it as UTF-8."
+        ) from error
+
+
+def parsed(json_text: str) -> Any:
+    """Return what a JSON text says; infinity may stand in it.
+
+    Raises: ValueError: it is no JSON, too deep, has a key twice, or a
+        number that is none.
+    Example:
+        >>> parsed('{"cap": Infinity, "seeds": [1, 2]}')
+        {'cap': inf, 'seeds': [1, 2]}
+        >>> parsed('{"seed": 1, "seed": 2}')
+        Traceback (most recent call last):
+        ...
+        ValueError: 'seed' stands there twice. Keep one.
+    """
+    try:
+        return json.loads(
+            json_text, object_pairs_hook=_each_once, parse_constant=_only_infinity
+        )
+    except RecursionError as error:
+        raise ValueError("Its brackets are too deep.") from error
+
+
+def entries(path: Path) -> dict[str, Any]:
+    """Return the entries of a YAML file by name.
+
+    The file is plain: names, numbers, texts, lists and mappings.
+    Tags, and anchors with their references, are refused; so is a name
+    that stands twice in one place, of which YAML keeps the last.
+
+    Raises: ValueError: there is no such file (the message names those
+        in its folder), or it does not hold lines `name: value`.
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "mine.yaml"
+        >>> _ = path.write_text("n_actionable: 2")
+        >>> entries(path)
+        {'n_actionable': 2}
+        >>> _ = path.write_text("seed: 1\\nseed: 2")
+        >>> entries(path)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: ...mine.yaml: line 2: 'seed' stands there twice. Keep one.
+    """
+    if not path.is_file():
+        there = sorted(other.stem for other in path.parent.glob("*.yaml"))
+        raise ValueError(
+            f"Expected a file {path}, found none. "
+            f"Those in its folder: {', '.join(there) or 'none'}."
+        )
+    said = text(path, MOST_PARAMETERS)
+    with in_file(path):
+        try:
+            _check_plain(said)
+            given = yaml.load(said, _Loader)  # a SafeLoader: it makes plain values only
+        except yaml.YAMLError as error:
+            raise ValueError(f"This is not YAML: {error}.") from error
+        except OverflowError as error:
+            raise ValueError("It holds a sign or a number that is too large.") from error
+        if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+            raise ValueError(
+                f"It should hold lines `name: value`, it holds {_shortened(given)}."
+            )
+    return given
+
+
+class _Loader(yaml.SafeLoader):
+    """Make plain values of YAML, and refuse a name that stands twice in one mapping."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        found = set()
+        for key, _ in node.value:
+            name = self.construct_object(key, deep=True)
+            line = f"line {key.start_mark.line + 1}: "
+            if not isinstance(name, Hashable):
+                raise ValueError(f"{line}a list can't be a name.")
+            if name in found:
+                raise ValueError(f"{line}{name!r} stands there twice. Keep one.")
+            found.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _check_plain(said: str) -> None:
+    """Raise ValueError if a YAML text is deep, or has tags, anchors or references."""
+    depth = 0
+    for event in yaml.parse(said, yaml.SafeLoader):
+        line = f"line {event.start_mark.line + 1}: "
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            raise ValueError(f"{line}more than {DEEPEST} brackets within brackets.")
+        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+            raise ValueError(f"{line}& and * are not allowed. Write it out.")
+        if getattr(event, "tag", None) is not None:
+            raise ValueError(f"{line}the tag {event.tag} is not allowed. Leave it out.")
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dictionary, unless a key stands twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key!r} stands there twice. Keep one.")
+        found[key] = value
+    return found
+
+
+def _only_infinity(name: str) -> float:
+    """Return infinity, which JSON calls so; raise ValueError for NaN."""
+    if name == "NaN":
+        raise ValueError("It holds NaN, expected numbers.")
+    return float(name)
+
+
+def _shortened(value: Any) -> str:
+    """Return a value as Python writes it, cut after a few words."""
+    said = repr(value)
+    return said if len(said) <= 60 else f"{said[:60]}..."
+
 
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
@@ -65,7 +311,7 @@ def save(
             (`Population.fingerprint`). Without one, it can only be
             loaded without a check.
     Raises: ValueError: the name is not a plain file name, or JSON
-        cannot hold the settings. OSError: as `disk.write`.
+        cannot hold the settings. OSError: as `files.write`.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -96,7 +342,7 @@ def save(
             f"lists or dictionaries of these: {error}."
         ) from error
     contents = {key: part.detach().contiguous() for key, part in tensors.items()}
-    disk.write(path, as_bytes(contents, metadata=metadata))
+    write(path, as_bytes(contents, metadata=metadata))
     return path
 
 
@@ -494,13 +740,13 @@ def _metadata(path: Path) -> dict[str, Any]:
     """
     with open(path, "rb") as file:
         n_bytes = int.from_bytes(file.read(8), "little")
-        if n_bytes > inputs.MOST_JSON:
+        if n_bytes > MOST_JSON:
             raise ValueError(f"a header of {n_bytes:,} bytes")
-        header = inputs.parsed(file.read(n_bytes).decode("utf-8"))
+        header = parsed(file.read(n_bytes).decode("utf-8"))
     texts = header.get("__metadata__") if isinstance(header, dict) else None
     if not isinstance(texts, dict) or not all(isinstance(t, str) for t in texts.values()):
         raise ValueError("its header has no settings")
-    return {key: inputs.parsed(said) for key, said in texts.items()}
+    return {key: parsed(said) for key, said in texts.items()}
 
 
 def _fits(value: Any, kinds: Sequence[Any]) -> bool:

@@ -1,4 +1,4 @@
-# Fits of R's mgcv that lib/studies/gamm.py is compared with. R is no part of the
+# Fits of R's mgcv that lib/beyond/evaluation/gamm.py is compared with. R is no part of the
 # environment. On Debian 12 (R 4.2.2, mgcv 1.8-41):
 #
 #   apt-get install r-base-core r-cran-mgcv

@@ -1,0 +1,1 @@
+"""What lies beyond the paper; each folder has a README and knows no other."""

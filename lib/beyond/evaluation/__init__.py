@@ -1,0 +1,1 @@
+"""What people think of evaluation functions (notebook 10)."""

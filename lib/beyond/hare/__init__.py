@@ -1,0 +1,1 @@
+"""HARE, recourse with a human in the loop (notebook 09)."""

@@ -1,0 +1,259 @@
+"""Everything that the base generators need fitted, in one file.
+
+For each data set that is a classifier for each kind and seed, and an
+autoencoder of each kind. Autoencoders do not know the classifier, so
+that all seeds share them.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.base import checks, files
+from lib.beyond.hare import autoencoders, generators, tabular_classifier
+from lib.beyond.hare.autoencoders import Autoencoder
+from lib.beyond.hare.draws import streams
+from lib.beyond.hare.tabular import Tabular
+from lib.method.classifier import Classifier, NetworkClassifier
+
+SEEDS = (1, 2, 3, 4)  # those that the published numbers are averaged over
+GENERATORS = ("Wachter", "GS", "FACE", "CCHVAE", "CLUE", "CRUDS")
+
+
+@dataclass(frozen=True)
+class Models:
+    """Hold what is fitted to one data set.
+
+    Arguments:
+        classifiers: By kind and seed, for instance ("ANN", 1).
+        autoencoders: By kind, for instance "CLUE".
+    Example:
+        >>> import torch
+        >>> h = NetworkClassifier(("income",), [torch.ones(1, 1)], [torch.zeros(1)])
+        >>> list(Models({("LR", 1): h}, {}).classifiers)
+        [('LR', 1)]
+    """
+
+    classifiers: Mapping[tuple[str, int], NetworkClassifier]
+    autoencoders: Mapping[str, Autoencoder]
+
+
+def fit_all(
+    table: Tabular,
+    seeds: Sequence[int] = SEEDS,
+    progress: Callable[[range], Iterable[int]] = iter,
+) -> Models:
+    """Fit the classifiers of each kind and seed, and the three autoencoders.
+
+    Arguments:
+        seeds: Of the classifiers; that of the autoencoders is 0.
+        progress: Wraps the range of fits, for instance `tqdm`.
+    Raises: ValueError: there are no seeds, or a fit diverges.
+    Example:
+        >>> from dataclasses import replace
+        >>> from lib.beyond.hare import tabular
+        >>> table = replace(tabular.compas(), name="mine")  # with smaller networks
+        >>> models = fit_all(table, seeds=(1,))
+        >>> list(models.classifiers), list(models.autoencoders)
+        ([('ANN', 1), ('LR', 1)], ['CCHVAE', 'CLUE', 'CRUDS'])
+    """
+    checks.not_empty("seeds", seeds)
+    wanted = [(kind, seed) for kind in tabular_classifier.HIDDEN for seed in seeds]
+    classifiers: dict[tuple[str, int], NetworkClassifier] = {}
+    models: dict[str, Autoencoder] = {}
+    for i in progress(range(len(wanted) + len(autoencoders.KINDS))):
+        if i < len(wanted):
+            kind, seed = wanted[i]
+            classifiers[kind, seed], _ = tabular_classifier.fit(table, kind, seed=seed)
+        else:
+            kind = autoencoders.KINDS[i - len(wanted)]
+            models[kind], _ = autoencoders.fit(table, kind)
+    return Models(classifiers, models)
+
+
+def save(
+    folder: Path,
+    name: str,
+    models: Mapping[str, Models],
+    tables: Mapping[str, Tabular],
+    made_with: Mapping[str, Any],
+) -> Path:
+    """Save what is fitted to one or several data sets as folder/name.safetensors.
+
+    Arguments:
+        folder, name, made_with: As for `files.save`.
+        models: By name of the data set.
+        tables: The data sets, by the same names; their fingerprints
+            travel along.
+    Raises: ValueError: a data set is not there.
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from lib.beyond.hare import tabular
+        >>> tables = {"compas": tabular.compas()}
+        >>> h, _ = tabular_classifier.fit(tables["compas"], "LR", seed=1)
+        >>> models = {"compas": Models({("LR", 1): h}, {})}
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = save(Path(folder), "hare", models, tables, {})
+        ...     loaded = load(Path(folder), "hare", tables)
+        >>> list(loaded["compas"].classifiers)
+        [('LR', 1)]
+    """
+    checks.known("data set", models, tuple(tables))
+    tensors: dict[str, Tensor] = {}
+    for table, own in models.items():
+        for (kind, seed), h in own.classifiers.items():
+            layers = [
+                part for pair in zip(h.weights, h.biases, strict=True) for part in pair
+            ]
+            tensors |= _numbered(f"{table}/{kind}/{seed}", layers)
+        for kind, model in own.autoencoders.items():
+            for net, parts in model.nets.items():
+                rounded = [part.float() for part in parts]  # exact: see `autoencoders.fit`
+                tensors |= _numbered(f"{table}/{kind}/{net}", rounded)
+    prints = {table: tables[table].fingerprint for table in models}
+    return files.save(folder, name, tensors, {"fingerprints": prints}, made_with)
+
+
+def load(folder: Path, name: str, tables: Mapping[str, Tabular]) -> dict[str, Models]:
+    """Return what is fitted to these data sets, by their names.
+
+    Arguments:
+        folder, name: As for `files.load`.
+        tables: Which of the saved data sets are wanted, by name.
+    Raises: ValueError: no such file, it lacks a data set, or was
+        fitted to another.
+    Example:
+        See `save`.
+
+        >>> load(files.MODELS, "loan_flow", {})
+        Traceback (most recent call last):
+        ValueError: ...loan_flow.safetensors holds no fits for the base generators...
+    """
+    tensors, settings = files.load(folder, name)
+    found = {}
+    with files.holding("fits for the base generators", folder, name):
+        prints = settings.get("fingerprints")
+        if not isinstance(prints, dict):
+            raise ValueError(f"its settings have no fingerprints, got {settings!r}.")
+        checks.known("data set in it", tables, tuple(prints))
+        by_table = _by_table(tensors, prints)
+        for table, own in tables.items():
+            if prints[table] != own.fingerprint:
+                raise ValueError(
+                    f"it was fitted to another {table} (features, their kinds or their "
+                    "range differ)."
+                )
+            found[table] = _models(own, _nets(own, by_table[table]))
+    return found
+
+
+def base(
+    name: str,
+    table: Tabular,
+    h: Classifier,
+    models: Models,
+    x: Tensor,
+    seed: int,
+    as_published: bool = False,
+) -> Tensor:
+    """Return what a base generator finds for people x, called by its published name.
+
+    Arguments:
+        name: One of `GENERATORS`.
+        h: The classifier, one of the models or your own.
+        x: Refused people, with shape (N, D).
+        seed: Of all draws: a stream for each person, or, as
+            published, the same draws for everybody.
+        as_published: As the released code of the paper does it; see
+            the generators.
+    Returns: With shape (N, D), and NaN for whom there is none.
+    Raises: ValueError: another name; or as the generators.
+    Example:
+        >>> from lib.beyond.hare import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> x = table.refused(h.accepts, 3)
+        >>> h.accepts(base("GS", table, h, Models({}, {}), x, seed=1))
+        tensor([True, True, True])
+    """
+    checks.known("generator", [name], GENERATORS)
+    rngs = streams(len(x), seed, as_published)
+    if name == "Wachter":
+        return generators.wachter(table, h, x)
+    if name == "GS":
+        return generators.growing_spheres(table, h, x, rngs, not as_published)
+    if name == "FACE":
+        return generators.face(table, h, x, np.random.default_rng(seed), as_published)
+    checks.known("autoencoder among the models:", [name], tuple(models.autoencoders))
+    model = models.autoencoders[name]
+    if name == "CCHVAE":
+        return generators.cchvae(table, h, x, model, rngs, as_published)
+    if name == "CLUE":
+        return generators.clue(table, h, x, model, as_published)
+    return generators.cruds(table, h, x, model, as_published)
+
+
+def _numbered(prefix: str, parts: Sequence[Tensor]) -> dict[str, Tensor]:
+    """Return tensors under names that keep their order."""
+    return {f"{prefix}/{i}": part for i, part in enumerate(parts)}
+
+
+def _by_table(
+    tensors: Mapping[str, Tensor], tables: Iterable[str]
+) -> dict[str, dict[tuple[str, str], dict[str, Tensor]]]:
+    """Return tensors by data set, by kind and seed (or network), and by name."""
+    found: dict[str, dict[tuple[str, str], dict[str, Tensor]]] = {t: {} for t in tables}
+    for key, tensor in tensors.items():
+        table, *rest = key.rsplit("/", 3)
+        if table not in found or len(rest) != 3:
+            raise ValueError(f"its tensor {key} is of no data set that it names.")
+        found[table].setdefault((rest[0], rest[1]), {})["/".join(rest)] = tensor
+    return found
+
+
+def _nets(
+    table: Tabular, found: Mapping[tuple[str, str], Mapping[str, Tensor]]
+) -> dict[tuple[str, str], list[Tensor]]:
+    """Return weights and biases in turn by kind and seed (or network), once checked."""
+    kinds = {kind for kind, _ in found if kind in autoencoders.KINDS}
+    due = {(kind, net) for kind in kinds for net in autoencoders.widths(table, kind)}
+    if missing := due - found.keys():
+        raise ValueError(f"it lacks {', '.join('/'.join(key) for key in sorted(missing))}.")
+    nets = {}
+    for (kind, which), tensors in found.items():
+        if kind in tabular_classifier.HIDDEN and re.fullmatch("0|[1-9][0-9]{0,8}", which):
+            dtype, widths = (
+                torch.float64,
+                (len(table.features), *tabular_classifier.HIDDEN[kind], 1),
+            )
+        elif (kind, which) in due:
+            dtype, widths = torch.float32, autoencoders.widths(table, kind)[which]
+        else:
+            raise ValueError(f"{kind}/{which} is nothing that is fitted.")
+        layers = list(files.layers(widths).values())
+        shapes = {f"{kind}/{which}/{i}": shape for i, shape in enumerate(layers)}
+        files.check_tensors(tensors, shapes, [dtype])
+        nets[kind, which] = [tensors[key].double() for key in shapes]
+    return nets
+
+
+def _models(table: Tabular, nets: Mapping[tuple[str, str], Sequence[Tensor]]) -> Models:
+    """Return the models of a data set from their weights and biases in turn."""
+    seeds = sorted(
+        (of, int(which)) for of, which in nets if of in tabular_classifier.HIDDEN
+    )
+    classifiers = {}
+    for kind, seed in seeds:
+        net = nets[kind, str(seed)]
+        classifiers[kind, seed] = NetworkClassifier(table.features, net[0::2], net[1::2])
+    models = {}
+    for kind in autoencoders.KINDS:
+        if own := {which: net for (of, which), net in nets.items() if of == kind}:
+            models[kind] = Autoencoder(kind, autoencoders.is_seen(table, kind), own)
+    return Models(classifiers, models)

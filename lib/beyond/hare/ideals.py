@@ -1,0 +1,153 @@
+"""What a simulated person really wants: the hidden ideal of the HARE paper.
+
+An ideal is a recourse that the person has in mind and cannot say;
+they can only tell which of two offers is nearer to it. It lies on the
+classifier's boundary, at one of three scales from the person. There
+are two protocols. `as_published` repeats the released code of the
+paper, in which everybody of a seed shares one direction; and the
+ideal may end where it is refused, as it is clipped after the check.
+`own` draws for each person, and its ideals are recourse.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.base import checks, tables
+from lib.base.files import PUBLISHED
+from lib.beyond.hare.draws import streams
+from lib.beyond.hare.generators import check, growing_spheres
+from lib.beyond.hare.spaces import Features, walk_back
+from lib.beyond.hare.tabular import Tabular
+from lib.method.classifier import Classifier
+
+NEAR, INTERMEDIATE, FAR = 0.2, 0.8, 1.5
+N_ATTEMPTS = 100
+EPS = 1e-10  # within which an ideal lies at the boundary
+
+
+def directions(table: Tabular, seed: int) -> Tensor:
+    """Return the published directions of a seed, one an attempt, with shape (12, free).
+
+    Raises: ValueError: there are none for this table or seed.
+    Source: published/hare_directions.csv (`data/README.md`).
+    Example:
+        >>> from lib.beyond.hare import tabular
+        >>> directions(tabular.compas(), seed=1).shape
+        torch.Size([12, 3])
+    """
+    known = tables.read(PUBLISHED / "hare_directions.csv")
+    checks.known(
+        "data set with published directions", [table.name], tuple(known.dataset.unique())
+    )
+    checks.known("seed with published directions", [seed], known.seed.unique().tolist())
+    own = known[(known.dataset == table.name) & (known.seed == seed)]
+    free = [
+        name for name, is_free in zip(table.features, table.is_free, strict=True) if is_free
+    ]
+    by_attempt = own.pivot(index="attempt", columns="feature", values="direction")
+    return torch.from_numpy(by_attempt[free].to_numpy().copy())
+
+
+def as_published(
+    table: Tabular, classifier: Classifier, x: Tensor, seed: int, radius: float
+) -> Tensor:
+    """Return everybody's ideal as the released code of the paper makes it.
+
+    A person goes `radius` along the seed's first direction and is
+    clipped to [0, 1]; if that point is accepted, they go along the
+    next one. The ideal is what Growing Spheres finds from there,
+    clipped *after* it was found accepted.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        seed: 1 to 5.
+        radius: `NEAR`, `INTERMEDIATE` or `FAR`.
+    Returns: With shape (N, D); NaN for whom no direction ends refused.
+    Raises: ValueError: as `directions` and `generators.check`, or the
+        radius is not above zero.
+    Source: section 5 of HARE (TMLR 2025) says "on the boundary"; the
+        rest is facts of its released code.
+    Example:
+        >>> from lib.beyond.hare import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> as_published(table, h, table.refused(h.accepts, 3), seed=1, radius=FAR).shape
+        torch.Size([3, 7])
+    """
+    check(table, classifier, x)
+    checks.positive(radius=radius)
+    start = torch.full_like(x, torch.nan)
+    for z in directions(table, seed):
+        left = start.isnan().any(-1)
+        start[left] = _gone(table, classifier, x[left], radius * z)
+    ideal, has_one = start.clone(), ~start.isnan().any(-1)
+    if has_one.any():
+        rngs = streams(int(has_one.sum()), seed, are_equal=True)
+        found = growing_spheres(table, classifier, start[has_one], rngs, is_clipped=False)
+        ideal[has_one] = found.clamp(0, 1)
+    return ideal
+
+
+def own(
+    table: Tabular,
+    classifier: Classifier,
+    x: Tensor,
+    radius: float,
+    rngs: Sequence[np.random.Generator],
+) -> Tensor:
+    """Return an ideal for each person: accepted, possible, and just so on the boundary.
+
+    A person goes `radius` along a direction of their own, drawn again
+    until the point, clipped to [0, 1], is refused. From there Growing
+    Spheres finds an accepted point in [0, 1]. The ideal is where the
+    segment between the two becomes accepted.
+
+    Arguments:
+        x: Refused people, with shape (N, D).
+        radius: `NEAR`, `INTERMEDIATE` or `FAR`.
+        rngs: A generator for each.
+    Returns: With shape (N, D). NaN for whoever finds no refused start
+        in 100 attempts, or no accepted point from it.
+    Raises: ValueError: as `generators.check`, or the radius is not
+        above zero.
+    Example:
+        >>> from lib.beyond.hare import tabular
+        >>> table = tabular.compas()
+        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
+        >>> x = table.refused(h.accepts, 3)
+        >>> own(table, h, x, FAR, streams(3, seed=0))[:, 2].round(decimals=9)
+        tensor([0.2500, 0.2500, 0.2500], dtype=torch.float64)
+    """
+    check(table, classifier, x, rngs)
+    checks.positive(radius=radius)
+    n_free = int(table.is_free.sum())
+    start = torch.full_like(x, torch.nan)
+    for _ in range(N_ATTEMPTS):
+        left = start.isnan().any(-1).nonzero().squeeze(-1).tolist()
+        if not left:
+            break
+        z = np.stack([rngs[i].uniform(-1, 1, n_free) for i in left])
+        z *= radius / np.sqrt(np.square(z).sum(-1, keepdims=True))
+        start[left] = _gone(table, classifier, x[left], torch.from_numpy(z))
+    ideal = torch.full_like(x, torch.nan)
+    has_one = (~start.isnan().any(-1)).nonzero().squeeze(-1)
+    if len(has_one):
+        rngs = [rngs[i] for i in has_one.tolist()]
+        found = growing_spheres(table, classifier, start[has_one], rngs)
+        has_end = ~found.isnan().any(-1)
+        has_one, found = has_one[has_end], found[has_end]
+    if len(has_one):
+        space = Features(classifier, start[has_one], table.is_free)
+        closest, _ = walk_back(space, space.outcome(space.free, found), EPS)
+        ideal[has_one] = closest.x_cf
+    return ideal
+
+
+def _gone(table: Tabular, classifier: Classifier, x: Tensor, way: Tensor) -> Tensor:
+    """Return x moved along a way over the free features, clipped; NaN where accepted."""
+    moved = x.clone()
+    moved[:, table.is_free] = (x[:, table.is_free] + way).clamp(0, 1)
+    return torch.where(classifier.accepts(moved)[:, None], torch.nan, moved)

@@ -1,0 +1,276 @@
+"""Which candidates a round of a dialogue looks at: HARE's directions, or points nearby."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lib.base import checks
+from lib.base.arithmetic import Adam, exact_root
+from lib.beyond.hare.draws import draw
+from lib.beyond.hare.spaces import Space
+from lib.method.problem import Recommendation
+
+
+class Proposal(Protocol):
+    """What a round asks for: values to look at around the best so far.
+
+    Example:
+        Any function with these arguments will do, for instance one
+        that stays where it is:
+
+        >>> def still(space, incumbent, n_candidates, round, rngs):
+        ...     return incumbent.values.expand(n_candidates, -1, -1)
+    """
+
+    def __call__(
+        self,
+        space: Space,
+        incumbent: Recommendation,
+        n_candidates: int,
+        round: int,
+        rngs: Sequence[np.random.Generator],
+    ) -> Tensor:
+        """Return values with shape (at least n_candidates, N, D)."""
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Propose steps of one length in directions that differ, and lead to acceptance.
+
+    Directions are found by descent: their loss is `diversity` times
+    the mean likeness to the most similar other direction, and the
+    cross-entropy of being accepted after the step.
+
+    Arguments:
+        length: Of the step, in spans.
+        diversity: Weight of the first term.
+        n_steps, learning_rate: Of the descent.
+        is_held: Whether directions are held to what is free, and to
+            length one, after every step, as the paper says; else only
+            what is not free is left out at the end, as its code does
+            it, and steps are shorter.
+    Raises: ValueError: a setting is not above zero (`diversity`: is
+        below); the classifier has no gradient.
+    Source: ActionableSampling of HARE.
+    Example:
+        Two directions in a plane without a classifier's pull are
+        opposite:
+
+        >>> from lib.method.classifier import Classifier
+        >>> from lib.beyond.hare.spaces import Features
+        >>> h = Classifier(("income", "savings"), lambda x: 0 * x.sum(1) - 1)
+        >>> space = Features(h, torch.zeros(1, 2).double(), torch.tensor([True, True]))
+        >>> base = Recommendation(space.x > 0, space.x, space.x)
+        >>> rngs = [np.random.default_rng(0)]
+        >>> one, other = Directions()(space, base, 2, 0, rngs).squeeze(1)
+        >>> round(float(one @ other), 2)
+        -1.0
+    """
+
+    length: float = 1.0
+    diversity: float = 10.0
+    n_steps: int = 100
+    learning_rate: float = 0.1
+    is_held: bool = True
+
+    def __post_init__(self) -> None:
+        checks.counts(n_steps=self.n_steps)
+        checks.positive(length=self.length, learning_rate=self.learning_rate)
+        if not 0 <= self.diversity < math.inf:
+            raise ValueError(f"diversity is {self.diversity!r}, expected a weight.")
+
+    def __call__(
+        self,
+        space: Space,
+        incumbent: Recommendation,
+        n_candidates: int,
+        round: int,
+        rngs: Sequence[np.random.Generator],
+    ) -> Tensor:
+        """Return values with shape (n_candidates, N, D).
+
+        Example:
+            >>> from lib.method.classifier import Classifier
+            >>> from lib.beyond.hare.spaces import Features
+            >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 1)
+            >>> x = torch.zeros(3, 2, dtype=torch.float64)
+            >>> space = Features(h, x, torch.tensor([True, True]))
+            >>> rngs = np.random.default_rng(0).spawn(3)
+            >>> base = Recommendation(x > 0, x, x)
+            >>> Directions(n_steps=5)(space, base, 30, 0, rngs).shape
+            torch.Size([30, 3, 2])
+        """
+        start = draw(rngs, "standard_normal", (n_candidates, space.x.shape[-1]))
+        p = start.to(space.x).transpose(0, 1).contiguous()  # (N, n, D)
+        free = space.free[:, None].to(p)
+        step_of = self.length * space.span
+        if self.is_held:
+            p = _unit(p * free)
+        adam = Adam([p], self.learning_rate)
+        own = incumbent.values
+        for _ in range(self.n_steps):
+            direction = p.detach().requires_grad_()
+            unit = _unit(direction)
+            nearest = self._nearest(unit.detach())
+            alike = (unit * unit.gather(1, nearest.expand_as(unit))).sum(-1).mean(-1)
+            values = own + step_of * unit.transpose(0, 1)
+            log_odds = space.log_odds(values)
+            if not log_odds.requires_grad:
+                raise ValueError(
+                    "Directions need the gradient of the classifier, and this one has "
+                    "none. Propose points nearby, Local()."
+                )
+            refused = F.softplus(-log_odds).sum() / n_candidates
+            loss = self.diversity * alike.sum() + refused
+            adam.step(torch.autograd.grad(loss, direction))
+            if self.is_held:
+                p.copy_(_unit(p * free))
+        return own + step_of * (free * _unit(p)).transpose(0, 1)
+
+    def _nearest(self, unit: Tensor) -> Tensor:
+        """Return which other direction each of them (N, n, D) is most like: (N, n, 1)."""
+        if unit.shape[1] == 1:  # it has no other
+            return torch.zeros_like(unit[..., :1], dtype=torch.long)
+        alike = unit @ unit.mT
+        alike.diagonal(dim1=-2, dim2=-1).fill_(-torch.inf)
+        return alike.argmax(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class Local:
+    """Propose points around the best so far, ever nearer, and a few from anywhere.
+
+    Arguments:
+        n_points: Points for each candidate that is asked for.
+        first, shrink: Greatest distance in the first round, in spans,
+            and what it is multiplied by from round to round.
+        still: With which probability a feature stays as it is: in
+            the incumbent, or, of a point from anywhere, in the
+            person.
+        least: A feature nearer than this to its factual value, in
+            spans, is not acted on.
+        anywhere: Share of the points that come from anywhere between
+            low and high ...
+        n_anywhere: ... in so many rounds at the start.
+    Raises: ValueError: a count, or first or shrink, is not above
+        zero, least or n_anywhere is below zero, or a share is not
+        one; points from anywhere are asked for where there is no low
+        or high.
+    Example:
+        >>> Local().reach(0), round(Local().reach(9), 3)
+        (0.35, 0.047)
+    """
+
+    n_points: int = 24
+    first: float = 0.35
+    shrink: float = 0.8
+    still: float = 0.25
+    least: float = 0.02
+    anywhere: float = 0.3
+    n_anywhere: int = 3
+
+    def __post_init__(self) -> None:
+        checks.counts(n_points=self.n_points)
+        checks.positive(first=self.first, shrink=self.shrink)
+        for name in ("still", "anywhere"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a share.")
+        for name in ("least", "n_anywhere"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, expected zero or more."
+                )
+
+    def reach(self, round: int) -> float:
+        """Return the greatest distance of a round's points, in spans.
+
+        Example:
+            >>> Local(first=1.0, shrink=0.5).reach(2)
+            0.25
+        """
+        return self.first * self.shrink**round
+
+    def __call__(
+        self,
+        space: Space,
+        incumbent: Recommendation,
+        n_candidates: int,
+        round: int,
+        rngs: Sequence[np.random.Generator],
+    ) -> Tensor:
+        """Return values with shape (n_candidates x n_points, N, D).
+
+        Example:
+            >>> from lib.method.classifier import Classifier
+            >>> from lib.beyond.hare.spaces import Features
+            >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 1)
+            >>> x = torch.zeros(3, 2, dtype=torch.float64)
+            >>> space = Features(h, x, torch.tensor([True, True]))
+            >>> rngs = np.random.default_rng(0).spawn(3)
+            >>> Local()(space, Recommendation(x > 0, x, x), 3, 0, rngs).shape
+            torch.Size([72, 3, 2])
+        """
+        n, n_features = self.n_points * n_candidates, space.x.shape[-1]
+        away = draw(rngs, "standard_normal", (n, n_features)).to(space.x)
+        chances = draw(rngs, "random", (n, 2 * n_features + 2)).to(space.x)
+        stays, places, far, elsewhere = chances.split([n_features, n_features, 1, 1], -1)
+        away = away * space.free
+        n_free = space.free.sum(-1, keepdim=True)
+        # uniform in a ball: the radius is a root of a uniform number
+        lengths = self.reach(round) * far ** (1 / n_free)
+        near = incumbent.values + space.span * lengths * _unit(away)
+        near = torch.where(stays < self.still, incumbent.values, near)
+        is_anywhere = (elsewhere < self.anywhere) & (round < self.n_anywhere)
+        if is_anywhere.any() and not (space.high - space.low).isfinite().all():
+            raise ValueError(
+                "Points from anywhere need a space with a low and a high end, and this one "
+                "has none: Local(anywhere=0), or Features(..., within=(0, 1))."
+            )
+        anywhere = space.low + (space.high - space.low) * places
+        anywhere = torch.where(stays < self.still, space.x, anywhere)
+        values = torch.where(is_anywhere & space.free, anywhere, near)
+        is_little = (values - space.x).abs() < self.least * space.span
+        return torch.where(is_little, space.x, values)
+
+
+def _unit(directions: Tensor) -> Tensor:
+    """Return directions (*, D) of length one; one of length zero stays."""
+    length = exact_root(directions.square().sum(-1, keepdim=True))
+    return directions / length.clamp_min(1e-12)
+
+
+def farthest(points: Tensor, is_good: Tensor, start: Tensor, n: int) -> list[Tensor]:
+    """Return which good points lie farthest from each other and from a start, one by one.
+
+    Arguments:
+        points: With shape (P, N, D): P for each of N people.
+        is_good: Which of them may be taken, with shape (P, N).
+        start: With shape (N, D).
+        n: How many are taken.
+    Returns: n rows of points, each with shape (N,); -1 where no good
+        point is left that differs from the start and those taken.
+    Source: Gonzalez (1985), clustering by farthest points, doi
+        10.1016/0304-3975(85)90224-5.
+    Example:
+        >>> points = torch.tensor([1.0, 5.0, 3.0, 9.0]).view(4, 1, 1)
+        >>> is_good = torch.tensor([[True], [True], [True], [False]])
+        >>> [int(row) for row in farthest(points, is_good, torch.zeros(1, 1), 4)]
+        [1, 2, 0, -1]
+    """
+    checks.counts(n=n)
+    apart = (points - start).square().sum(-1)
+    apart = torch.where(is_good, apart, -torch.inf)
+    people, taken = torch.arange(points.shape[1]), []
+    for _ in range(n):
+        most, row = apart.max(0)
+        is_left = most > 0
+        taken.append(torch.where(is_left, row, -1))
+        nearest = (points - points[row, people]).square().sum(-1)
+        apart = torch.minimum(apart, torch.where(is_left, nearest, torch.inf))
+    return taken

@@ -1,0 +1,411 @@
+"""Where a dialogue moves: in a person's features, or in their actions under a causal world.
+
+Both are asked the same four things: what may be set, what comes of
+it, whether that is acceptable, and how far the decision is. So the
+dialogue of `lib.beyond.hare.hare` is written once.
+"""
+
+import copy
+import math
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.method.classifier import Classifier
+from lib.method.maps import Map
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation
+from lib.method.world import World
+from lib.search.descent import SURE
+
+# shares of the training people below the least and above the greatest value that a
+# proposal reaches: outliers would stretch the range
+RARE = 0.005
+
+
+class Space(Protocol):
+    """What a dialogue asks of the place in which it moves.
+
+    Attributes:
+        x: The people, with shape (N, D).
+        free: What each of them may set, a mask (N, D).
+        low, high: Between which values it is set, each with shape
+            (D,).
+        span: The unit of moves along each feature, with shape (D,).
+    Example:
+        Any space will do, for instance one in which everything is
+        acceptable. `Features` and `Actions` are those of the project.
+
+        >>> class Anywhere(Features):
+        ...     def accepts(self, candidates):
+        ...         return torch.ones(candidates.x_cf.shape[:-1], dtype=torch.bool)
+    """
+
+    x: Tensor
+    free: Tensor
+    low: Tensor
+    high: Tensor
+    span: Tensor
+
+    def of(self, people: Tensor) -> "Space":
+        """Return the space of some people, who may come several times, by their rows.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> Features(h, x, torch.tensor([True])).of(torch.tensor([0, 0])).x.shape
+            torch.Size([2, 1])
+        """
+
+    def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
+        """Return what comes of setting features to values, each with shape (*, N, D).
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> space = Features(h, x, torch.tensor([True]))
+            >>> space.outcome(x == 0, x + 2).x_cf  # within [0, 1]
+            tensor([[1.]], dtype=torch.float64)
+        """
+
+    def log_odds(self, values: Tensor) -> Tensor:
+        """Return log-odds of a positive decision if all that is free is set to values.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> Features(h, x, torch.tensor([True])).log_odds(x + 2)
+            tensor([1.5000], dtype=torch.float64)
+        """
+
+    def accepts(self, candidates: Recommendation) -> Tensor:
+        """Return whether candidates, as `outcome` gives them, are worth showing: (*, N).
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> space = Features(h, x, torch.tensor([True]))
+            >>> space.accepts(space.outcome(x == 0, x + 2))
+            tensor([True])
+        """
+
+
+class Features:
+    """The space of HARE: features with values in [0, 1], and nothing follows from anything.
+
+    Arguments:
+        classifier: Which decides.
+        x: Refused people, with shape (N, D).
+        is_free: Which features may be set, with shape (D,), bool.
+        within: Between which values they stay; None: anywhere.
+    Raises: ValueError: nothing is free, or someone is accepted
+        already.
+    Source: TMLR 2025, OpenReview 56EBglCFvx.
+    Example:
+        >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 0.5)
+        >>> x = torch.zeros(1, 2, dtype=torch.float64)
+        >>> space = Features(h, x, torch.tensor([True, False]))
+        >>> space.outcome(x == 0, x + 0.7).x_cf
+        tensor([[0.7000, 0.0000]], dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        x: Tensor,
+        is_free: Tensor,
+        within: tuple[float, float] | None = (0.0, 1.0),
+    ) -> None:
+        checks.people("x", x, classifier.features)
+        if x.ndim != 2 or len(x) == 0:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}: expected a row a person, "
+                f"(N, {len(classifier.features)}), and at least one of them."
+            )
+        checks.refused(classifier.accepts(x))
+        checks.shape("is_free", is_free, x.shape[-1:])
+        if is_free.dtype != torch.bool:
+            raise ValueError(f"is_free is of {is_free.dtype}, expected a mask of bool.")
+        self.classifier, self.x = classifier, x
+        self.free = is_free.expand_as(x)
+        _check_free(self.free)
+        low, high = (-torch.inf, torch.inf) if within is None else within
+        self.low, self.high = (torch.full_like(x[0], end) for end in (low, high))
+        self.span = torch.ones_like(x[0])
+
+    def of(self, people: Tensor) -> "Features":
+        """Return the space of some people, who may come several times; see `Space`.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.tensor([[0.1], [0.2]])
+            >>> Features(h, x, torch.tensor([True])).of(torch.tensor([1])).x
+            tensor([[0.2000]])
+        """
+        part = copy.copy(self)
+        part.x, part.free = self.x[people], self.free[people]
+        return part
+
+    def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
+        """Return features as they are set, each part with shape (*, N, D); see `Space`.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> Features(h, x, torch.tensor([True])).outcome(x > 0, x + 1).has_recourse
+            tensor([False])
+        """
+        is_acted = is_acted & self.free
+        values = _within(self, values)
+        x_cf = torch.where(is_acted, values, self.x)
+        return Recommendation(is_acted & (x_cf != self.x), x_cf, x_cf)
+
+    def log_odds(self, values: Tensor) -> Tensor:
+        """Return the classifier's log-odds, with shape (*, N); see `Space`.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> Features(h, x, torch.tensor([True])).log_odds(x)
+            tensor([-0.5000], dtype=torch.float64)
+        """
+        return self.classifier.logit(torch.where(self.free, values, self.x))
+
+    def accepts(self, candidates: Recommendation) -> Tensor:
+        """Return whether candidates overturn the decision, with shape (*, N); see `Space`.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+            >>> x = torch.zeros(1, 1, dtype=torch.float64)
+            >>> space = Features(h, x, torch.tensor([True]))
+            >>> space.accepts(space.outcome(x == 0, x + 0.2))
+            tensor([False])
+        """
+        return self.classifier.accepts(candidates.x_cf)
+
+
+class Actions:
+    """Actions under a causal world: what a person sets, and what follows from it.
+
+    A candidate is acceptable if it acts on nothing that is not free,
+    its log-odds reach the margin, and its outcome is as plausible as
+    the person is now, both by so much that rounding cannot take it
+    back (`descent.SURE`). Of two candidates
+    the person compares the outcomes, in standard deviations.
+
+    Arguments:
+        problem: Its flow says what is plausible.
+        x: Refused people, with shape (N, D).
+        preferences: What they can do; for people who were not asked,
+            everything.
+        margin: Log-odds that a candidate must have, zero or more.
+        world: Where actions take effect; left out: the problem's
+            flow.
+    Raises: ValueError: x or preferences do not fit the problem, the
+        margin is below zero, or the world has another graph than the
+        flow.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:2]
+        >>> only_income = torch.tensor([[False, False, True, False]] * 2)
+        >>> space = Actions(problem, x, Preferences.from_mask(only_income))
+        >>> moved = space.outcome(torch.ones_like(x, dtype=torch.bool), x + 1)
+        >>> moved.is_acted.sum(-1), bool((moved.x_cf[:, 6] != x[:, 6]).all())
+        (tensor([1, 1]), True)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        x: Tensor,
+        preferences: Preferences,
+        margin: float = 0.0,
+        world: World | None = None,
+    ) -> None:
+        problem.check(x, preferences)
+        if not margin >= 0:
+            raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
+        self.problem, self.x, self.margin = problem, x, margin
+        self.world: World = problem.flow if world is None else world
+        problem.check_world(self.world)
+        self.free = torch.zeros_like(x, dtype=torch.bool)
+        self.free[:, problem.population.actionable_index] = preferences.is_actionable
+        people = problem.population.x["recourse/train"].double()
+        ends = torch.tensor([RARE, 1 - RARE], dtype=people.dtype)
+        self.low, self.high = torch.quantile(people, ends, dim=0).to(x)
+        self.span = self.high - self.low
+        with torch.no_grad():
+            self._noise = self.world.abduct(x)
+            self._log_p = problem.flow.log_prob(x)
+
+    def of(self, people: Tensor) -> "Actions":
+        """Return the space of some people, who may come several times; see `Space`.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:2]
+            >>> anything = Preferences(torch.ones(2, 4, dtype=torch.long))
+            >>> Actions(problem, x, anything).of(torch.tensor([1, 1, 0])).x.shape
+            torch.Size([3, 7])
+        """
+        part = copy.copy(self)
+        vars(part).pop("_known", None)  # the maps are of all people, not of these
+        part.x, part.free = self.x[people], self.free[people]
+        part._noise, part._log_p = self._noise[people], self._log_p[people]
+        return part
+
+    @cached_property
+    def _known(self) -> dict[int, Map]:
+        """The flow's maps, of the people as they are, that no action changes, by column."""
+        flow = self.problem.flow
+        moves = flow.graph.moved_by(self.problem.population.actionable_index)
+        still = [j for j in range(self.x.shape[-1]) if j not in moves]
+        return flow.maps(self.x, [*still, *flow.graph.at_rest(moves)])
+
+    def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
+        """Return what follows from actions, in whole numbers where they are; see `Space`.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:1]
+            >>> anything = Preferences(torch.ones(1, 4, dtype=torch.long))
+            >>> space = Actions(problem, x, anything)
+            >>> space.outcome(x > 99, x).has_recourse
+            tensor([False])
+        """
+        population = self.problem.population
+        values = population.settled(self.x, _within(self, values))
+        is_acted = is_acted & self.free & (values != self.x)
+        values = torch.where(is_acted, values, self.x)
+        before, noise = (part.expand_as(values) for part in (self.x, self._noise))
+        x_cf = self.world.counterfactual(before, is_acted, values, noise)
+        return Recommendation(is_acted, values, population.settled(before, x_cf))
+
+    def log_odds(self, values: Tensor) -> Tensor:
+        """Return log-odds after the action on all that is free, (*, N); see `Space`.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:1]
+            >>> anything = Preferences(torch.ones(1, 4, dtype=torch.long))
+            >>> bool(Actions(problem, x, anything).log_odds(x) < 0)
+            True
+        """
+        before, noise = (part.expand_as(values) for part in (self.x, self._noise))
+        free = self.free.expand_as(values)
+        x_cf = self.world.counterfactual(before, free, values, noise)
+        return self.problem.classifier.logit(self.problem.population.possible(x_cf))
+
+    def accepts(self, candidates: Recommendation) -> Tensor:
+        """Return whether candidates are allowed, valid with the margin, and plausible.
+
+        See `Space`.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:1]
+            >>> anything = Preferences(torch.ones(1, 4, dtype=torch.long))
+            >>> space = Actions(problem, x, anything)
+            >>> space.accepts(space.outcome(x > 99, x))
+            tensor([False])
+        """
+        x_cf = self.problem.population.possible(candidates.x_cf)
+        is_valid = self.problem.classifier.logit(x_cf) >= self.margin + SURE
+        known = self._known if candidates.x_cf.shape == self.x.shape else {}
+        log_p_cf = self.problem.flow.log_prob_terms(candidates.x_cf, known=known).sum(-1)
+        is_plausible = log_p_cf >= self._log_p + SURE
+        return is_valid & is_plausible & ~(candidates.is_acted & ~self.free).any(-1)
+
+
+def walk_back(
+    space: Space, candidates: Recommendation, eps: float = 1e-6
+) -> tuple[Recommendation, Tensor]:
+    """Return candidates moved towards the factual values until they are only just good.
+
+    The way from the factual values to the candidate is halved again
+    and again; the end that is kept is always acceptable. Where the
+    way crosses the boundary more than once, the crossing that is
+    found need not be the nearest. A candidate that is not acceptable
+    is returned as it is.
+
+    Arguments:
+        candidates: Each part with shape (*, N, D).
+        eps: The walk ends within this length of what is not
+            acceptable, in the units of the values.
+    Returns: The candidates, and whether each is acceptable, with
+        shape (*, N).
+    Source: BoundaryPointSearch of HARE.
+    Example:
+        The classifier accepts from 0.5 on:
+
+        >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
+        >>> x = torch.zeros(1, 1, dtype=torch.float64)
+        >>> space = Features(h, x, torch.tensor([True]))
+        >>> closer, is_good = walk_back(space, space.outcome(x == 0, x + 0.9))
+        >>> round(float(closer.x_cf), 5), is_good
+        (0.5, tensor([True]))
+    """
+    checks.positive(eps=eps)
+    is_good = space.accepts(candidates)
+    some = space.of(is_good.nonzero()[:, -1])  # only what is good has a way to go
+    good = candidates[is_good]
+    way = good.values - some.x
+    longest = float(way.abs().max()) if way.numel() else 0.0
+    n_halvings = max(0, math.ceil(math.log2(max(longest / eps, 1.0)))) + 1
+    refused, accepted = torch.zeros_like(way[:, :1]), torch.ones_like(way[:, :1])
+    for _ in range(n_halvings):
+        middle = (refused + accepted) / 2
+        is_enough = some.accepts(some.outcome(good.is_acted, some.x + middle * way))
+        accepted = torch.where(is_enough[:, None], middle, accepted)
+        refused = torch.where(is_enough[:, None], refused, middle)
+    nearest = some.outcome(good.is_acted, some.x + accepted * way)
+    best = chosen(accepted[:, 0] < 1, nearest, good)
+    parts = (candidates.is_acted, candidates.values, candidates.x_cf)
+    closer = [part.clone() for part in parts]
+    for part, own in zip(closer, (best.is_acted, best.values, best.x_cf), strict=True):
+        part[is_good] = own
+    return Recommendation(*closer), is_good
+
+
+def chosen(which: Tensor, one: Recommendation, other: Recommendation) -> Recommendation:
+    """Return one recommendation where `which` is true, a mask (*, N), else the other.
+
+    Example:
+        >>> x = torch.zeros(2, 1)
+        >>> one, other = Recommendation(x == 0, x + 1, x + 1), Recommendation(x > 0, x, x)
+        >>> chosen(torch.tensor([True, False]), one, other).has_recourse
+        tensor([ True, False])
+    """
+    parts = zip(
+        (one.is_acted, one.values, one.x_cf),
+        (other.is_acted, other.values, other.x_cf),
+        strict=True,
+    )
+    return Recommendation(*(torch.where(which[..., None], *pair) for pair in parts))
+
+
+def _within(space: Space, values: Tensor) -> Tensor:
+    """Return values (*, N, D) between low and high, or between these and the factual one.
+
+    Nobody is moved because they stand outside already.
+    """
+    low, high = space.low.minimum(space.x), space.high.maximum(space.x)
+    return values.maximum(low).minimum(high)
+
+
+def _check_free(free: Tensor) -> None:
+    """Raise ValueError unless everyone has a feature that is free."""
+    if len(stuck := (~free.any(-1)).nonzero().squeeze(-1)):
+        raise ValueError(
+            f"{len(stuck)} of {len(free)} people have no free feature (the first in row "
+            f"{int(stuck[0])}), so there is nothing to show them. Leave them out; "
+            "`lib.search.sets` says what would unlock recourse for them."
+        )

@@ -1,0 +1,249 @@
+"""Who answers in a dialogue: a simulated person with a hidden ideal, or a real one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.base.arithmetic import exact_root
+from lib.beyond.hare.hare import Dialogue, Question, Reply
+from lib.method.problem import Recommendation
+
+InWords = Callable[[Recommendation], list[str]]
+GO_ON = "The question stays open: go on with `refine(dialogue, user)`."
+
+
+class User(Protocol):
+    """Anybody who answers questions, one or many at a time.
+
+    Example:
+        A user who changes as little as possible:
+
+        >>> class Lazy:
+        ...     def reply(self, question):
+        ...         new, old = question.challenger, question.incumbent
+        ...         is_less = new.is_acted.sum(-1) < old.is_acted.sum(-1)
+        ...         return is_less, torch.zeros_like(is_less)
+    """
+
+    def reply(self, question: Question) -> Reply:
+        """Return whether the challenger is better, and whether the better will do.
+
+        Example:
+            See `Simulated.reply`.
+
+            >>> callable(User.reply)
+            True
+        """
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Hold people with a hidden ideal, who prefer what is nearer to it.
+
+    Of two options that are equally near they keep the one they have.
+
+    Arguments:
+        ideal: What each of them would like best, with shape (N, D).
+        flips: How often an answer is the wrong one: a probability, or
+            a function from the distance of the two options to one.
+        rngs: Of random numbers, one a person; needed for flips.
+        within: An option this near, with shape (N,) or a number, will
+            do.
+        rules_out: What a person would never do, a mask (N, D): an
+            option without it is better than one with it, however
+            near. Left out: only nearness counts.
+    Raises: ValueError: flips is no probability, there are no rngs
+        for them, or the shapes differ.
+    Example:
+        >>> ideal = torch.tensor([[0.0, 1.0]])
+        >>> Simulated(ideal).distance(torch.tensor([[0.0, 0.5]]))
+        tensor([0.5000])
+    """
+
+    ideal: Tensor
+    flips: float | Callable[[Tensor], Tensor] = 0.0
+    rngs: Sequence[np.random.Generator] = ()
+    within: Tensor | float = 0.0
+    rules_out: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.flips) and not 0 <= self.flips <= 1:
+            raise ValueError(f"flips is {self.flips!r}, expected a probability.")
+        if (callable(self.flips) or self.flips) and len(self.rngs) != len(self.ideal):
+            raise ValueError(
+                f"Wrong answers are drawn at random: expected {len(self.ideal)} rngs, "
+                f"one a person, got {len(self.rngs)}."
+            )
+        if self.rules_out is not None:
+            checks.shape("rules_out", self.rules_out, self.ideal.shape)
+
+    def distance(self, x_cf: Tensor) -> Tensor:
+        """Return how far outcomes (*, N, D) are from the ideal, with shape (*, N).
+
+        Example:
+            >>> Simulated(torch.zeros(1, 2)).distance(torch.tensor([[3.0, 4.0]]))
+            tensor([5.])
+        """
+        return exact_root((x_cf - self.ideal).square().sum(-1))
+
+    def reply(self, question: Question) -> Reply:
+        """Return who prefers the challenger, and for whom the better option will do.
+
+        Raises: ValueError: the options are of other people than the
+            ideals.
+        Example:
+            >>> x = torch.tensor([[0.0], [0.0]])
+            >>> far, near = (Recommendation(x == x, x + to, x + to) for to in (5, 1))
+            >>> question = Question(far, near, torch.tensor([True, True]))
+            >>> Simulated(torch.tensor([[0.0], [9.0]])).reply(question)[0]
+            tensor([ True, False])
+        """
+        one, other = question.incumbent, question.challenger
+        checks.shape("ideal", self.ideal, one.x_cf.shape)
+        was, would_be = self.distance(one.x_cf), self.distance(other.x_cf)
+        is_better = would_be < was
+        if self.rules_out is not None:
+            bad, worse = ((o.is_acted & self.rules_out).any(-1) for o in (one, other))
+            is_better = torch.where(bad == worse, is_better, bad)
+        if callable(self.flips) or self.flips:
+            is_better = is_better ^ self._errs(question)
+        return is_better, torch.where(is_better, would_be, was) <= self.within
+
+    def _errs(self, question: Question) -> Tensor:
+        """Return who gives the wrong answer, (N,); only who is asked draws a number."""
+        apart = question.incumbent.x_cf - question.challenger.x_cf
+        apart = exact_root(apart.square().sum(-1))
+        chance = self.flips(apart) if callable(self.flips) else self.flips
+        drawn = torch.ones(len(apart), dtype=torch.float64)
+        for i in question.is_asked.nonzero().squeeze(-1).tolist():
+            drawn[i] = self.rngs[i].random()
+        return drawn < chance
+
+
+def when_alike(apart: Tensor) -> Tensor:
+    """Return how often an answer about options at this distance is wrong, the shape kept.
+
+    Source: the noise that HARE's released code offers beside constant
+        probabilities.
+    Example:
+        >>> when_alike(torch.tensor([0.0, 2.0])).round(decimals=3)
+        tensor([0.1190, 0.0020])
+    """
+    return 1 - torch.sigmoid(2 * (1 + apart))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Hold one real person, who is asked through a function.
+
+    Arguments:
+        ask: Is shown two options in words, and returns the better of
+            the two.
+        in_words: From a recommendation to one text a person, for
+            instance `words.options`.
+    Example:
+        Whoever answers here likes short texts:
+
+        >>> user = Asked(ask=lambda one, other: min(one, other, key=len), in_words=str)
+        >>> user.ask("work", "rest and wait")
+        'work'
+    """
+
+    ask: Callable[[str, str], str]
+    in_words: InWords
+
+    def reply(self, question: Question) -> Reply:
+        """Return whether the person prefers the challenger; nothing is ever good enough.
+
+        Two options that read the same are not asked about.
+
+        Raises: ValueError: several people are asked at once; a
+            function raises, or returns something else than an option.
+            The question stays open.
+        Example:
+            >>> x = torch.zeros(1, 1)
+            >>> one, other = (Recommendation(x == x, x + to, x + to) for to in (5, 1))
+            >>> question = Question(one, other, torch.tensor([True]))
+            >>> def in_words(option):
+            ...     return [f"income +{float(option.values):.0f}"]
+            >>> Asked(lambda one, other: other, in_words).reply(question)[0]
+            tensor([True])
+            >>> Asked(lambda one, other: "both", in_words).reply(question)
+            Traceback (most recent call last):
+            ...
+            ValueError: The answer was 'both': expected one of the two options, ...
+        """
+        if len(question.is_asked) != 1:
+            raise ValueError(
+                f"Questions are for {len(question.is_asked)} people, and there is one to "
+                "answer: begin a dialogue for this person alone."
+            )
+        one, other = map(self.text, (question.incumbent, question.challenger))
+        no = torch.tensor([False])
+        if one == other:
+            return no, no
+        try:
+            said = self.ask(one, other)
+        except Exception as error:  # whatever the reader's function raises
+            raise ValueError(
+                f"`ask` raised {type(error).__name__}: {error}. {GO_ON}"
+            ) from error
+        if not isinstance(said, str) or said not in (one, other):
+            raise ValueError(
+                f"The answer was {said!r}: expected one of the two options, {one!r} or "
+                f"{other!r}. {GO_ON}"
+            )
+        return torch.tensor([said == other]), no
+
+    def text(self, option: Recommendation) -> str:
+        """Return an option in words.
+
+        Raises: ValueError: `in_words` raises, or returns something
+            else than a list of one text.
+        Example:
+            >>> x = torch.zeros(1, 1)
+            >>> user = Asked(min, in_words=lambda option: ["save more"])
+            >>> user.text(Recommendation(x > 0, x, x))
+            'save more'
+        """
+        try:
+            texts = self.in_words(option)
+        except Exception as error:
+            raise ValueError(
+                f"`in_words` raised {type(error).__name__}: {error}. {GO_ON}"
+            ) from error
+        if not isinstance(texts, list) or len(texts) != 1 or not isinstance(texts[0], str):
+            raise ValueError(
+                f"`in_words` returned {texts!r}: expected a list of one text. {GO_ON}"
+            )
+        return texts[0]
+
+
+def refine(dialogue: Dialogue, user: User) -> Recommendation:
+    """Return what a dialogue comes to when this user answers all that is still open.
+
+    Raises: ValueError: as the user's `reply` and `Dialogue.answer`.
+        What was answered is kept, and the same call goes on.
+    Example:
+        >>> from lib.method.classifier import Classifier
+        >>> from lib.beyond.hare.hare import rounds
+        >>> from lib.beyond.hare.proposals import Local
+        >>> from lib.beyond.hare.spaces import Features
+        >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
+        >>> x = torch.zeros(1, 2, dtype=torch.float64)
+        >>> space = Features(h, x, torch.tensor([True, True]))
+        >>> base, ideal = space.outcome(x == 0, x + 0.5), torch.tensor([[0.0, 0.5]])
+        >>> rngs = [np.random.default_rng(0)]
+        >>> dialogue = Dialogue(rounds(space, base, Local(), 10, 3, rngs))
+        >>> found = refine(dialogue, Simulated(ideal.double()))
+        >>> bool(Simulated(ideal).distance(found.x_cf) < 0.1)
+        True
+    """
+    while (question := dialogue.question) is not None:
+        dialogue.answer(*user.reply(question))
+    return dialogue.incumbent

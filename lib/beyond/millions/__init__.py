@@ -1,0 +1,1 @@
+"""Recommendations for data sets larger than memory (`make recommend`)."""

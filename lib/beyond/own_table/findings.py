@@ -1,0 +1,206 @@
+"""What a check of somebody's table says, how errors are said, and how a file is read.
+
+`Unfit` is raised without a traceback in a notebook: who brings a table
+reads a sentence.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib.base import checks, files, tables
+from lib.beyond.own_table import parquet_files
+
+VERDICTS = ("error", "warning", "fine")
+SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
+
+
+class Unfit(ValueError):
+    """A table that can't be used, or a fit that failed; the message says why.
+
+    Jupyter shows the message, and no traceback. For papermill it is
+    an error as any other.
+
+    Example:
+        >>> Unfit("There is nobody.")._render_traceback_()
+        ['There is nobody.']
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
+
+
+@contextmanager
+def in_sentences() -> Iterator[None]:
+    """Raise each ValueError of a block as `Unfit`: the same message, without a traceback.
+
+    Example:
+        >>> with in_sentences():
+        ...     raise ValueError("There is nobody.")
+        Traceback (most recent call last):
+        ...
+        lib.beyond.own_table.findings.Unfit: There is nobody.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise Unfit(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Hold what one check found.
+
+    Arguments:
+        verdict: One of `VERDICTS`.
+        check: What was looked at.
+        found: What was found.
+        do: What to do about it; empty where all is well.
+    Example:
+        >>> Finding("warning", "duplicates", "4 people", "Drop them.").is_error
+        False
+    """
+
+    verdict: str
+    check: str
+    found: str
+    do: str = ""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether recourse is impossible.
+
+        Example:
+            >>> Finding("error", "label", "there is none", "Name it.").is_error
+            True
+        """
+        return self.verdict == "error"
+
+
+def as_table(findings: Iterable[Finding]) -> pd.DataFrame:
+    """Return the findings as a table, a row each: verdict, check, found, what to do.
+
+    Example:
+        >>> as_table([Finding("fine", "gaps", "none")]).columns.tolist()
+        ['verdict', 'check', 'what was found', 'what to do']
+    """
+    rows = [(one.verdict, one.check, one.found, one.do) for one in findings]
+    columns = ["verdict", "check", "what was found", "what to do"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def require(findings: Sequence[Finding]) -> None:
+    """Raise `Unfit` with all errors at once, if there are any.
+
+    Example:
+        >>> require([Finding("fine", "gaps", "none")])
+        >>> require([Finding("error", "gaps", "3 in income", "Drop these people.")])
+        Traceback (most recent call last):
+        ...
+        lib.beyond.own_table.findings.Unfit: This table can't be used yet. 1 thing to mend:
+          1. gaps: 3 in income. Drop these people.
+    """
+    errors = [one for one in findings if one.is_error]
+    if errors:
+        things = "1 thing" if len(errors) == 1 else f"{len(errors)} things"
+        lines = [f"This table can't be used yet. {things} to mend:"]
+        for i, one in enumerate(errors, start=1):
+            lines.append(f"  {i}. {one.check}: {one.found}. {one.do}")
+        raise Unfit("\n".join(lines))
+
+
+def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataFrame:
+    """Return the table of a csv or Parquet file.
+
+    Arguments:
+        path: Ends in .parquet, or is a csv file, which may be packed
+            (.gz, .zip). A relative one is looked for where the
+            program runs, then in the repository.
+        separator: Between the columns of a csv file.
+        decimal: Before the decimals of a csv file: a point or a
+            comma.
+    Raises: Unfit: there is no such file; it is empty, too large, or
+        no table; its rows have more fields than names; a column is
+        there twice; it has another separator.
+
+    Example:
+        >>> read("data/credit_union.csv").shape
+        (4000, 11)
+        >>> read("data/credit_onion.csv")
+        Traceback (most recent call last):
+        ...
+        lib.beyond.own_table.findings.Unfit: There is no file data/credit_onion.csv...
+    """
+    found = _find(path)
+    _check_signs(separator, decimal)
+    with in_sentences():
+        if found.suffix == ".parquet":
+            return parquet_files.read(found)
+        content = tables.unpacked(found)
+        with files.in_file(found):
+            _check_separated(tables.first_lines(content, 1, separator)[0], separator)
+            return tables.table(content, sep=separator, decimal=decimal, low_memory=False)
+
+
+def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return a table whose rows are called as a column says, and without that column.
+
+    Raises: ValueError: there is no such column, or two people are
+        called the same.
+
+    Example:
+        >>> frame = pd.DataFrame({"person": ["Ana", "Ben"], "age": [30, 40]})
+        >>> named(frame, "person").loc["Ben", "age"]
+        np.int64(40)
+    """
+    checks.known("column with people's names:", [column], tuple(frame.columns))
+    if not frame[column].is_unique:
+        twice = frame[column][frame[column].duplicated()].iloc[0]
+        raise ValueError(
+            f"Several people are called {twice!r} in {column!r}. Expected a name of "
+            "their own for each, or none: person: ''."
+        )
+    return frame.set_index(column)
+
+
+def _find(path: str | Path) -> Path:
+    """Return the file of this name, here or in the repository."""
+    if not isinstance(path, str | Path) or not str(path).strip("\0 "):
+        raise Unfit(f"The path of the table is {path!r}: expected the name of a file.")
+    try:
+        here = Path(path).expanduser()
+    except RuntimeError:  # nobody is called so
+        here = Path(path)
+    for place in (here, files.ROOT / path):
+        if os.path.isfile(place):
+            return place
+    raise Unfit(
+        f"There is no file {path}, neither here nor in the repository. Give the whole "
+        "path, from the root on."
+    )
+
+
+def _check_signs(separator: str, decimal: str) -> None:
+    """Raise Unfit unless a csv can be told apart by these two signs."""
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n\0':
+        raise Unfit(f"separator is {separator!r}: expected one sign, such as ',' or ';'.")
+    if decimal not in (".", ",") or decimal == separator:
+        raise Unfit(
+            f"decimal is {decimal!r}: expected '.' or ',', and not the separator, which is "
+            f"{separator!r}."
+        )
+
+
+def _check_separated(names: Sequence[str], separator: str) -> None:
+    """Raise ValueError if a first line was not separated into names."""
+    if len(names) == 1:
+        for other, word in SEPARATORS.items():
+            if other in names[0] and other != separator:
+                raise ValueError(
+                    f"It has one column, {names[0][:60]!r}: its separator seems to be "
+                    f"{word}. Say so, separator: {other!r}."
+                )

@@ -1,0 +1,1 @@
+"""Propose and verify: networks that learn from the search (notebook 11)."""

@@ -1,0 +1,514 @@
+"""Margins chosen without the truth, and two other ways to be careful.
+
+A recommendation that a search found through a fitted flow lies on the
+bound of what the flow calls valid and plausible. In the true world it
+may lie beyond it. A search can ask for more: log-odds above the
+threshold (`margin`), and nats above today's log-density (`slack`,
+below zero). How much more is chosen by flows that were refitted to
+other people, and stand for the truth that nobody knows.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from torch import Tensor
+
+from lib.base import checks
+from lib.method import metrics
+from lib.method.flow import CausalFlow
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation
+from lib.method.scm import SCM
+from lib.method.world import World
+
+Law: TypeAlias = stats.distributions.rv_frozen
+NORMAL: Law = stats.norm()
+BOUNDS = ["margin", "slack"]  # the columns that say what was asked for
+FATES = ["has_recourse", "valid", "plausible", "joint", "cost"]  # of `per_person`
+N_STEPS = 20  # of a descent within the ball
+STRIDE = 2.5  # of all its steps together, in radii: enough to cross the ball
+FURTHEST = 37.0  # standard normal noise that still has a probability in float64
+
+
+def carried_out(
+    problem: Problem,
+    worlds: Mapping[str, World],
+    x: Tensor,
+    preferences: Preferences,
+    recommendation: Recommendation,
+) -> pd.DataFrame:
+    """Return what becomes of recommendations in several worlds, a row a world and person.
+
+    Columns: world, person (the row of x), has_recourse, valid,
+    plausible, joint, cost; as `metrics.per_person` has them, of what
+    the action leads to in that world. Plausible is always judged by
+    the problem's own flow. joint is valid, plausible, and something
+    was recommended.
+
+    Arguments:
+        worlds: By name, for instance as `flow.load_all` gives them.
+        x: Refused people, with shape (N, D).
+        preferences: Of the same people.
+        recommendation: One for each person, each part (N, D).
+    Raises: ValueError: there is no world; a world's graph is not the
+        flow's; otherwise as `metrics.per_person`.
+    Example:
+        More income than the flow asks for, in the true world and in
+        the flow's:
+
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x, truth = problem.refused("validation")[:1], problem.population.truth
+        >>> preferences = Preferences(torch.ones(1, 4, dtype=torch.long))
+        >>> acts = torch.tensor([[name == "income" for name in truth.features]])
+        >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
+        >>> worlds = {"truth": truth, "flow": problem.flow}
+        >>> people = carried_out(problem, worlds, x, preferences, richer)
+        >>> people[["world", "person", "valid", "plausible", "joint"]]
+           world  person  valid  plausible  joint
+        0  truth       0   True      False  False
+        1   flow       0   True      False  False
+    """
+    checks.not_empty("worlds", worlds)
+    metrics.check_one_each(problem, x, recommendation)
+    acts, values = recommendation.is_acted, recommendation.values
+    parts = []
+    for name, world in worlds.items():
+        problem.check_world(world)
+        x_cf = world.counterfactual(x, acts, values)
+        there = Recommendation(acts, values, problem.population.settled(x, x_cf))
+        people = metrics.per_person(problem, x, preferences, there)[FATES]
+        people.insert(0, "world", name)
+        people.insert(1, "person", np.arange(len(x)))
+        people["joint"] &= people["has_recourse"]
+        parts.append(people)
+    return pd.concat(parts, ignore_index=True)
+
+
+def choose(people: pd.DataFrame) -> tuple[pd.DataFrame, tuple[float, float]]:
+    """Return how each pair of bounds does, and the pair that the rule chooses.
+
+    The rule: find the pair with the highest mean joint share; take
+    all pairs whose share is at most one standard error below it; of
+    these, choose the one with the lowest mean cost over people who
+    have a recommendation. Each person counts once, with the mean over
+    their rows, and the standard error is that of the best pair's
+    mean over people.
+
+    Arguments:
+        people: As `carried_out` gives them for worlds that stand for
+            the truth, with the columns margin and slack: what the
+            search asked for. Every pair must be of the same people.
+    Returns: A row a pair: margin, slack, joint, its standard error
+        se, has_recourse, cost, and is_near: is it within one standard
+        error of the best? Then the chosen margin and slack.
+    Raises: ValueError: a column is missing, pairs are of different
+        people, there are less than two people, or nobody has a
+        recommendation.
+    Example:
+        A margin of 1 helps everybody. One of 2 does so, too, and
+        costs more.
+
+        >>> people = pd.DataFrame({
+        ...     "margin": [0, 0, 1, 1, 2, 2],
+        ...     "slack": 0.0,
+        ...     "person": [0, 1, 0, 1, 0, 1],
+        ...     "joint": [True, False, True, True, True, True],
+        ...     "has_recourse": True,
+        ...     "cost": [0.1, 0.1, 0.2, 0.2, 0.3, 0.3],
+        ... })
+        >>> table, chosen = choose(people)
+        >>> table[["margin", "joint", "cost", "is_near"]]
+           margin  joint  cost  is_near
+        0       0    0.5   0.1    False
+        1       1    1.0   0.2     True
+        2       2    1.0   0.3     True
+        >>> chosen
+        (1.0, 0.0)
+    """
+    needed = [*BOUNDS, "person", "joint", "has_recourse", "cost"]
+    checks.known("column of people", needed, tuple(people.columns))
+    own = people.groupby([*BOUNDS, "person"]).agg(
+        joint=("joint", "mean"), has_recourse=("has_recourse", "mean"), n=("joint", "size")
+    )
+    if own["n"].unstack("person").isna().any(axis=None) or own["n"].nunique() != 1:
+        raise ValueError(
+            "The pairs of margin and slack are not of the same people and worlds: expected "
+            "as many rows for each person at every pair. Carry all of them out for the "
+            "same people, in the same worlds."
+        )
+    by_pair = own.groupby(BOUNDS)
+    table = by_pair["joint"].agg(joint="mean", se="sem")
+    if table["se"].isna().any():
+        raise ValueError("people has one person, expected at least two: no error is known.")
+    table["has_recourse"] = by_pair["has_recourse"].mean()
+    helped = people[people["has_recourse"]]
+    table["cost"] = helped.groupby(BOUNDS)["cost"].mean()
+    best = table.loc[table["joint"].idxmax()]
+    table["is_near"] = table["joint"] >= best["joint"] - best["se"]
+    near = table.loc[table["is_near"], "cost"].dropna()
+    if near.empty:
+        raise ValueError(
+            "Nobody has a recommendation at the best pairs, so that none is cheapest. Can "
+            "anybody be helped at a margin of zero?"
+        )
+    margin, slack = near.idxmin()
+    return table.reset_index(), (float(margin), float(slack))
+
+
+def sure_on_average(
+    problem: Problem,
+    worlds: Sequence[World],
+    x: Tensor,
+    recommendation: Recommendation,
+    n_sd: float,
+) -> Tensor:
+    r"""Return whether people are accepted in worlds that differ, with room for spread.
+
+    .. math:: \bar h - \lambda\, \mathrm{sd}(h) \ge 0.5
+
+    h is the probability of a positive decision after the action, in
+    each of the worlds; its standard deviation is that of a sample.
+
+    Arguments:
+        worlds: Two or more, drawn from what is known of the truth.
+        x: Refused people, with shape (N, D).
+        recommendation: One for each person, each part (N, D).
+        n_sd: The weight of the spread, not below zero.
+    Returns: A mask with shape (N,); False where nothing is
+        recommended.
+    Raises: ValueError: there is one world only, n_sd is below zero,
+        a world's graph is not the flow's, or shapes differ.
+    Source: Karimi, von Kuegelgen, Schoelkopf and Valera, Algorithmic
+        recourse under imperfect causal knowledge, NeurIPS 2020,
+        section 4. Their worlds are drawn from Gaussian processes.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> from lib.method import flow
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("validation")[:1]
+        >>> worlds = list(flow.load_all(MODELS, "loan_other_flows").values())
+        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
+        >>> richer = Recommendation(acts, torch.where(acts, x + 0.5, x), x)
+        >>> [sure_on_average(problem, worlds, x, richer, n_sd) for n_sd in (0.0, 30.0)]
+        [tensor([True]), tensor([False])]
+    """
+    if len(worlds) < 2:
+        raise ValueError(f"worlds holds {len(worlds)}, expected two or more to differ.")
+    if not 0 <= n_sd < np.inf:
+        raise ValueError(f"n_sd is {n_sd!r}, expected zero or more standard deviations.")
+    metrics.check_one_each(problem, x, recommendation)
+    acts, values = recommendation.is_acted, recommendation.values
+    chances = []
+    for world in worlds:
+        problem.check_world(world)
+        x_cf = problem.population.possible(world.counterfactual(x, acts, values))
+        chances.append(problem.classifier.probability(x_cf))
+    h = torch.stack(chances)  # (W, N)
+    return recommendation.has_recourse & (h.mean(0) - n_sd * h.std(0) >= 0.5)
+
+
+def worst_log_odds(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    recommendation: Recommendation,
+    radii: Sequence[float],
+) -> Tensor:
+    r"""Return the lowest log-odds that people near a person get by the same action.
+
+    .. math:: \min_{\|\delta\|_2 \le \epsilon}
+        \mathrm{logit}\, h\big(CF(x + \delta;\, do(X_I = a))\big)
+
+    The same action sets the same features to the same values.
+    Projected gradient descent looks for the worst neighbour, so that
+    the true minimum can be lower. All features of a neighbour may
+    differ, gender too. The descent for a radius begins at what the
+    smaller ones found, so that a larger ball never looks better.
+
+    Arguments:
+        world: Where the action takes effect.
+        x: Refused people, with shape (N, D).
+        recommendation: One for each person, each part (N, D).
+        radii: Of the balls, ascending, in standard deviations of a
+            feature; zero: the person themselves.
+    Returns: Log-odds with shape (len(radii), N).
+    Raises: ValueError: radii do not ascend from zero or more, the
+        classifier has no gradient, the world's graph is not the
+        flow's, or shapes differ.
+    Source: Dominguez-Olmedo, Karimi and Schoelkopf, On the
+        adversarial robustness of causal algorithmic recourse, ICML
+        2022. Their actions may also shift a feature.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("validation")[:1]
+        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
+        >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
+        >>> worst = worst_log_odds(problem, problem.flow, x, richer, [0.0, 0.1, 0.2])
+        >>> bool((worst[0] > worst[1]) & (worst[1] > worst[2]))
+        True
+    """
+    radii = list(radii)
+    checks.not_empty("radii", radii)
+    ascend = all(low < high for low, high in pairwise(radii))
+    if not (ascend and radii[0] >= 0 and radii[-1] < np.inf):
+        raise ValueError(f"radii are {radii}, expected ascending numbers, zero or more.")
+    problem.check_gradient("The worst case within a ball")
+    problem.check_world(world)
+    metrics.check_one_each(problem, x, recommendation)
+    acts, values = recommendation.is_acted, recommendation.values
+
+    def log_odds(shift: Tensor) -> Tensor:
+        x_cf = world.counterfactual(x + shift, acts, values)
+        return problem.classifier.logit(problem.population.possible(x_cf))
+
+    shift = torch.zeros_like(x)
+    with torch.no_grad():
+        worst = log_odds(shift)
+    found = []
+    for radius in radii:
+        near = shift
+        for _ in range(N_STEPS if radius else 0):
+            near = near.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(log_odds(near).sum(), near)
+            step = STRIDE * radius / N_STEPS * torch.nn.functional.normalize(slope, dim=-1)
+            near = _within(near.detach() - step, radius)
+            with torch.no_grad():
+                seen = log_odds(near)
+            shift = torch.where((seen < worst)[:, None], near, shift)
+            worst = torch.minimum(worst, seen)
+        found.append(worst)
+    return torch.stack(found)
+
+
+def _within(shift: Tensor, radius: float) -> Tensor:
+    """Return the nearest shifts (N, D) that are no longer than the radius."""
+    length = torch.linalg.vector_norm(shift, dim=-1, keepdim=True)
+    return torch.where(length > radius, shift * (radius / length), shift)
+
+
+def valid_nearby(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    recommendation: Recommendation,
+    radii: Sequence[float],
+) -> Tensor:
+    """Return whether an action is valid for everybody near a person, (len(radii), N).
+
+    Arguments: As for `worst_log_odds`.
+    Returns: A mask; False where nothing is recommended.
+    Raises: ValueError: as `worst_log_odds`.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("validation")[:1]
+        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
+        >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
+        >>> valid_nearby(problem, problem.flow, x, richer, [0.0, 1.0, 5.0]).squeeze(-1)
+        tensor([ True,  True, False])
+    """
+    worst = worst_log_odds(problem, world, x, recommendation, radii)
+    return recommendation.has_recourse & (worst >= 0)
+
+
+def cheapest(
+    problem: Problem,
+    x: Tensor,
+    ladder: Sequence[Recommendation],
+    passes: Tensor,
+    weights: Tensor | None = None,
+) -> Recommendation:
+    """Return for each person the cheapest of several recommendations that passes, or none.
+
+    Arguments:
+        x: People, with shape (N, D).
+        ladder: L recommendations for them, each part (N, D); for
+            instance of one search with several margins.
+        passes: Which of them may be taken, with shape (L, N), bool.
+        weights: Of the cost, with shape (N, K); left out: all one.
+    Raises: ValueError: the ladder is empty or shapes differ.
+    Example:
+        The first person may take the dear one only, the second
+        nothing:
+
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("validation")[:2]
+        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]] * 2)
+        >>> ladder = [Recommendation(acts, x + more, x + more) for more in (1, 2)]
+        >>> passes = torch.tensor([[False, False], [True, False]])
+        >>> found = cheapest(problem, x, ladder, passes)
+        >>> found.has_recourse, (found.values - x)[:, 5].round(decimals=2)
+        (tensor([ True, False]), tensor([2., 0.]))
+    """
+    checks.not_empty("ladder", ladder)
+    for recommendation in ladder:
+        metrics.check_one_each(problem, x, recommendation)
+    checks.shape("passes", passes, (len(ladder), len(x)))
+    may = passes & torch.stack([rung.has_recourse for rung in ladder])
+    price = torch.stack([problem.cost_of(x, rung, weights) for rung in ladder])
+    lowest, which = price.masked_fill(~may, torch.inf).min(0)
+    acts, values, x_cf = (
+        torch.stack([getattr(rung, part) for rung in ladder])[which, torch.arange(len(x))]
+        for part in ("is_acted", "values", "x_cf")
+    )
+    found = lowest.isfinite()[:, None]
+    acts = acts & found
+    return Recommendation(acts, torch.where(acts, values, x), torch.where(found, x_cf, x))
+
+
+class Renewed(World):
+    r"""A world in which chance has partly changed by the time that somebody acts.
+
+    .. math:: z' = \sqrt{1 - s^2}\, z + s\, \epsilon, \quad \epsilon \sim N(0, 1)
+
+    z is a person's own noise, as standard normal. A flow's noise is
+    that already. The noise of a true equation becomes so by its
+    quantile, and is turned back: its law stays as it is. Noise that
+    takes single values only (gender's) is kept.
+
+    New noise shows where an action leads: in features that follow
+    from one that is acted on. All others keep their value, as in any
+    world. What chance brings to a person depends on the seed and on
+    their features before the action alone, whoever else is asked.
+
+    Arguments:
+        world: Whose equations hold, a flow or a true SCM.
+        share: s, from 0 (the world as it is) to 1 (all is new).
+        seed: Of what chance brings, a whole number, zero or more.
+    Raises: ValueError: the world is of another kind, or share or seed
+        are out of range.
+    Example:
+        Savings after one action: as the flow has it, and as chance
+        may.
+
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("validation")[:1]
+        >>> worlds = [Renewed(problem.flow, share, seed=0) for share in (0.0, 0.5)]
+        >>> same, other = (world.counterfactual(x, do={"income": 1.0}) for world in worlds)
+        >>> (same == problem.flow.counterfactual(x, do={"income": 1.0})).all()
+        tensor(True)
+        >>> other != same
+        tensor([[False, False, False, False, False, False,  True]])
+    """
+
+    def __init__(self, world: World, share: float, seed: int) -> None:
+        super().__init__(world.graph)
+        if not isinstance(world, SCM | CausalFlow):
+            raise ValueError(
+                f"world is a {type(world).__name__}, expected an SCM or a CausalFlow: the "
+                "law of its noise must be known."
+            )
+        if not 0 <= share <= 1:
+            raise ValueError(f"share is {share!r}, expected a number from 0 to 1.")
+        if seed < 0:
+            raise ValueError(f"seed is {seed!r}, expected a whole number, zero or more.")
+        self.world, self.share, self.seed = world, share, seed
+
+    def check(self, name: str, x: Tensor) -> None:
+        """Raise ValueError unless x can be handed to the world below; see `World.check`.
+
+        Example:
+            >>> from lib.method import loan
+            >>> Renewed(loan.scm(), 0.5, seed=0).check("x", torch.zeros(2, 7))
+        """
+        self.world.check(name, x)
+
+    def abduct(self, x: Tensor) -> Tensor:
+        """Return the noise behind each person's features, before they act.
+
+        Example:
+            >>> from lib.method import loan
+            >>> x = loan.scm().sample(5, np.random.default_rng(0))
+            >>> noise = Renewed(loan.scm(), 0.5, seed=0).abduct(x)
+            >>> bool((noise == loan.scm().abduct(x)).all())
+            True
+        """
+        return self.world.abduct(x)
+
+    def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
+        """Return feature j (*,) from its parents (*, P) and its own noise (*,).
+
+        Example:
+            >>> from lib.method import loan
+            >>> world = Renewed(loan.scm(), 0.5, seed=0)
+            >>> world.feature(6, torch.tensor([0.0]), torch.tensor(0.0))
+            tensor(-4.)
+        """
+        return self.world.feature(j, x_parents, noise)
+
+    def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
+        """Return noise as the world below has it, with shape (N, D).
+
+        Example:
+            >>> from lib.method import loan
+            >>> world = Renewed(loan.scm(), 0.5, seed=0)
+            >>> world.draw_noise(3, np.random.default_rng(0)).shape
+            torch.Size([3, 7])
+        """
+        return self.world.draw_noise(n_people, rng)
+
+    def noise_after(self, x: Tensor, noise: Tensor) -> Tensor:
+        """Return noise (*, D) of which a share was drawn anew; see `World.noise_after`.
+
+        Example:
+            With a share of 1 nothing is left of a person's own noise:
+            savings that were 2 above what income brings can be
+            anything.
+
+            >>> from lib.method.scm import additive
+            >>> alone = additive((), lambda pa: 0.0, stats.norm())
+            >>> saved = additive(("income",), lambda pa: pa["income"], stats.norm())
+            >>> world = Renewed(SCM({"income": alone, "savings": saved}), 1.0, seed=0)
+            >>> x = torch.tensor([[1.0, 3.0]])
+            >>> bool((world.counterfactual(x, do={"income": 5.0})[0, 1] - 7).abs() > 0.1)
+            True
+        """
+        keep = np.sqrt(1 - self.share**2)
+        fresh = self.share * self._fresh(x)
+        if isinstance(self.world, CausalFlow):
+            return float(keep) * noise + torch.from_numpy(fresh).to(noise)
+        assert isinstance(self.world, SCM)
+        columns = list(noise.unbind(-1))
+        for j, equation in enumerate(self.world.equations.values()):
+            law = equation.noise
+            if hasattr(law.dist, "pdf"):
+                u = noise[..., j].detach().double().numpy()
+                z = _translated(u, law, NORMAL).clip(-FURTHEST, FURTHEST)
+                z = keep * z + fresh[..., j]
+                columns[j] = torch.from_numpy(_translated(z, NORMAL, law)).to(noise)
+        return torch.stack(columns, -1)
+
+    def _fresh(self, x: Tensor) -> np.ndarray:
+        """Return standard normal draws (*, D), from the seed and each person's bits."""
+        bits = (x.detach().double().numpy() + 0.0).view(np.uint64)  # -0 is 0
+        key = np.full(x.shape[:-1], self.seed, np.uint64)
+        for j in range(bits.shape[-1]):
+            key = _scrambled(key ^ bits[..., j])
+        drawn = [_scrambled(key ^ np.uint64(j + 1)) for j in range(bits.shape[-1])]
+        uniform = ((np.stack(drawn, -1) >> np.uint64(11)) + 0.5) / 2.0**53
+        return NORMAL.ppf(uniform)
+
+
+def _translated(value: np.ndarray, law: Law, other: Law) -> np.ndarray:
+    """Return the quantiles of another law at the same levels; exact in both tails."""
+    upper = law.sf(value) < 0.5
+    return np.where(upper, other.isf(law.sf(value)), other.ppf(law.cdf(value)))
+
+
+def _scrambled(key: np.ndarray) -> np.ndarray:
+    """Return 64 bits that look drawn at random (the generator SplitMix64, one step)."""
+    with np.errstate(over="ignore"):
+        key = key + np.uint64(0x9E3779B97F4A7C15)
+        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))

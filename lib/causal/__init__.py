@@ -1,1 +1,0 @@
-"""Causal graphs, and the worlds that answer what would have happened: SCMs and flows."""

@@ -1,0 +1,5 @@
+"""iCARMA, from the world to the metrics: the method, for anybody's data.
+
+Read in this order: world, scm, maps, networks, flow, preferences, samplers, frames,
+population, classifier, problem, icarma, training, grid, metrics, words, loan.
+"""

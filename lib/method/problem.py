@@ -1,0 +1,421 @@
+"""The problem every solver gets, and the recommendation every solver returns."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.method.classifier import Classifier
+from lib.method.flow import CausalFlow
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.world import World
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Hold who applies, who decides, and the flow that says what is plausible.
+
+    Arguments:
+        population: The applicants.
+        classifier: Any `Classifier` of their features; solvers that
+            need gradients say so.
+        flow: Fitted to them.
+    Raises: ValueError: the parts are for other features, in another
+        order, or for other kinds of numbers.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> problem.refused("test").shape
+        torch.Size([2444, 7])
+    """
+
+    population: Population
+    classifier: Classifier
+    flow: CausalFlow
+
+    def __post_init__(self) -> None:
+        expected = self.population.features
+        parts = {"classifier": self.classifier.features, "flow": self.flow.features}
+        for what, features in parts.items():
+            if features != expected:
+                raise ValueError(
+                    f"The {what} is for the features {', '.join(features)}; the population "
+                    f"has {', '.join(expected)}. Both must list the same in the same "
+                    f"order: fit the {what} to this population."
+                )
+        x = self.population.x["recourse/train"][:2]
+        if x.dtype != self.flow.dtype:
+            raise ValueError(
+                f"The population is of {x.dtype}, the flow of {self.flow.dtype}. Fit the "
+                "flow to this population."
+            )
+        try:
+            self.accepts(x)
+        except ValueError:
+            raise
+        except Exception as error:  # of whatever library
+            raise ValueError(
+                f"The classifier can't decide for people of {x.dtype} with shape "
+                f"{tuple(x.shape)}: {type(error).__name__}: {error}"
+            ) from error
+
+    @property
+    def world(self) -> World:
+        """Where actions take effect: the true SCM where it is known, else the flow.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> problem.world is problem.population.truth
+            True
+        """
+        return self.flow if self.population.truth is None else self.population.truth
+
+    @cached_property
+    def range(self) -> Tensor:
+        """Range of each standardised feature, with shape (D,).
+
+        It is taken over the recourse training split.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> population = problem.population
+            >>> bool((problem.range == population.high - population.low).all())
+            True
+        """
+        return self.population.high - self.population.low
+
+    @cached_property
+    def _leeway(self) -> Tensor:
+        """Range of each feature, infinite where it is immutable: it may lie anywhere."""
+        kinds = self.population.kinds.values()
+        can_move = torch.tensor([kind != "immutable" for kind in kinds])
+        return torch.where(can_move, self.range, torch.inf)
+
+    def outside(self, x: Tensor) -> Tensor:
+        """Return by how many ranges features (*, D) lie outside theirs, in sum, (*,).
+
+        Immutable features do not count.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.population.high.clone()
+            >>> x[5] += 2 * problem.range[5]  # income
+            >>> problem.outside(x[None])
+            tensor([2.])
+        """
+        population = self.population
+        beyond = (x - population.high).relu() + (population.low - x).relu()
+        return (beyond / self._leeway).sum(-1)
+
+    def refused(self, split: str) -> Tensor:
+        """Return the people of a recourse split that h refuses, with shape (N, D).
+
+        Arguments:
+            split: "train", "validation" or "test".
+        Raises: ValueError: there is no such split.
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> bool(problem.accepts(problem.refused("test")).any())
+            False
+        """
+        checks.known("recourse split", [split], ("train", "validation", "test"))
+        x = self.population.x[f"recourse/{split}"]
+        return x[~self.accepts(x)]
+
+    def accepts(self, x: Tensor) -> Tensor:
+        """Return whether h accepts each person (*, D), with shape (*,).
+
+        The classifier is shown values that people can have (whole
+        numbers).
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.population.x["recourse/test"]
+            >>> problem.accepts(x).float().mean().round(decimals=2)
+            tensor(0.5100)
+        """
+        return self.classifier.accepts(self.population.possible(x))
+
+    def check(self, x: Tensor, preferences: Preferences) -> None:
+        """Raise ValueError unless x are refused people (N, D) with these preferences.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:2]
+            >>> mask = torch.ones(3, 4, dtype=torch.bool)
+            >>> problem.check(x, Preferences.from_mask(mask))
+            Traceback (most recent call last):
+            ...
+            ValueError: preferences.scores has shape (3, 4), expected (2, 4).
+        """
+        self.check_people(x)
+        expected = (*x.shape[:-1], len(self.population.actionable))
+        checks.shape("preferences.scores", preferences.scores, expected)
+
+    def check_people(self, x: Tensor) -> None:
+        """Raise ValueError unless x are refused people (N, D), of the flow's dtype.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> problem.check_people(torch.zeros(7))  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            ValueError: x has shape (7,): expected a row a person, (N, 7), and at least ...
+        """
+        checks.people("x", x, self.population.features, self.flow.dtype)
+        if x.ndim != 2 or len(x) == 0:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}: expected a row a person, "
+                f"(N, {len(self.population.features)}), and at least one of them."
+            )
+        checks.refused(self.accepts(x))
+
+    def check_world(self, world: World) -> None:
+        """Raise ValueError unless the world has the flow's graph.
+
+        Who moves, and whose density changes, must be the same, column
+        by column.
+
+        Example:
+            >>> from lib.method import loan
+            >>> loan.problem().check_world(loan.scm())
+        """
+        if world.graph != self.flow.graph:
+            ours, theirs = self.flow.graph.parents, world.graph.parents
+            at = [name for name in ours if set(ours[name]) != set(theirs.get(name, ()))]
+            what = f"the causes of {', '.join(at)}" if at else "the order of the features"
+            raise ValueError(
+                f"The world and the flow have different graphs: {what} differ. Search in a "
+                "world with the flow's graph, or make the problem with a flow that was "
+                "fitted under the world's."
+            )
+
+    def check_gradient(self, solver: str) -> None:
+        """Raise ValueError unless torch can differentiate the classifier.
+
+        Arguments:
+            solver: Who needs the gradient, for the message.
+        Example:
+            >>> from lib.method import loan
+            >>> loan.problem().check_gradient("iCARMA")
+        """
+        if not self.classifier.has_gradient:
+            raise ValueError(
+                f"{solver} needs the gradient of the classifier, and this one has none. "
+                "Search on a grid (lib.method.grid), or fit a NetworkClassifier to its "
+                "decisions."
+            )
+
+    def described(self, x: Tensor) -> dict[str, Any]:
+        """Return what tells a fit to people x apart, by name, for `fits.steps`.
+
+        The classifier may be any function, and is described by what
+        it says of these people.
+
+        Arguments:
+            x: Standardised features, with shape (N, D).
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> list(problem.described(problem.refused("train")))[:3]
+            ['x', 'log-odds of x', 'weights of the flow']
+        """
+        population, flow = self.population, self.flow
+        return {
+            "x": x,
+            "log-odds of x": self.classifier.logit(population.possible(x)).detach(),
+            "weights of the flow": torch.cat([w.flatten() for w in flow.weights.values()]),
+            "settings of the flow": flow.settings,
+            "parents": {name: list(own) for name, own in flow.graph.parents.items()},
+            "kinds": dict(population.kinds),
+            "range": torch.stack([population.low, population.high]),
+        }
+
+    def carried_out(self, x: Tensor, recommendation: "Recommendation") -> "Recommendation":
+        """Return the recommendation as people can carry it out, in whole numbers.
+
+        Values and their consequences are made possible, for instance
+        whole credit lines. What nothing moves stays as it is, to the
+        bit; so does a count that is set to the number it was.
+
+        Arguments:
+            x: People, with shape (N, D).
+            recommendation: For them, each part with shape (*, N, D).
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()  # any value is possible here
+            >>> x = problem.refused("test")[:1]
+            >>> nothing = Recommendation(x > 99, x, x)
+            >>> bool((problem.carried_out(x, nothing).x_cf == x).all())
+            True
+        """
+        acts = recommendation.is_acted
+        x = x.expand_as(recommendation.values)
+        settled = self.population.settled(x, recommendation.values)
+        values = torch.where(acts, settled, x)
+        x_cf = self.flow.counterfactual(x, acts, values)
+        is_moved = (values != x).any(-1, keepdim=True)
+        x_cf = torch.where(is_moved, self.population.settled(x, x_cf), x)
+        return Recommendation(acts, values, x_cf)
+
+    def action_cost(
+        self, x: Tensor, m: Tensor, a: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
+        r"""Return the effort of each person's own actions, with shape (*,).
+
+        Effects downstream cost nothing.
+
+        .. math:: c = \frac{1}{K} \sum_{j \in A}
+            w_j\, m_j\, \frac{(x_j - a_j)^2}{\max_j - \min_j}
+
+        Arguments:
+            x, m, a: Factual value, whether it is acted on (bool or
+                0/1), and to what it is set, for the K actionable
+                features in standardised units, each with shape (*,
+                K).
+            weights: Individual weights, with shape (*, K); left out:
+                the unweighted cost.
+        Source: CARMA's cost (doi 10.1145/3630106.3659003) with the
+            weights of section 4.2, arXiv:2604.08030.
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x, m = torch.zeros(4), torch.tensor([True, False, False, False])
+            >>> cost = problem.action_cost(x, m, x + 1)
+            >>> bool(torch.isclose(cost, 1 / problem.range[3] / 4))
+            True
+        """
+        effort = m * (x - a).square() / self.range[self.population.actionable_index].to(x)
+        return (effort if weights is None else weights * effort).mean(-1)
+
+    def cost_of(
+        self, x: Tensor, recommendation: "Recommendation", weights: Tensor | None = None
+    ) -> Tensor:
+        """Return the `action_cost` of recommendations, with shape (*, N).
+
+        Arguments:
+            x: People, with shape (N, D).
+            recommendation: For them, each part with shape (*, N, D).
+            weights: Individual weights, with shape (N, K); left out:
+                the unweighted cost.
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:2]
+            >>> problem.cost_of(x, Recommendation(x > 99, x, x))  # nothing is done
+            tensor([0., 0.])
+        """
+        columns = self.population.actionable_index
+        acts, values = recommendation.is_acted, recommendation.values
+        own, m, a = (part[..., columns] for part in (x, acts, values))
+        return self.action_cost(own, m, a, weights)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Hold what each person is recommended to do, and what they would then look like.
+
+    Arguments:
+        is_acted: True where the person acts; nowhere for someone who
+            has no recourse.
+        values: What to set those features to, in standardised units;
+            the factual value elsewhere.
+        x_cf: Features after the action, by the world the solver
+            searched. Each part has shape (N, D), or (M, N, D) for a
+            stack of M members.
+    Raises: ValueError: is_acted is not of bool, or the shapes differ.
+    Example:
+        >>> x = torch.zeros(2, 7)
+        >>> Recommendation(x > 0, x, x).has_recourse
+        tensor([False, False])
+    """
+
+    is_acted: Tensor
+    values: Tensor
+    x_cf: Tensor
+
+    def __post_init__(self) -> None:
+        if self.is_acted.dtype != torch.bool:
+            raise ValueError(f"is_acted must be of bool, got {self.is_acted.dtype}.")
+        checks.shape("values", self.values, self.is_acted.shape)
+        checks.shape("x_cf", self.x_cf, self.is_acted.shape)
+
+    @property
+    def has_recourse(self) -> Tensor:
+        """Whether anything is recommended, with shape (N,) or (M, N).
+
+        Example:
+            >>> x = torch.tensor([[0.0, 1.0], [0.0, 0.0]])
+            >>> Recommendation(x > 0, x, x).has_recourse
+            tensor([ True, False])
+        """
+        return self.is_acted.any(-1)
+
+    def __getitem__(self, key: Any) -> "Recommendation":
+        """Return the part at this place; the leading axes are indexed as a tensor's.
+
+        Example:
+            >>> people = torch.zeros(10, 3, 7)  # ten members of a stack, three people
+            >>> stack = Recommendation(people > 0, people, people)
+            >>> stack[0].x_cf.shape, stack[:, [0, 2]].x_cf.shape, stack[0][:2].x_cf.shape
+            (torch.Size([3, 7]), torch.Size([10, 2, 7]), torch.Size([2, 7]))
+        """
+        return Recommendation(self.is_acted[key], self.values[key], self.x_cf[key])
+
+
+def in_columns(part: Tensor, columns: list[int], n_features: int) -> Tensor:
+    """Return values of the K actionable features (*, K) spread over all D, zero elsewhere.
+
+    Example:
+        >>> in_columns(torch.tensor([[5.0, 6.0]]), [2, 0], n_features=4)
+        tensor([[6., 0., 5., 0.]])
+    """
+    given = dict(zip(columns, part.unbind(-1), strict=True))
+    zero = part.new_zeros(part.shape[:-1])
+    return torch.stack([given.get(j, zero) for j in range(n_features)], -1)
+
+
+def check_bounds(margin: float, slack: float) -> None:
+    """Raise ValueError unless these say what an action must reach; see `Judge`.
+
+    Example:
+        >>> check_bounds(margin=-1.0, slack=0.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: margin is -1.0, expected log-odds, zero or more.
+    """
+    if not 0 <= margin < math.inf:
+        raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
+    if not slack > -math.inf:
+        raise ValueError(
+            f"slack is {slack!r}, expected nats: by how much the log-density may fall; "
+            "below zero, by how much it must rise; infinite, it is not asked for."
+        )
+
+
+def check_weights(weights: Tensor, expected: tuple[int, int]) -> None:
+    """Raise ValueError unless weights of the cost are (N, K), finite and not negative.
+
+    Example:
+        >>> check_weights(torch.ones(2, 3), expected=(2, 4))
+        Traceback (most recent call last):
+        ...
+        ValueError: weights has shape (2, 3), expected (2, 4).
+    """
+    checks.shape("weights", weights, expected)
+    if not (weights.isfinite() & (weights >= 0)).all():
+        raise ValueError(
+            "weights must be finite and not below zero. Profile.weight gives such weights."
+        )

@@ -1,0 +1,633 @@
+"""The paper's numbers with ours beside them, cell by cell.
+
+What its claims say of such numbers is judged in `verdicts`.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from lib.base import checks, tables
+from lib.base.files import PUBLISHED
+
+STANDARD_ERRORS = 2.0  # on either side; about 95 % of a normal distribution
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Hold a mean over members, with what other people and other networks may change.
+
+    Arguments:
+        value: Mean over the members.
+        lowest, highest: Of the members.
+        se_people: Standard error over people. The same people are
+            asked by all members, so it does not shrink with their
+            number.
+        se_networks: Standard error over networks, the standard
+            deviation of the M members divided by the root of M; NaN
+            for a search and for a single network.
+    Example:
+        >>> rise = Estimate(0.30, 0.1, 0.5, se_people=0.03, se_networks=0.04)
+        >>> round(rise.standard_error, 3), round(rise.low, 3), round(rise.high, 3)
+        (0.05, 0.2, 0.4)
+    """
+
+    value: float
+    lowest: float
+    highest: float
+    se_people: float
+    se_networks: float = np.nan
+
+    @property
+    def standard_error(self) -> float:
+        """Of both sources together, the root of the sum of squares.
+
+        Example:
+            >>> Estimate(0.3, 0.3, 0.3, se_people=0.02).standard_error
+            0.02
+        """
+        return float(np.hypot(self.se_people, np.nan_to_num(self.se_networks)))
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval of two standard errors on either side.
+
+        Example:
+            >>> Estimate(0.5, 0.5, 0.5, se_people=0.1).low
+            0.3
+        """
+        return self.value - STANDARD_ERRORS * self.standard_error
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval of two standard errors on either side.
+
+        Example:
+            >>> Estimate(0.5, 0.5, 0.5, se_people=0.1).high
+            0.7
+        """
+        return self.value + STANDARD_ERRORS * self.standard_error
+
+    def lies(self, above: float = -np.inf, below: float = np.inf) -> str:
+        """Return whether the value lies in a range: holds, does not hold, or undecided.
+
+        "holds" and "does not hold" are said of the whole interval; if
+        it reaches over an end of the range, the data do not decide.
+
+        Example:
+            >>> rise = Estimate(0.3, 0.3, 0.3, se_people=0.05)
+            >>> rise.lies(above=0), rise.lies(below=0.1), rise.lies(above=0.25)
+            ('holds', 'does not hold', 'undecided')
+        """
+        if not np.isfinite(self.standard_error + self.value):
+            return "undecided"
+        if above <= self.low and self.high <= below:
+            return "holds"
+        return "does not hold" if self.high < above or self.low > below else "undecided"
+
+
+def ratio(above: np.ndarray, below: np.ndarray | None = None) -> Estimate:
+    r"""Estimate a ratio of two sums over people, and its mean over networks.
+
+    .. math:: r = \frac1M \sum_m r_m, \qquad
+        r_m = \frac{\sum_i \text{above}_{mi}}{\sum_i \text{below}_{mi}}
+
+    A share of all people has ones below; a share or a mean of some
+    people has zeros above and below for the others; a ratio of two
+    mean costs of the same people has the costs themselves.
+
+    The standard error over people is that of the linearised ratio: a
+    person counts once, with the mean over the members of
+    (above - r_m below) / mean(below). For a share of one member it is
+    the binomial one.
+
+    Arguments:
+        above, below: With shape (M, N), or (N,) for a search. Left
+            out, below is one for everybody.
+    Raises: ValueError: the shapes differ, or there is nobody.
+    Source: Cochran, Sampling Techniques, chapter 6.
+    Example:
+        Two networks and four people, of whom they help two and three:
+
+        >>> helped = np.array([[1, 1, 0, 0], [1, 1, 1, 0]])
+        >>> share = ratio(helped)
+        >>> share.value, share.lowest, round(share.se_networks, 4)
+        (0.625, 0.5, 0.125)
+
+        One in four of one network's people, binomial:
+
+        >>> ratio(np.array([1, 0, 0, 0])).se_people, (0.25 * 0.75 / 4) ** 0.5
+        (0.21650635094610965, 0.21650635094610965)
+    """
+    return contrast((1.0, above, below))
+
+
+def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
+    r"""Estimate a weighted sum of ratios of the same people.
+
+    .. math:: \sum_k c_k \, r_k, \qquad r_k \text{ as in `ratio`}
+
+    With coefficients 1 and -1 it is the difference of two shares that
+    are of different people among those asked, for instance of all who
+    are recommended something by one network and by another. Members
+    are set beside each other in their order, as those of one seed;
+    where one ratio has more than another, the last are left out.
+    Where they are not the same networks this is one of many pairs of
+    independent draws, and the error holds all the same.
+
+    Arguments:
+        terms: A coefficient c_k, above and below for each ratio, as
+            for `ratio`; of the same N people. A search, or a single
+            member, is set beside every member of the others.
+    Raises: ValueError: there is no term, the shapes of above and
+        below differ, so do the numbers of people, or there is nobody.
+    Example:
+        Two of four people by one solver, one of the three whom another
+        answers:
+
+        >>> valid, fewer = np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])
+        >>> answered = np.array([1, 1, 1, 0])
+        >>> round(contrast((1.0, valid, None), (-1.0, fewer, answered)).value, 3)
+        0.167
+    """
+    if not terms:
+        raise ValueError("Expected at least one ratio, got none.")
+    parts = [_linearised(above, below) for _, above, below in terms]
+    n_people = {moves.shape[1] for _, moves in parts}
+    if len(n_people) > 1:
+        raise ValueError(
+            f"The ratios are of {' and '.join(map(str, sorted(n_people)))} people: "
+            "expected the same people for all. For others, see `difference`."
+        )
+    n_members = min((len(each) for each, _ in parts if len(each) > 1), default=1)
+    each, moved = np.zeros(n_members), np.zeros(parts[0][1].shape[1])
+    for (coefficient, *_), (ratios, moves) in zip(terms, parts, strict=True):
+        each = each + coefficient * ratios[:n_members]
+        moved = moved + coefficient * moves[:n_members].mean(0)
+    return Estimate(
+        value=float(each.mean()),
+        lowest=float(each.min()),
+        highest=float(each.max()),
+        se_people=float(np.sqrt((moved**2).sum()) / len(moved)),
+        se_networks=_of_networks(each),
+    )
+
+
+def _linearised(
+    above: np.ndarray, below: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ratios of M members, and what each person moves them by, (M, N)."""
+    above = np.atleast_2d(np.asarray(above, dtype=float))
+    base = np.ones_like(above) if below is None else np.asarray(below, dtype=float)
+    base = np.atleast_2d(base)
+    if above.shape != base.shape or above.size == 0:
+        raise ValueError(
+            f"above has shape {above.shape} and below {base.shape}: expected the same, "
+            "(M, N) for M networks and N people, with at least one of each."
+        )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = above.sum(1) / base.sum(1)  # NaN where a member has nobody below
+        moves = (above - each[:, None] * base) / base.mean(1, keepdims=True)
+    return each, moves
+
+
+def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """Estimate how much higher the mean of the first people is than that of others.
+
+    The people differ, the networks are the same: a network's own
+    difference is taken before the mean over networks.
+
+    Arguments:
+        first, second: Of M networks each, with shapes (M, N) and (M,
+            N').
+    Raises: ValueError: the numbers of networks differ, or there is
+        nobody.
+    Example:
+        >>> new, seen = np.array([[1, 0], [1, 1]]), np.array([[1, 1, 0], [1, 1, 1]])
+        >>> round(difference(new, seen).value, 3)
+        -0.083
+    """
+    new, old = ratio(first), ratio(second)
+    if len(np.atleast_2d(first)) != len(np.atleast_2d(second)):
+        raise ValueError(
+            f"first is of {len(np.atleast_2d(first))} networks and second of "
+            f"{len(np.atleast_2d(second))}: expected answers of the same networks."
+        )
+    each = np.atleast_2d(first).mean(1) - np.atleast_2d(second).mean(1)
+    return Estimate(
+        value=float(each.mean()),
+        lowest=float(each.min()),
+        highest=float(each.max()),
+        se_people=float(np.hypot(new.se_people, old.se_people)),
+        se_networks=_of_networks(each),
+    )
+
+
+def _of_networks(each: np.ndarray) -> float:
+    """Return the standard error of the mean of M members, NaN for a single one."""
+    if len(each) < 2:
+        return np.nan
+    return float(each.std(ddof=1) / np.sqrt(len(each)))
+
+
+def by_person(rows: pd.DataFrame, column: str) -> np.ndarray:
+    """Return a column of rows of people with shape (M, N), a row a member.
+
+    Arguments:
+        rows: Of one setting and method, as `tables.recommend` and
+            `tables.search` give them.
+        column: Of numbers or of true and false.
+    Raises: ValueError: a member answers a person twice, or the members
+        answer different people.
+    Example:
+        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1], "person": [0, 1, 1, 0]})
+        >>> by_person(rows.assign(cost=[0.1, 0.2, 0.3, 0.4]), "cost")
+        array([[0.1, 0.2],
+               [0.4, 0.3]])
+    """
+    table = rows.pivot(index="member", columns="person", values=column).astype(float)
+    if table.isna().to_numpy().any() and not rows[column].isna().any():
+        raise ValueError(
+            f"The members answer different people in the column {column!r}, so they "
+            "can't be set side by side. Give the rows of one setting and method."
+        )
+    return table.to_numpy()
+
+
+# columns that tell the rows of one method apart
+SETTING = {
+    1: ["n_individually_actionable"],
+    2: ["constraints", "cost_profile"],
+    3: ["constraints", "cost_profile"],
+    5: ["bias", "n_individually_actionable"],
+    6: ["distribution", "n_individually_actionable", "plausibility_constraint"],
+}
+TABLES = {
+    1: "icarma_table1",
+    2: "icarma_table2",
+    3: "icarma_table3",
+    5: "icarma_table5",
+    6: "icarma_table6",
+}
+DATASETS = ("Loan", "GMSC")
+
+# what a row of one person is of
+OF_WHOM = ["setting", "method", "member", "seed", "reported"]
+
+# of which column of `metrics.per_person` each metric is the mean, and over which people;
+# None: over all. `metrics.summarise` says why.
+MEAN_OF: dict[str, tuple[str, str | None]] = {
+    "validity": ("valid", None),
+    "plausibility": ("plausible", "has_recourse"),
+    "joint": ("joint", None),
+    "hap": ("hard_action", "has_recourse"),
+    "cost_mean": ("cost", "valid"),
+    "n_acted": ("n_acted", "has_recourse"),
+}
+METRICS = tuple(MEAN_OF)
+SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
+
+
+def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
+    """Return the rows of one of the paper's tables, without the lost columns.
+
+    Arguments:
+        number: Of the table, a key of `TABLES`.
+        dataset: "Loan" or "GMSC".
+    Returns: A row for each setting and method. The column "setting"
+        joins what tells the rows of one method apart, for instance
+        "soft, linear".
+    Raises: ValueError: the table or the data set is unknown.
+    Source: published/, from arXiv:2604.08030.
+    Example:
+        >>> table = published(1)
+        >>> table[table.method == "iCARMA"][["setting", "validity", "plausibility"]].head(2)
+           setting  validity  plausibility
+        1  all (4)     0.999         0.886
+        3        3     0.995         0.689
+    """
+    checks.known("table of the paper", [number], tuple(TABLES))
+    checks.known("data set", [dataset], DATASETS)
+    rows = tables.read(
+        PUBLISHED / f"{TABLES[number]}.csv", dtype={"n_individually_actionable": str}
+    )
+    rows = rows[rows.dataset == dataset].drop(
+        columns=["table", "dataset", "cost_mean", "cost_sd", "note"]
+    )
+    rows.insert(0, "setting", rows[SETTING[number]].agg(", ".join, axis=1))
+    return rows.reset_index(drop=True)
+
+
+def _check_rows(people: pd.DataFrame) -> None:
+    """Raise ValueError unless there are rows, and a member answers a person once."""
+    missing = [name for name in [*OF_WHOM, "person"] if name not in people]
+    if missing or not len(people):
+        raise ValueError(
+            f"Expected rows of people with the columns {', '.join(OF_WHOM)} and person, "
+            f"got {len(people)} rows without {', '.join(missing) or 'anybody in them'}. "
+            "tables.recommend and tables.search make them."
+        )
+    twice = people.duplicated(["setting", "method", "member", "person"])
+    if twice.any():
+        first = people[twice].iloc[0]
+        raise ValueError(
+            f"Member {first.member} of {first.method} answers person {first.person} more "
+            f"than once in {first.setting!r}. Were rows of two stacks, or the same rows "
+            "twice, joined under one method? Give each stack a method of its own."
+        )
+
+
+def estimate(people: pd.DataFrame, metric: str) -> Estimate:
+    """Return a metric's mean over the members of one setting, and how sure it is.
+
+    Arguments:
+        people: Rows of one setting and method, as `tables.recommend`
+            and `tables.search` give them.
+        metric: One of `METRICS`.
+    Raises: ValueError: the metric is unknown, a member answers one
+        person twice, or members answer different people.
+    Example:
+        Two members, three people; the second member helps one more:
+
+        >>> rows = pd.DataFrame({"member": [0, 0, 0, 1, 1, 1], "person": [0, 1, 2] * 2})
+        >>> rows["joint"] = [True, False, False, True, True, False]
+        >>> found = estimate(rows, "joint")
+        >>> round(found.value, 3), round(found.lowest, 3), round(found.highest, 3)
+        (0.5, 0.333, 0.667)
+    """
+    return ratio(*sums(people, metric))
+
+
+def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a metric is the ratio of: two arrays with shape (M, N), for M members.
+
+    `estimates.ratio` and `estimates.contrast` take them.
+
+    Arguments:
+        people: Rows of one setting and method, as `tables.recommend`
+            and `tables.search` give them.
+        metric: One of `METRICS`.
+    Returns: What is added up above and below; zero, in both, for
+        people who do not count.
+    Raises: ValueError: as for `estimate`.
+    Example:
+        Nothing is recommended to the second person, who does not
+        count:
+
+        >>> rows = pd.DataFrame({"member": 0, "person": [0, 1]})
+        >>> rows = rows.assign(hard_action=[True, False], has_recourse=[True, False])
+        >>> above, below = sums(rows, "hap")
+        >>> above.tolist(), below.tolist()
+        ([[1.0, 0.0]], [[1.0, 0.0]])
+    """
+    checks.known("metric", [metric], METRICS)
+    column, base = MEAN_OF[metric]
+    values = by_person(people, column)
+    counted = np.ones_like(values) if base is None else by_person(people, base)
+    return values * counted, counted
+
+
+def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd.DataFrame:
+    """Return one of the paper's tables with ours beside it, both ways and with errors.
+
+    What is compared is the *mean over seeds*: it says what the method
+    gives, whichever network one happens to have. The member that
+    validation chose stands beside it, as the paper reports one model.
+    A difference in either direction counts, by the same rule for
+    every method, setting and metric:
+
+    agrees: |mean - paper| <= 2 standard errors, where the squares
+    of three standard errors are added up [R]:
+
+    - se_people, of ours over people (`estimates.ratio`);
+    - se_networks, of ours over seeds: standard deviation of the M
+      members over the root of M; empty for a search;
+    - se_paper, of the paper's number over people. The paper gives
+      none. It asked another draw of people than ours, so that its
+      number cannot be taken as exact: to do that would call the luck
+      of that draw a disagreement. Ours is the binomial one for as
+      many people as we ask.
+
+    What is left out: the paper's number is of one network, the best
+    of ten on validation people, and how far that network lies from
+    the mean of its ten is unknown. So look at lowest and highest,
+    too: where the paper's number lies between them, the difference
+    may be one of networks and not of methods.
+
+    Arguments:
+        people: Rows as `tables.recommend` gives them, of which one
+            member is reported, and as `tables.search` does.
+            Settings are named as in `published`.
+        number: Of the table.
+        dataset: "Loan" or "GMSC".
+    Returns: A row for each setting, method and metric, with the
+        columns
+
+        - table, setting, method, metric;
+        - paper, empty where it gives no number;
+        - mean, lowest, highest: of our members; lowest and highest
+          are empty for a search;
+        - reported: of the member that validation chose;
+        - difference: mean less paper;
+        - se_people, se_networks, se_paper; agrees.
+    Raises: ValueError: the table or the data set is unknown, there
+        are no rows, a member answers one person twice, or not
+        exactly one member of a method is reported.
+    Example:
+        >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
+        >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1}
+        >>> row |= {"setting": "2", "method": "iCARMA", "seed": 1000}
+        >>> people = pd.DataFrame(
+        ...     row | {"member": i, "reported": i == 1, "person": 0, "valid": i > 0}
+        ...     for i in range(2)
+        ... )
+        >>> table = beside_paper(people, number=1).set_index("metric")
+        >>> table.loc["validity", ["paper", "mean", "lowest", "reported"]].to_dict()
+        {'paper': 0.991, 'mean': 0.5, 'lowest': 0.0, 'reported': 1.0}
+    """
+    paper = published(number, dataset).set_index(["setting", "method"])
+    _check_rows(people)
+    shown = [metric for metric in METRICS if metric != "hap" or "hap" in paper]
+    rows = []
+    for (setting, method), own in people.groupby(["setting", "method"], sort=False):
+        of_reported = own[own.member == _reported(own)]
+        for metric in shown:
+            printed = np.nan
+            if metric in paper and (setting, method) in paper.index:
+                printed = paper[metric][setting, method]
+            rows.append(
+                {
+                    "table": str(number) if dataset == "Loan" else f"{number}, {dataset}",
+                    "setting": setting,
+                    "method": method,
+                    "metric": metric,
+                }
+                | _compared(own, of_reported, metric, printed)
+            )
+    return pd.DataFrame(rows)
+
+
+def _compared(
+    own: pd.DataFrame, of_reported: pd.DataFrame, metric: str, printed: float
+) -> dict[str, float | bool | None]:
+    """Return the printed number and ours, in the columns of `beside_paper`."""
+    ours, method = estimate(own, metric), own.method.iloc[0]
+    difference = ours.value - printed
+    se_paper = np.nan
+    if np.isfinite(printed):
+        _, base = MEAN_OF[metric]
+        n_members = own.member.nunique()
+        n_people = (len(own) if base is None else own[base].sum()) / n_members
+        se_paper = np.sqrt(printed * (1 - printed) / n_people) if n_people else np.nan
+    error = np.hypot(ours.standard_error, se_paper)
+    return {
+        "paper": printed,
+        "mean": ours.value,
+        "lowest": np.nan if method in SEARCHES else ours.lowest,
+        "highest": np.nan if method in SEARCHES else ours.highest,
+        "reported": estimate(of_reported, metric).value,
+        "difference": difference,
+        "se_people": ours.se_people,
+        "se_networks": ours.se_networks,
+        "se_paper": se_paper,
+        "agrees": bool(abs(difference) <= STANDARD_ERRORS * error)
+        if np.isfinite(difference)
+        else None,
+    }
+
+
+def _reported(own: pd.DataFrame) -> int:
+    """Return the id of the member that is reported in a setting."""
+    reported = own[own.reported].member.unique()
+    if len(reported) != 1:
+        raise ValueError(
+            f"{len(reported)} of {own.member.nunique()} members of {own.method.iloc[0]} "
+            f"are reported in {own.setting.iloc[0]!r}, expected one. Choose it on "
+            "validation people, with tables.best_member, and give its id to "
+            "tables.recommend as `chosen`."
+        )
+    return reported[0]
+
+
+CANNOT = "cannot be asked"  # of the paper, where it prints no number
+TIE = "a tie"  # of the paper, where its two numbers are as far apart as the claim's bound
+
+
+@dataclass
+class Verdicts:
+    """Collect the parts of claims and what came of them.
+
+    Arguments:
+        parts: A row each: claim, what, paper (its number), in the
+            paper, ours, low, high, members (lowest to highest),
+            here.
+    Example:
+        >>> verdicts = Verdicts()
+        >>> rise = Estimate(0.3, 0.3, 0.3, se_people=0.05)
+        >>> verdicts.ask("hap rises", "linear", rise, above=0, paper=-0.1)
+        >>> verdicts.of("hap rises").loc["linear", ["in the paper", "here"]].tolist()
+        ['does not hold', 'holds']
+    """
+
+    parts: list[dict[str, str | float]] = field(default_factory=list)
+
+    def ask(
+        self,
+        claim: str,
+        what: str,
+        ours: Estimate,
+        above: float = -np.inf,
+        below: float = np.inf,
+        paper: float = np.nan,
+    ) -> None:
+        """Note one part of a claim: does our interval, and the paper's number, lie there?
+
+        Arguments:
+            claim, what: Names of the claim and of the part.
+            ours: Our number, with its interval.
+            above, below: Ends of the range that the claim names.
+            paper: The paper's number; NaN: it prints none.
+        Raises: ValueError: the claim has this part already.
+        Example:
+            >>> verdicts = Verdicts()
+            >>> loss = Estimate(-0.1, -0.1, -0.1, se_people=0.1)
+            >>> verdicts.ask("validity stays", "convex", loss, above=-0.05)
+            >>> verdicts.parts[0]["here"], verdicts.parts[0]["in the paper"]
+            ('undecided', 'cannot be asked')
+        """
+        if any((own["claim"], own["what"]) == (claim, what) for own in self.parts):
+            raise ValueError(
+                f"The claim {claim!r} has a part {what!r} already. Was a cell run twice? "
+                "Run the notebook from the top."
+            )
+        by_paper = CANNOT
+        if np.isfinite(paper):
+            by_paper = "holds" if above <= paper <= below else "does not hold"
+            if paper in (above, below):
+                by_paper = TIE
+        has_members = ours.se_networks > 0
+        members = f"{ours.lowest:.3f} to {ours.highest:.3f}" if has_members else ""
+        self.parts.append(
+            {
+                "claim": claim,
+                "what": what,
+                "paper": paper,
+                "in the paper": by_paper,
+                "ours": ours.value,
+                "low": ours.low,
+                "high": ours.high,
+                "members": members,
+                "here": ours.lies(above, below),
+            }
+        )
+
+    def of(self, *claims: str) -> pd.DataFrame:
+        """Return the parts of one claim or of several, rounded, a row each.
+
+        Columns that the paper fills are left out where it was not
+        asked, and the range over members where there is none.
+
+        Arguments:
+            claims: As they were asked.
+        Raises: ValueError: one of them was not asked.
+        Example:
+            >>> verdicts = Verdicts()
+            >>> verdicts.ask("dearer", "k = 1", Estimate(1.5, 1.5, 1.5, 0.1), above=1)
+            >>> verdicts.of("dearer").columns.tolist()
+            ['ours', 'low', 'high', 'here']
+        """
+        own = pd.DataFrame(self.parts)
+        checks.known("claim", claims, tuple(own.claim.unique()) if len(own) else ())
+        own = own[own.claim.isin(claims)].drop(columns="claim").set_index("what")
+        if own.paper.isna().all():
+            own = own.drop(columns=["paper", "in the paper"])
+        if (own.members == "").all():
+            own = own.drop(columns="members")
+        return own.round(3)
+
+    def overall(self) -> pd.DataFrame:
+        """Return one verdict a claim, for the paper and for ours.
+
+        Example:
+            >>> verdicts = Verdicts()
+            >>> for what, value in {"linear": 0.3, "convex": -0.3}.items():
+            ...     verdicts.ask("rises", what, Estimate(value, value, value, 0.1), above=0)
+            >>> verdicts.overall().loc["rises", "here"]
+            'in part (holds 1, does not hold 1)'
+        """
+        by_claim = pd.DataFrame(self.parts).groupby("claim", sort=False)
+        return by_claim[["in the paper", "here"]].agg(_together)
+
+
+def _together(parts: pd.Series) -> str:
+    """Return one verdict of several, with how many parts came to which."""
+    asked = parts[parts != CANNOT]
+    if asked.empty:
+        return CANNOT
+    counts = asked.value_counts()
+    if len(counts) == 1:
+        return f"{asked.iloc[0]} ({len(asked)} of {len(asked)})"
+    words = ("holds", "does not hold", "undecided", TIE)
+    said = ", ".join(f"{word} {counts[word]}" for word in words if word in counts)
+    return f"in part ({said})"

@@ -1,0 +1,1 @@
+"""The fairness study: groups, scenarios, gaps, and how sure they are."""

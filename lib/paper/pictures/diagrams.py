@@ -1,0 +1,239 @@
+"""Drawings: causal graphs, and how networks recommend."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from lib.base import checks
+from lib.method.world import Graph
+from lib.paper.pictures.look import COLOURS, readable
+
+INK = "#333333"
+EDGE: dict[str, Any] = {"edgecolor": INK, "linewidth": 0.8}
+
+
+def box(
+    ax: Axes,
+    x: float,
+    y: float,
+    text: str,
+    colour: str,
+    width: float,
+    height: float = 0.15,
+    edge: str = INK,
+) -> None:
+    """Draw a rounded box with a text, centred at (x, y).
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> ax = Figure().subplots()
+        >>> box(ax, 0.5, 0.5, "classifier", "white", width=0.2)
+        >>> len(ax.patches), ax.texts[0].get_text()
+        (1, 'classifier')
+    """
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0.012",
+            fc=colour,
+            ec=edge,
+            lw=0.8,
+            zorder=3,
+        )
+    )
+    ax.text(x, y, text, ha="center", va="center", fontsize=8, zorder=4)
+
+
+def arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    bend: float = 0.0,
+    shrink: float = 0.0,
+    colour: str = INK,
+) -> None:
+    """Draw an arrow that stops the given number of points short of both ends.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> ax = Figure().subplots()
+        >>> arrow(ax, (0.1, 0.1), (0.9, 0.9), shrink=25)
+        >>> ax.patches[0].shrinkA
+        25
+    """
+    ax.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=10,
+            lw=1,
+            color=colour,
+            shrinkA=shrink,
+            shrinkB=shrink,
+            connectionstyle=f"arc3,rad={bend}",
+            zorder=2,
+        )
+    )
+
+
+def causal_graph(
+    ax: Axes, graph: Graph, kinds: Mapping[str, str], at: Mapping[str, tuple[float, float]]
+) -> Axes:
+    """Draw the graph, features coloured by what may be done about them; return the axes.
+
+    Arguments:
+        graph: Whose features and edges are drawn.
+        kinds: Of each feature: "actionable", "mutable" or
+            "immutable".
+        at: Where each feature stands in the unit square.
+    Raises: ValueError: a feature has no kind or no place, or a kind
+        is unknown.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> graph = Graph({"age": (), "income": ("age",)})
+        >>> kinds = {"age": "immutable", "income": "actionable"}
+        >>> at = {"age": (0.2, 0.5), "income": (0.8, 0.5)}
+        >>> ax = causal_graph(Figure().subplots(), graph, kinds, at)
+        >>> [text.get_text() for text in ax.texts], len(ax.patches)  # an arrow an edge
+        (['age', 'income'], 1)
+    """
+    for what, given in (("kind", kinds), ("place", at)):
+        if missing := [name for name in graph.features if name not in given]:
+            raise ValueError(f"There is no {what} for {', '.join(missing)}.")
+    checks.known("place of a feature", at, graph.features)
+    checks.known("kind of feature", kinds.values(), ("actionable", "mutable", "immutable"))
+    for name, (x, y) in at.items():
+        _feature(ax, x, y, name, COLOURS[kinds[name]])
+    for child, causes in graph.parents.items():
+        for cause in causes:
+            arrow(ax, at[cause], at[child], shrink=25)
+    for kind in ("actionable", "mutable", "immutable"):
+        ax.scatter([], [], marker="s", s=60, label=kind, color=COLOURS[kind], **EDGE)
+    ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.08))
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.axis("off")
+    return ax
+
+
+def architecture(ax: Axes) -> Axes:
+    """Draw how iCARMA recommends and learns; return the axes.
+
+    It is the paper's Fig. 1 in our own drawing. What iCARMA adds to
+    CARMA is in the colour of `COLOURS["added"]`.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> ax = architecture(Figure().subplots())
+        >>> ax.texts[0].get_text()
+        'person $x$'
+    """
+    added, pale = COLOURS["added"], "#F8DDCB"
+    grey, blue, green = "#EDEDED", "#CFE3F3", "#CDEBDF"
+    forward = (
+        (0.05, "person $x$", "white", 0.08),
+        (0.185, "flow: abduct\n$z = T(x)$", green, 0.12),
+        (0.345, "mask network\n$q_j$", blue, 0.12),
+        (0.505, "mask\n$m_j = 0$ if $j \\notin A_u$", pale, 0.13),
+        (0.67, "action network\n$a_j$", blue, 0.12),
+        (0.825, "flow: predict\n$do(x_I = a)$", green, 0.12),
+        (0.955, "after\n$x^{CF}$", "white", 0.07),
+    )
+    says = (
+        (0.21, "weights\n$w(s)$"),
+        (0.31, "priors\n$p(s)$"),
+        (0.41, "hardness\nby $s$"),
+        (0.51, "can do\n$A_u$"),
+    )
+    loss = (
+        (0.21, "cost\n(weighted)", grey),
+        (0.37, "mask against\nprior", grey),
+        (0.53, "hinge:\nvalid?", grey),
+        (0.69, "plausibility:\n$\\log p$ falls?", pale),
+        (0.86, "feasibility:\nin range?", pale),
+    )
+    for x, text, colour, width in forward:
+        box(ax, x, 0.86, text, colour, width, 0.17, added if colour == pale else INK)
+    box(ax, 0.30, 0.48, "", "white", 0.56, 0.23, added)
+    ax.text(0.085, 0.48, "this person\nsays: $s$", ha="center", va="center", fontsize=8)
+    for x, text in says:
+        box(ax, x, 0.48, text, pale, 0.07, 0.15, added)
+    ax.text(0.05, 0.11, "the loss:", ha="center", va="center", fontsize=8)
+    for x, text, colour in loss:
+        box(ax, x, 0.11, text, colour, 0.125, 0.15, added if colour == pale else INK)
+    for (left, _, _, wide), (right, _, _, width) in pairwise(forward):
+        arrow(ax, (left + wide / 2 + 0.012, 0.86), (right - width / 2 - 0.012, 0.86))
+    for start, end in (
+        ((0.41, 0.57), (0.355, 0.75)),
+        ((0.42, 0.57), (0.645, 0.75)),
+        ((0.50, 0.57), (0.375, 0.75)),
+        ((0.51, 0.57), (0.51, 0.75)),
+        ((0.52, 0.57), (0.665, 0.75)),
+        ((0.21, 0.39), (0.21, 0.21)),
+        ((0.31, 0.39), (0.36, 0.21)),
+    ):
+        arrow(ax, start, end, colour=added)
+    judged = "judged by the classifier $h$, the\ndensity $p$ and the range of the data"
+    ax.text(0.825, 0.48, judged, ha="center", va="center", fontsize=8)
+    arrow(ax, (0.185, 0.955), (0.67, 0.955), bend=-0.1)  # z goes into both networks
+    arrow(ax, (0.955, 0.75), (0.90, 0.55))
+    arrow(ax, (0.825, 0.41), (0.825, 0.24))
+    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.05))
+    ax.axis("off")
+    return ax
+
+
+def proposing(ax: Axes) -> Axes:
+    """Draw how proposals for every set are made, verified and walked; return the axes.
+
+    What neither iCARMA nor CARMA has is in the colour of
+    `COLOURS["added"]`.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> ax = proposing(Figure().subplots())
+        >>> ax.texts[0].get_text()
+        'person $x$, noise $z$'
+    """
+    added, pale = COLOURS["added"], "#F8DDCB"
+    blue, green = "#CFE3F3", "#CDEBDF"
+    for y, text in (
+        (0.86, "person $x$, noise $z$"),
+        (0.62, "weights $w$"),
+        (0.38, "margin asked for"),
+    ):
+        box(ax, 0.08, y, text, "white", 0.15)
+        arrow(ax, (0.165, y), (0.225, 0.62))
+    steps = (
+        (0.29, "network:\nvalues for\n15 sets", blue, 0.10, INK),
+        (0.45, "flow: what\nfollows of\neach", green, 0.11, INK),
+        (0.62, "which hold?\n$h$ and $p$,\nwith margin", pale, 0.11, added),
+        (0.79, "walk the\nbest four to\nthe bound", pale, 0.10, added),
+        (0.94, "cheapest\nthat holds", pale, 0.09, added),
+    )
+    for x, text, colour, width, edge in steps:
+        box(ax, x, 0.62, text, colour, width, 0.32, edge)
+    for (left, _, _, wide, _), (right, _, _, width, _) in pairwise(steps):
+        arrow(ax, (left + wide / 2 + 0.012, 0.62), (right - width / 2 - 0.012, 0.62))
+    box(ax, 0.45, 0.17, "can do: $A_u$", pale, 0.12, edge=added)
+    arrow(ax, (0.45, 0.26), (0.45, 0.44), colour=added)
+    box(ax, 0.70, 0.17, "none: a longer walk\non all of her sets", "white", 0.17, 0.2)
+    box(ax, 0.92, 0.17, "still none:\nnearest miss", "white", 0.12, 0.2)
+    arrow(ax, (0.79, 0.44), (0.74, 0.29))
+    arrow(ax, (0.80, 0.17), (0.845, 0.17))
+    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.02))
+    ax.axis("off")
+    return ax
+
+
+def _feature(ax: Axes, x: float, y: float, name: str, colour: str) -> None:
+    """Draw a feature as a disc with its name, a word a line."""
+    ax.scatter(x, y, s=2_300, color=colour, zorder=3, **EDGE)
+    words = readable(name).replace(" ", "\n")
+    ax.text(x, y, words, ha="center", va="center", fontsize=7.5, zorder=4)

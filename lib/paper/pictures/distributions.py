@@ -1,0 +1,205 @@
+"""Pictures of distributions and of courses: histograms, contours, bands, log-densities."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.stats import gaussian_kde
+
+from lib.base import checks
+from lib.paper.pictures.look import COLOURS, readable
+
+
+def marginal(
+    ax: Axes, samples: Mapping[str, np.ndarray], name: str, bins: int = 40
+) -> Axes:
+    """Draw one feature's histograms as densities, one for each sample; return the axes.
+
+    Arguments:
+        samples: Values (N,) under the keys "data" (filled), "flow",
+            ...
+        name: Of the feature.
+        bins: How many, all equally wide.
+    Raises: ValueError: a sample is empty or has no colour.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> samples = {"data": np.array([0.0, 1.0, 2.0]), "flow": np.array([0.5, 1.5])}
+        >>> marginal(Figure().subplots(), samples, "loan_amount").get_xlabel()
+        'loan amount (model units)'
+    """
+    _check_samples(samples)
+    low = min(values.min() for values in samples.values())
+    high = max(values.max() for values in samples.values())
+    edges = np.linspace(low, high, bins + 1).tolist()
+    for key, values in samples.items():
+        filled = key == "data"
+        ax.hist(
+            values,
+            edges,
+            density=True,
+            label=key,
+            color=COLOURS[key],
+            lw=1.4,
+            histtype="stepfilled" if filled else "step",
+            alpha=0.35 if filled else 1,
+        )
+    ax.set(xlabel=f"{readable(name)} (model units)", ylabel="density")
+    return ax
+
+
+def pair(
+    ax: Axes, samples: Mapping[str, np.ndarray], levels: Sequence[float] = (0.1, 0.5, 0.9)
+) -> Axes:
+    """Draw contours of two features that hold shares of people; return the axes.
+
+    Arguments:
+        samples: Values (N, 2) under the keys "data", "flow", ...; one
+            colour for each key.
+        levels: Shares of people, between 0 and 1.
+    Raises: ValueError: a sample is empty or has no colour.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> samples = {"data": np.random.default_rng(0).normal(size=(50, 2))}
+        >>> ax = pair(Figure().subplots(), samples)
+        >>> len(ax.collections[0].levels)
+        3
+    """
+    _check_samples(samples)
+    both = np.concatenate(list(samples.values()))
+    ends = np.quantile(both, (0.001, 0.999), axis=0)
+    grid = [np.linspace(float(low), float(high), 60) for low, high in ends.T]
+    mesh = np.stack(np.meshgrid(*grid), 0)
+    for key, values in samples.items():
+        kernel = gaussian_kde(values[:2000].T)
+        density = kernel(mesh.reshape(2, -1)).reshape(mesh.shape[1:])
+        below = [1 - share for share in sorted(levels, reverse=True)]
+        ax.contour(
+            *grid,
+            density,
+            levels=np.quantile(kernel(values[:2000].T), below),
+            colors=COLOURS[key],
+            linewidths=1.1,
+            linestyles="--" if key == "flow" else "-",
+        )
+    return ax
+
+
+def band(ax: Axes, steps: np.ndarray, curves: np.ndarray, colour: str, label: str) -> Axes:
+    """Draw the mean of curves, and a band from the lowest to the highest; return the axes.
+
+    Arguments:
+        steps: Where the curves are known, with shape (n_steps,).
+        curves: Their values, with shape (n_steps, n_members).
+    Raises: ValueError: there is no value for each step.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> curves = np.array([[1.0, 3.0], [0.0, 2.0]])
+        >>> ax = band(Figure().subplots(), np.arange(2), curves, "black", "loss")
+        >>> ax.lines[0].get_ydata()
+        array([2., 1.])
+    """
+    if curves.ndim != 2 or len(curves) != len(steps):
+        raise ValueError(
+            f"curves have shape {curves.shape}, expected ({len(steps)}, n_members): "
+            "a row for each step."
+        )
+    ax.plot(steps, curves.mean(1), color=colour, label=label)
+    ax.fill_between(steps, curves.min(1), curves.max(1), color=colour, alpha=0.2, lw=0)
+    return ax
+
+
+def errors_by_place(
+    ax: Axes, place: np.ndarray, errors: np.ndarray, seen: np.ndarray
+) -> Axes:
+    """Draw errors, a dot a person, over a histogram of where people are; return the axes.
+
+    The histogram has no scale: it takes up the lowest quarter.
+
+    Arguments:
+        place: The value at which each error was made, with shape (N,).
+        errors: Flow minus truth, with shape (N,).
+        seen: Values of people on the same axis, with shape (P,).
+    Raises: ValueError: there is no error for each place, or nobody
+        was seen.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> place, errors = np.array([-3.0, 0.0, 3.0]), np.array([0.2, 0.0, 0.3])
+        >>> ax = errors_by_place(Figure().subplots(), place, errors, np.zeros(5))
+        >>> ax.collections[0].get_offsets().tolist()
+        [[-3.0, 0.2], [0.0, 0.0], [3.0, 0.3]]
+    """
+    if place.shape != errors.shape or place.ndim != 1 or len(seen) == 0:
+        raise ValueError(
+            f"Expected place and errors with shape (N,) and somebody in seen; got "
+            f"{place.shape}, {errors.shape} and {seen.shape}."
+        )
+    ax.scatter(place, errors, s=3, color=COLOURS["flow"], alpha=0.4, rasterized=True)
+    ax.axhline(0, color=COLOURS["truth"], ls="--")
+    below = ax.twinx()
+    heights, _, _ = below.hist(seen, 40, color=COLOURS["data"], alpha=0.3)
+    below.set_ylim(0, 4 * np.max(heights))
+    below.axis("off")
+    return ax
+
+
+def log_densities(
+    ax: Axes, log_p: np.ndarray, log_p_cf: np.ndarray, valid: np.ndarray
+) -> Axes:
+    """Draw log-density after the action against before, a dot a person; return the axes.
+
+    Below the diagonal a person is less plausible than before. People
+    below -16 nats before or -25 nats after are drawn at that edge.
+
+    Arguments:
+        log_p, log_p_cf: Log-density before and after, in nats, with
+            shape (N,).
+        valid: Whether a person is accepted afterwards, with shape
+            (N,), bool.
+    Raises: ValueError: the shapes differ, or valid is not of bool.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> before, after = np.array([-8.0, -9.0]), np.array([-7.0, -400.0])
+        >>> ax = log_densities(Figure().subplots(), before, after, np.array([True, True]))
+        >>> ax.collections[0].get_offsets().tolist()
+        [[-8.0, -7.0], [-9.0, -25.0]]
+    """
+    if not log_p.shape == log_p_cf.shape == valid.shape or valid.dtype != bool:
+        raise ValueError(
+            f"Expected three arrays with shape (N,), the last of bool; got {log_p.shape}, "
+            f"{log_p_cf.shape} and {valid.shape} of {valid.dtype}."
+        )
+    left, low = -16.0, -25.0
+    for mask, colour, marker, alpha, label in (
+        (valid, COLOURS["icarma"], "o", 0.3, "accepted"),
+        (~valid, COLOURS["refused"], "x", 0.9, "still refused"),
+    ):
+        ax.scatter(
+            np.maximum(log_p[mask], left),
+            np.maximum(log_p_cf[mask], low),
+            s=6,
+            marker=marker,
+            lw=0.6,
+            color=colour,
+            alpha=alpha,
+            label=label,
+            rasterized=True,
+        )
+    ax.plot([low, -4], [low, -4], color="#333333", lw=1)
+    ax.set(xlim=(left - 0.3, -4), ylim=(low - 1, -3))
+    ax.set(xlabel="log p(x) (nats)", ylabel="log p(x$^{CF}$) (nats)")
+    return ax
+
+
+def _check_samples(samples: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError unless there are samples, each with a colour and somebody in it."""
+    if not samples:
+        raise ValueError("There is no sample to draw.")
+    checks.known("sample", samples, tuple(COLOURS))
+    for key, values in samples.items():
+        if len(values) == 0:
+            raise ValueError(f"The sample {key!r} is empty.")

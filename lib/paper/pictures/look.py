@@ -1,0 +1,149 @@
+"""The look of all figures: colours fixed by meaning, defaults, saving, legends."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.base import checks, files
+
+# Okabe and Ito's colours, fixed by meaning
+COLOURS = {
+    "icarma": "#0072B2",
+    "oracle": "#D55E00",
+    "search": "#D55E00",
+    "icarma (rco-trained)": "#56B4E9",
+    "constant": "#555555",
+    "concave": "#E69F00",
+    "linear": "#0072B2",
+    "convex": "#009E73",
+    "actionability ignored": "#999999",
+    "actionability known": "#0072B2",
+    "data": "#555555",
+    "flow": "#009E73",
+    "truth": "#E69F00",
+    "misled": "#CC79A7",
+    "accepted": "#009E73",
+    "refused": "#CC79A7",
+    "chosen": "#000000",
+    "added": "#D55E00",
+    "actionable": "#56B4E9",
+    "mutable": "#F0E442",
+    "immutable": "#BBBBBB",
+}
+# of up to four groups of people, in the order in which they are drawn
+GROUPS = (("#0072B2", "-"), ("#56B4E9", "--"), ("#D55E00", "-"), ("#E69F00", "--"))
+MARKERS = {
+    "icarma": "o",
+    "oracle": "s",
+    "search": "s",
+    "icarma (rco-trained)": "D",
+    "actionability ignored": "o",
+    "actionability known": "o",
+}
+LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
+
+
+def use_style() -> None:
+    """Set matplotlib's defaults for every figure of the notebooks.
+
+    Example:
+        >>> use_style()
+        >>> mpl.rcParams["savefig.dpi"]
+        150.0
+    """
+    mpl.rcParams.update(
+        {
+            "figure.dpi": 90,
+            "savefig.dpi": 150,
+            "svg.hashsalt": "icarma",
+            "font.size": 9,
+            "axes.titlesize": 9.5,
+            "axes.titlelocation": "left",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#e6e6e6",
+            "grid.linewidth": 0.6,
+            "axes.axisbelow": True,
+            "legend.frameon": False,
+            "figure.constrained_layout.use": True,
+        }
+    )
+
+
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """Save folder/name.png and .pdf, without dates, so that a rerun gives the same bytes.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(Figure(), Path(folder), "04_validity")
+        ...     sorted(path.name for path in Path(folder).iterdir())
+        ['04_validity.pdf', '04_validity.png']
+    """
+    for kind, undated in (("png", "Software"), ("pdf", "CreationDate")):
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=kind, metadata={undated: None})
+        files.write(folder / f"{name}.{kind}", drawn.getvalue())
+
+
+def readable(name: str) -> str:
+    """Return the name of a feature as it is printed.
+
+    Example:
+        >>> readable("loan_amount")
+        'loan amount'
+    """
+    return name.replace("_", " ")
+
+
+def legend_once(figure: Figure, ax: Axes, n_columns: int = 4) -> None:
+    """Draw one legend below the figure, in which each label of the axes stands once.
+
+    Example:
+        >>> figure = Figure()
+        >>> ax = figure.subplots()
+        >>> for values in ([0, 1], [1, 0]):
+        ...     _ = ax.plot(values, label="the paper")
+        >>> legend_once(figure, ax)
+        >>> [text.get_text() for text in figure.legends[0].get_texts()]
+        ['the paper']
+    """
+    handles, labels = ax.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        list(once.values()), list(once), loc="outside lower center", ncol=n_columns
+    )
+
+
+def by_name(what: str, name: str, table: Mapping[str, Any]) -> Any:
+    """Return what `COLOURS`, `MARKERS` or `LINES` give a name; capitals do not count.
+
+    Raises: ValueError: there is nothing by that name.
+
+    Example:
+        >>> by_name("method", "iCARMA", MARKERS)
+        'o'
+    """
+    key = name if name in table else name.lower()
+    checks.known(what, [key], tuple(table))
+    return table[key]
+
+
+def need(rows: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Raise ValueError unless the table has these columns.
+
+    Example:
+        >>> need(pd.DataFrame({"hap": [0.5]}), ["hap"])
+    """
+    if missing := [name for name in columns if name not in rows]:
+        raise ValueError(
+            f"The table has no column {', '.join(missing)}; "
+            f"found {', '.join(map(str, rows))}."
+        )

@@ -1,0 +1,232 @@
+"""Pictures of results: beside the paper's, with their intervals, and as a trade."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lib.base import checks
+from lib.paper.pictures.look import COLOURS, LINES, MARKERS, by_name, need
+
+
+def beside_paper(
+    ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "features a person may act on"
+) -> Axes:
+    """Draw one metric by setting, ours as dots, the paper's as dashes; return the axes.
+
+    Of networks the dot is the mean over seeds, the pale bar their
+    range, and the hollow dot the member that validation chose.
+
+    Arguments:
+        rows: As `claims.beside_paper` gives them.
+        metric: Which of their metrics.
+    Raises: ValueError: a column is missing, the metric is not in the
+        table, or a method has no marker.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> one = {"method": "search", "setting": "4", "metric": "joint", "mean": 0.9}
+        >>> no_seeds = {"lowest": np.nan, "highest": np.nan, "reported": 0.9}
+        >>> rows = pd.DataFrame([one | no_seeds | {"paper": 0.8}])
+        >>> ax = beside_paper(Figure().subplots(), rows, "joint")
+        >>> ax.get_legend_handles_labels()[1]
+        ['search, ours', 'the paper']
+    """
+    ours = ("mean", "lowest", "highest", "reported")
+    need(rows, ("metric", "setting", "method", "paper", *ours))
+    checks.known("metric", [metric], tuple(dict.fromkeys(rows.metric)))
+    rows = rows[rows.metric == metric]
+    settings = list(dict.fromkeys(rows.setting))
+    methods = list(dict.fromkeys(rows.method))
+    for i, method in enumerate(methods):
+        own = rows[rows.method == method]
+        places = np.array([settings.index(s) for s in own.setting])
+        at = places + 0.26 * (i - (len(methods) - 1) / 2)
+        _ours(ax, own, at, method)
+        dashes: dict[str, Any] = {"color": "#333333", "lw": 1.3, "ls": "--"}
+        ax.hlines(own.paper, at - 0.12, at + 0.12, label="the paper", **dashes)
+    ax.set_xticks(range(len(settings)), settings)
+    ax.set(ylim=(-0.04, 1.06), ylabel=metric, xlabel=xlabel)
+    return ax
+
+
+def intervals(
+    ax: Axes,
+    rows: pd.DataFrame,
+    along: str,
+    order: Sequence[str],
+) -> Axes:
+    """Draw estimates with their intervals, a line a category from the top; return the axes.
+
+    Where there is no interval, "too few" stands in its place. Where
+    the rows have a column "reported", a hollow dot below the interval
+    is the reported network.
+
+    Arguments:
+        rows: As `bootstrap.answered` gives them, of one measure, with
+            a column `along` that holds the categories.
+        along: Name of that column.
+        order: Of the categories.
+    Raises: ValueError: a column is missing, a category is not in the
+        order, or a method has no marker.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> one = {"method": "oracle", "estimate": 0.2, "low": 0.1, "high": 0.4}
+        >>> rows = pd.DataFrame([one | {"group": "young"}, one | {"group": "old"}])
+        >>> ax = intervals(Figure().subplots(), rows, "group", ["old", "young"])
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['old', 'young']
+    """
+    need(rows, ("method", along, "estimate", "low", "high"))
+    checks.known(along, dict.fromkeys(rows[along]), order)
+    methods = list(dict.fromkeys(rows.method))
+    for i, method in enumerate(methods):
+        own = rows[rows.method == method]
+        offset = 0.34 * (i - (len(methods) - 1) / 2)
+        at = np.array([order.index(name) for name in own[along]]) + offset
+        _intervals_of(ax, own, at, method)
+        if "reported" not in own or (own.reported == own.estimate).all():
+            continue
+        label = f"{method}, the reported network"
+        given = (own.reported != "too few").to_numpy()
+        reported = own.reported[given].to_numpy(dtype=float)
+        hollow: dict[str, Any] = {"s": 12, "facecolors": "none", "lw": 0.8}
+        colour = by_name("method", method, COLOURS)
+        ax.scatter(reported, at[given] + 0.13, edgecolors=colour, label=label, **hollow)
+    ax.set_yticks(range(len(order)), order)
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    return ax
+
+
+def trials(ax: Axes, tried: pd.DataFrame, profile: str, across: str = "efficiency") -> Axes:
+    """Draw joint share by another column, one profile's trials in front; return the axes.
+
+    Dots are trials with one network, grey for the other profiles;
+    diamonds are finalists, means over several networks; a ring is
+    around the chosen one.
+
+    Arguments:
+        tried: As `tuning.Search.trials_table` gives it, of one
+            elicitation.
+        profile: Which trials stand in front.
+        across: Column on the horizontal axis.
+    Raises: ValueError: a column is missing, or the profile has no
+        trial.
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> shares = {"joint": [0.5, 0.6, 0.4], "efficiency": [0.3, 0.2, 0.1]}
+        >>> whose = {"profile": ["linear", "linear", "convex"], "n_seeds": [1, 3, 1]}
+        >>> tried = pd.DataFrame(shares | whose | {"chosen": [False, True, False]})
+        >>> ax = trials(Figure().subplots(), tried, "linear")
+        >>> [len(dots.get_offsets()) for dots in ax.collections]
+        [1, 1, 1, 1]
+    """
+    need(tried, ("joint", across, "profile", "n_seeds", "chosen"))
+    checks.known("profile", [profile], tuple(dict.fromkeys(tried.profile)))
+    is_own, is_finalist = tried.profile == profile, tried.n_seeds > 1
+    colour = by_name("profile", profile, COLOURS)
+    for rows, style in (
+        (tried[~is_own & ~is_finalist], {"color": "#DDDDDD", "s": 9, "lw": 0}),
+        (tried[is_own & ~is_finalist], {"color": colour, "s": 16, "lw": 0}),
+        (
+            tried[is_own & is_finalist],
+            {"color": colour, "s": 42, "marker": "D", "edgecolor": "black", "lw": 0.8},
+        ),
+        (
+            tried[is_own & tried.chosen],
+            {"facecolor": "none", "edgecolor": COLOURS["chosen"], "s": 190, "lw": 1.2},
+        ),
+    ):
+        ax.scatter(rows[across], rows.joint, **style)
+    ax.set_title(profile)
+    return ax
+
+
+def frontier(
+    ax: Axes, networks: pd.DataFrame, paper: pd.DataFrame, exact: pd.DataFrame
+) -> Axes:
+    """Draw who is helped against who is asked for a hardest action; return the axes.
+
+    A dot is a network, a ringed one the mean of its profile. A star
+    is the paper's network at the highest joint share that its two
+    printed numbers allow, the bar below it reaches down to the
+    lowest. The line is what exact search can do.
+
+    Arguments:
+        networks: Ours, a row a member: profile, hap, joint.
+        paper: The paper's, a row a profile: profile, hap, low and high
+            (of joint).
+        exact: Points of the line, in order: hap, joint.
+    Raises: ValueError: a column is missing, or a profile has no
+        colour.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> ours = pd.DataFrame({"profile": "linear", "hap": [0.8, 1.0], "joint": 0.5})
+        >>> theirs = {"profile": "linear", "hap": 0.1, "low": 0.3, "high": 0.4}
+        >>> paper = pd.DataFrame([theirs])
+        >>> exact = pd.DataFrame({"hap": [0.0, 0.2], "joint": [0.5, 0.6]})
+        >>> ax = frontier(Figure().subplots(), ours, paper, exact)
+        >>> ax.get_legend_handles_labels()[1]
+        ['linear', 'linear, the paper', 'exact search']
+    """
+    need(networks, ("profile", "hap", "joint"))
+    need(paper, ("profile", "hap", "low", "high"))
+    need(exact, ("hap", "joint"))
+    checks.known("profile", dict.fromkeys(networks.profile), tuple(LINES))
+    for profile, own in networks.groupby("profile", sort=False):
+        colour = COLOURS[profile]
+        ax.scatter(own.hap, own.joint, s=11, color=colour, alpha=0.4, lw=0)
+        mean: dict[str, Any] = {"s": 46, "edgecolor": "white", "lw": 0.8, "zorder": 4}
+        ax.scatter(own.hap.mean(), own.joint.mean(), color=colour, label=profile, **mean)
+        theirs = paper[paper.profile == profile]
+        ax.vlines(theirs.hap, theirs.low, theirs.high, color=colour, lw=1.2)
+        star: dict[str, Any] = {"s": 95, "marker": "*", "edgecolor": "#333333", "lw": 0.6}
+        label = f"{profile}, the paper"
+        ax.scatter(theirs.hap, theirs.high, color=colour, label=label, zorder=5, **star)
+    line: dict[str, Any] = {"color": COLOURS["search"], "lw": 1.6, "ms": 4}
+    ax.plot(exact.hap, exact.joint, "s-", label="exact search", **line)
+    ax.set(xlim=(-0.03, 1.04), ylim=(-0.02, 1.03))
+    ax.set(xlabel="hap: recommended a hardest action", ylabel="valid and plausible")
+    return ax
+
+
+def _ours(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> None:
+    """Draw one method's own numbers of `beside_paper` at these places."""
+    colour = by_name("method", method, COLOURS)
+    marker = by_name("method", method, MARKERS)
+    if own.lowest.isna().any():
+        ax.plot(at, own["mean"], marker, color=colour, label=f"{method}, ours")
+        return
+    band: dict[str, Any] = {"lw": 4, "alpha": 0.3, "color": colour}
+    ax.vlines(at, own.lowest, own.highest, label=f"{method}, range over seeds", **band)
+    label = f"{method}, mean over seeds"
+    ax.plot(at, own["mean"], marker, color=colour, label=label)
+    hollow: dict[str, Any] = {"ms": 8, "mfc": "none", "mew": 0.8, "color": colour}
+    label = f"{method}, the member reported"
+    ax.plot(at, own.reported, marker, label=label, **hollow)
+
+
+def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> None:
+    """Draw one method's intervals at these heights, or that there are too few people."""
+    colour, given = by_name("method", method, COLOURS), (own.low != "too few").to_numpy()
+    estimate, low, high = (
+        own[name][given].to_numpy(dtype=float) for name in ("estimate", "low", "high")
+    )
+    ax.errorbar(
+        estimate,
+        at[given],
+        xerr=[estimate - low, high - estimate],
+        fmt=by_name("method", method, MARKERS),
+        ms=3.5,
+        lw=1.4,
+        color=colour,
+        label=f"{method}, 95 % interval",
+    )
+    look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "color": colour}
+    for missing in at[~given]:
+        across = ax.get_yaxis_transform()
+        ax.text(0.02, missing, "too few", transform=across, **look)

@@ -1,0 +1,468 @@
+"""The stacks of networks that the studies of soft preferences and of transfer need: who is
+in them, and trained on what.
+
+They are trained as jobs of the batch (`workflow/train.py`), side by
+side with the notebooks.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lib.base import checks, files
+from lib.base.files import PARAMS
+from lib.method.icarma import TERMS, ICarma, Settings
+from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.samplers import RankingSampler, Sampler, ScoreSampler, TableSampler
+
+ELICITATIONS = ("ranking", "score")
+# the searches for settings, how people are asked in each, and the profiles of each;
+# "transfer" is Give Me Some Credit's
+ASKED = {"ranking": "ranking", "score": "score", "transfer": "ranking"}
+SEARCHES = {
+    "ranking": tuple(GAMMA),
+    "score": tuple(GAMMA),
+    "transfer": ("constant", "linear"),
+}
+
+# the two settings of tables 2 and 3: everything can be done, or some things can't
+SOFT, MIXED = "soft", "hard (random) + soft"
+
+# the weight of the hardest feature that can still be done: with 7 and above, the oracle's
+# hap lies within some hundredths of the paper's (notebook 05)
+W_MAX = 7.0
+
+# what the search for settings finds, for each profile
+PRIORS = ("p_min", "p_max")
+TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau", "n_epochs")
+
+# the preferences that CARMA gives to everyone: no feature is harder than another, or two
+# are (rounded means under `rco`)
+EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
+
+# Give Me Some Credit: how the classifier and the flow are fitted, and the batches of the
+# networks; their other settings are searched for
+GMSC_CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
+GMSC_FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
+GMSC: dict[str, Any] = {"batch_size": 512, "learning_rate": 5e-3}
+# its proposer: log-odds are on another scale than Loan's, where refused people lack 92
+GMSC_PROPOSE: dict[str, Any] = {
+    "hinge": 4.0,
+    "plausibility": 1.5,
+    "cap": 2.0,
+    "spare_log_odds": 0.1,
+    "most_log_odds": 1.0,
+    "batch_size": 256,
+}
+
+Members = tuple[list[Sampler], list[Settings], list[int]]  # what `icarma.fit` is given
+# from features, seeds, and n_epochs (None: as the search found)
+Stack = Callable[[Sequence[str], Sequence[int], int | None], Members]
+
+
+def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sampler]:
+    """Return samplers for the two settings of table 2 (rankings) or 3 (scores).
+
+    Networks are trained on the mixed one.
+
+    Arguments:
+        features: Names of the K actionable features.
+        elicitation: "ranking" or "score".
+    Returns: A sampler for `SOFT`, everything can be done, and one
+        for `MIXED`, each person can't do some things.
+    Raises: ValueError: the elicitation is unknown.
+    Source: tables 2 and 3 of arXiv:2604.08030.
+    Example:
+        >>> samplers = soft_samplers(("income", "savings"), "ranking")
+        >>> {setting: sampler.n_actionable for setting, sampler in samplers.items()}
+        {'soft': 2, 'hard (random) + soft': None}
+    """
+    checks.known("elicitation", [elicitation], ELICITATIONS)
+    if elicitation == "ranking":
+        names = tuple(features)
+        return {
+            SOFT: RankingSampler(names, n_actionable=len(names)),
+            MIXED: RankingSampler(names),
+        }
+    return {
+        SOFT: ScoreSampler.uniform(len(features), False),
+        MIXED: ScoreSampler.uniform(len(features), True),
+    }
+
+
+def tuned(search: str) -> dict[str, dict[str, float]]:
+    """Return what a search for settings found, for each of its profiles.
+
+    It is read from params/tuned_<search>.yaml.
+
+    Arguments:
+        search: A key of `SEARCHES`.
+    Returns: For each profile, some of `TUNABLE` and their values.
+    Raises: ValueError: the search is unknown; the file is
+        missing or cannot be read; a profile is missing or unknown;
+        a value is missing, unknown, no number or out of range. The
+        message names the file.
+    Example:
+        >>> found = tuned("ranking")
+        >>> list(found)
+        ['constant', 'concave', 'linear', 'convex']
+        >>> found["linear"]["p_min"] < found["linear"]["p_max"]
+        True
+    """
+    checks.known("search", [search], tuple(SEARCHES))
+    path = PARAMS / f"tuned_{search}.yaml"
+    if not path.is_file():
+        raise ValueError(
+            f"Expected tuned settings at {path}, found none. Restore the file, or "
+            "`make tune`, which takes about an hour."
+        )
+    found = files.entries(path)
+    _check_tuned(path, found, SEARCHES[search])
+    return found
+
+
+def _check_tuned(path: Path, found: Mapping[str, Any], profiles: Sequence[str]) -> None:
+    """Raise ValueError unless the contents of a file of tuned settings can be used."""
+    checks.known(f"profile in {path}", found, profiles)
+    if missing := [profile for profile in profiles if profile not in found]:
+        raise ValueError(f"{path} has no settings for {', '.join(missing)}.")
+    for profile, settings in found.items():
+        where = f"{path}, {profile}"
+        if not isinstance(settings, dict):
+            raise ValueError(
+                f"{where}: expected settings by name, got {type(settings).__name__}."
+            )
+        checks.known(f"setting in {where}", settings, TUNABLE)
+        if missing := [name for name in PRIORS if name not in settings]:
+            raise ValueError(f"{where}: {', '.join(missing)} is missing.")
+        for name, value in settings.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(
+                    f"{where}: {name} must be a number, got {value!r}. Is there a typing "
+                    "error, as in 1e-3 for 1.0e-3?"
+                )
+        try:
+            soft_settings(settings, profile)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+
+
+def soft_settings(found: Mapping[str, Any], profile: str, **others: Any) -> Settings:
+    """Return the settings of a member for a profile.
+
+    Arguments:
+        found: p_min, p_max and any others of `Settings`, for
+            instance from `tuned`.
+        profile: A key of `GAMMA`.
+        others: What to set otherwise, as for `Settings`; None: as
+            found.
+    Raises: ValueError: the profile is unknown, or a value is
+        missing or out of range.
+    Example:
+        >>> settings = soft_settings(tuned("ranking")["linear"], "linear", n_epochs=5)
+        >>> settings.profile.gamma, settings.profile.w_max, settings.n_epochs
+        (1.0, 7.0, 5)
+    """
+    given: dict[str, Any] = {k: v for k, v in found.items() if k not in PRIORS}
+    given |= {name: value for name, value in others.items() if value is not None}
+    return Settings(profile=soft_profile(found, profile), **given)
+
+
+def soft_profile(found: Mapping[str, float], profile: str) -> Profile:
+    """Return a profile with the weight `W_MAX` and the priors that were found.
+
+    Arguments:
+        found: p_min and p_max; others are not looked at.
+        profile: A key of `GAMMA`.
+    Raises: ValueError: the profile is unknown, or a prior is
+        missing or out of range.
+    Example:
+        >>> soft_profile({"p_min": 0.01, "p_max": 0.6}, "convex")
+        Profile(gamma=2.0, w_max=7.0, p_min=0.01, p_max=0.6)
+    """
+    checks.known("profile", [profile], tuple(GAMMA))
+    if missing := [name for name in PRIORS if name not in found]:
+        raise ValueError(
+            f"{', '.join(missing)} of the {profile} profile is missing: expected p_min and "
+            f"p_max, got {', '.join(found) or 'nothing'}."
+        )
+    return Profile(GAMMA[profile], W_MAX, found["p_min"], found["p_max"])
+
+
+def hard(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return the members of the study of hard constraints.
+
+    For rankings they serve as the constant profile of `soft`, too.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: One a member, at least one.
+        n_epochs: Of training; None: as the search found.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds; see `tuned`.
+    Example:
+        >>> samplers, settings, seeds = hard(("income", "savings"), [1000, 2000], 5)
+        >>> [own.n_epochs for own in settings], seeds
+        ([5, 5], [1000, 2000])
+    """
+    _check_seeds(seeds)
+    own = soft_settings(tuned("ranking")["constant"], "constant", n_epochs=n_epochs)
+    sampler = soft_samplers(features, "ranking")[MIXED]
+    return [sampler] * len(seeds), [own] * len(seeds), list(seeds)
+
+
+def soft(
+    elicitation: str,
+    features: Sequence[str],
+    seeds: Sequence[int],
+    n_epochs: int | None = None,
+) -> Members:
+    """Return the members of the profiles times all seeds, profile by profile.
+
+    The constant profile is among them for scores. For rankings its
+    members would be those of `hard`, which are not repeated.
+
+    Arguments:
+        elicitation: "ranking" or "score".
+        features: Names of the K actionable features.
+        seeds: One a member of each profile, at least one.
+        n_epochs: Of training; None: as the search found.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds; the elicitation is
+        unknown; see `tuned`.
+    Example:
+        >>> samplers, settings, seeds = soft("score", ("income", "savings"), [1, 2], 5)
+        >>> [own.profile.gamma for own in settings]
+        [None, None, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0]
+        >>> seeds
+        [1, 2, 1, 2, 1, 2, 1, 2]
+    """
+    _check_seeds(seeds)
+    found = tuned(elicitation)
+    profiles = [name for name in GAMMA if (elicitation, name) != ("ranking", "constant")]
+    settings = [
+        soft_settings(found[profile], profile, n_epochs=n_epochs)
+        for profile in profiles
+        for _ in seeds
+    ]
+    sampler = soft_samplers(features, elicitation)[MIXED]
+    return [sampler] * len(settings), settings, list(seeds) * len(profiles)
+
+
+def biased(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return members that in training see the rankings of `rco` only.
+
+    They have the settings of the study of hard constraints.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: One a member, at least one.
+        n_epochs: Of training; None: as the search found.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds, or `rco` leans to
+        features that are not there.
+    Example:
+        >>> features = ("loan_amount", "loan_duration", "income", "savings")
+        >>> samplers, settings, seeds = biased(features, [1000], 5)
+        >>> samplers[0].distribution, seeds
+        ('rco', [1000])
+    """
+    _, settings, seeds = hard(features, seeds, n_epochs)
+    samplers: list[Sampler] = [RankingSampler(tuple(features), "rco")] * len(seeds)
+    return samplers, settings, seeds
+
+
+def carma(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return the members of the baseline without individuals.
+
+    Everything can be done, and weights and priors are the
+    population's. First come the members for a population without
+    common preferences, with the settings found for the constant
+    profile, then those for one that leans to `rco`, with the settings
+    found for the linear one. There is no plausibility and no
+    feasibility in their loss.
+
+    Arguments:
+        features: Names of the four actionable features.
+        seeds: One a member of each population, at least one.
+        n_epochs: Of training; None: as the search found.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds, not four features; see
+        `tuned`.
+    Source: CARMA, doi 10.1145/3630106.3659003.
+    Example:
+        >>> features = ("loan_amount", "loan_duration", "income", "savings")
+        >>> samplers, settings, seeds = carma(features, [1000, 2000], 5)
+        >>> [own.profile.gamma for own in settings]
+        [None, None, 1.0, 1.0]
+        >>> [sampler.answers.scores.tolist() for sampler in samplers[1:3]]
+        [[[1, 1, 1, 1]], [[3, 2, 3, 2]]]
+    """
+    _check_seeds(seeds)
+    n_scores = len(EVERYONE["uniform"])
+    if len(features) != n_scores:
+        raise ValueError(
+            f"CARMA's common preferences are about {n_scores} actionable features, got "
+            f"{len(features)} ({', '.join(features)}). Give `stacks.EVERYONE` as many."
+        )
+    found = tuned("ranking")
+    profile_of = {"uniform": "constant", "rco": "linear"}
+    samplers: list[Sampler] = []
+    settings: list[Settings] = []
+    for population, profile in profile_of.items():
+        own = soft_settings(
+            found[profile], profile, n_epochs=n_epochs, plausibility=0.0, feasibility=0.0
+        )
+        samplers += [TableSampler(everyone(population, 1))] * len(seeds)
+        settings += [own] * len(seeds)
+    return samplers, settings, list(seeds) * len(EVERYONE)
+
+
+def printed(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return members with the printed settings, and with those of our first edition.
+
+    The paper's are those for rankings. Its prior, the form of its
+    plausibility term and the widths of its networks are not in the
+    text at hand: 0.5, a hinge without a cap, and ours. The first
+    edition's settings were aimed at the paper's tables.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: The first three are used, or all if there are fewer.
+        n_epochs: Of training; None: 450, as printed.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds.
+    Source: section 5.1 of arXiv:2604.08030; the multiplier of the
+        hinge is that of CARMA's code.
+    Example:
+        >>> samplers, settings, seeds = printed(("income", "savings"), [1000], 5)
+        >>> [(own.hinge, own.mask, own.plausibility) for own in settings], seeds
+        ([(None, 1.5, 0.225), (40.0, 0.1, 11.0)], [1000, 1000])
+    """
+    _check_seeds(seeds)
+    length = 450 if n_epochs is None else n_epochs
+    both: dict[str, Any] = {"on_probability": True, "margin": 0.013, "tau": 0.36}
+    both |= {"n_epochs": length}
+    as_printed = Settings(
+        mask=1.5, hinge=None, plausibility=0.225, cap=math.inf, learning_rate=5e-3, **both
+    )
+    first_edition = Settings(mask=0.1, hinge=40.0, plausibility=11.0, cap=3.0, **both)
+    few = list(seeds[:3])
+    sampler = soft_samplers(features, "ranking")[MIXED]
+    settings = [as_printed] * len(few) + [first_edition] * len(few)
+    return [sampler] * len(settings), settings, few * 2
+
+
+def everyone(population: str, n_people: int) -> Preferences:
+    """Return the same preferences for n_people, those of a population as a whole.
+
+    Arguments:
+        population: "uniform" or "rco".
+        n_people: How many people.
+    Returns: Scores with shape (n_people, 4).
+    Raises: ValueError: the population is unknown, or there are no
+        people.
+    Example:
+        >>> everyone("rco", 2).scores
+        tensor([[3, 2, 3, 2],
+                [3, 2, 3, 2]])
+    """
+    checks.known("population", [population], tuple(EVERYONE))
+    checks.positive(n_people=n_people)
+    return Preferences(torch.tensor([EVERYONE[population]]).expand(n_people, -1))
+
+
+def transfer(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return the members for Give Me Some Credit.
+
+    First come those of the constant profile, then those of the
+    linear one, with the settings of a search of their own, and those
+    of `GMSC`.
+
+    Arguments:
+        features: Names of the K actionable features.
+        seeds: One a member of each profile, at least one.
+        n_epochs: Of training; None: as the search found.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds; see `tuned`.
+    Example:
+        >>> samplers, settings, seeds = transfer(("income", "savings"), [1, 2], 5)
+        >>> [(own.profile.gamma, own.batch_size) for own in settings]
+        [(None, 512), (None, 512), (1.0, 512), (1.0, 512)]
+    """
+    _check_seeds(seeds)
+    found = tuned("transfer")
+    settings = [
+        soft_settings(found[profile], profile, n_epochs=n_epochs, **GMSC)
+        for profile in SEARCHES["transfer"]
+        for _ in seeds
+    ]
+    samplers: list[Sampler] = [RankingSampler(tuple(features))] * len(settings)
+    return samplers, settings, list(seeds) * len(SEARCHES["transfer"])
+
+
+STACKS: dict[str, Stack] = {
+    "loan_icarma_ranking": partial(soft, "ranking"),
+    "loan_icarma_score": partial(soft, "score"),
+    "loan_icarma_rco": biased,
+    "loan_carma": carma,
+    "loan_icarma_printed": printed,
+}
+
+
+def by_profile(*stacks: ICarma) -> dict[str, ICarma]:
+    """Return the members that were trained for each profile, as stacks of their own.
+
+    Arguments:
+        stacks: Members of several profiles; those of one profile all
+            come from one stack.
+    Returns: For each profile that has members, in the order of
+        `GAMMA`, its members, which keep their ids.
+    Raises: ValueError: two stacks have members of the same profile,
+        or none has a member of a named profile.
+    Example:
+        >>> from lib.base.files import MODELS
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> names = ("loan_icarma_ranking", "loan_icarma_hard")
+        >>> both = by_profile(*(ICarma.load(MODELS, name, problem) for name in names))
+        >>> {profile: members.n_members for profile, members in both.items()}
+        {'constant': 10, 'concave': 10, 'linear': 10, 'convex': 10}
+    """
+    found: dict[str, ICarma] = {}
+    for profile, gamma in GAMMA.items():
+        for stack in stacks:
+            own = [i for i, s in enumerate(stack.settings) if s.profile.gamma == gamma]
+            if own and profile in found:
+                raise ValueError(
+                    f"Two stacks have members of the {profile} profile, and their ids can "
+                    "be the same. Give one stack for each profile."
+                )
+            if own:
+                found[profile] = stack.select(own)
+    if not found:
+        raise ValueError(
+            f"No member was trained for one of the profiles {', '.join(GAMMA)}. "
+            "`make reproduce` trains such members."
+        )
+    return found
+
+
+def _check_seeds(seeds: Sequence[int]) -> None:
+    """Raise ValueError unless there is a seed."""
+    if not len(seeds):
+        raise ValueError("Expected at least one seed, one a member, got none.")

@@ -1,1 +1,0 @@
-"""What a person can do and finds hard, and who answers what."""

@@ -1,1 +1,0 @@
-"""Who applies, who decides, and the problem and recommendation of every solver."""

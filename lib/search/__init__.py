@@ -1,0 +1,1 @@
+"""A search over all values: cheapest known actions, by which others are judged."""

@@ -1,0 +1,331 @@
+"""Beyond the grid: the cheapest valid and plausible action over all values.
+
+All pairs of a person and a set of features are searched side by side,
+by descents on the values from several starts, which slide along the
+bounds of what is valid and plausible. The search does not ask what a
+person may do: its answers for all sets are one table, in which
+anybody's recourse, and what would unlock it, is looked up.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.method.preferences import CONSTANT, Preferences, Profile
+from lib.method.problem import Problem, Recommendation, check_weights
+from lib.method.world import World
+from lib.search.descent import (
+    SURE,
+    Found,
+    Judge,
+    copy_smaller_sets,
+    descend,
+    descend_from_neighbours,
+    scout,
+)
+from lib.search.sets import Table, sets_of
+
+PEOPLE_AT_ONCE = 256
+
+
+def search(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    weights: Tensor | None = None,
+    starts: Sequence[Recommendation] = (),
+    n_scouts: int = 256,
+    n_starts: int = 8,
+    n_steps: int = 10,
+    seed: int = 0,
+    n_threads: int = 1,
+    progress: Callable[[range], Iterable[int]] = iter,
+    slack: float = 0.0,
+    margin: float = 0.0,
+) -> Table:
+    """Search the cheapest action on every set of features for every person; return a table.
+
+    Values stay within the range of the data, and are whole where a
+    population has whole numbers. Descents begin at the best of some
+    scattered actions, and at a known action on the set that it uses,
+    else at the factual values. The last begins at the best so far,
+    which may be what the best set with a feature less leads to; where
+    there are whole numbers, their neighbours are tried then. Where
+    actions are scattered is drawn for each batch of people, so that
+    what is found for a person depends a little on who is beside them.
+
+    Arguments:
+        world: Where actions take effect: the true SCM, or the flow.
+        x: Refused people, with shape (N, D).
+        weights: Of the cost, with shape (N, K); left out: all one.
+        starts: Known actions of each person, for instance the grid's
+            for several masks. On their sets nothing costlier than the
+            valid and plausible among them is returned (those that are
+            so but for rounding, 1e-4, count).
+        n_scouts, n_starts: Scattered actions that are looked at, and
+            how many of them a descent begins at.
+        n_steps: Of each descent; twice as many of the last.
+        seed: Of where the actions are scattered.
+        n_threads: Batches of people that are searched at once; the
+            result is the same.
+        progress: Wraps the range of batches of people.
+        slack: Nats of log-density that may be given up; an action is
+            called plausible here if it loses no more. Below zero: so
+            many must be gained. Infinite: no demand for plausibility.
+        margin: Log-odds of a positive decision that are asked for; an
+            action is called valid here if it reaches them.
+    Raises: ValueError: x are not refused people, weights or starts
+        have another shape, margin or slack are none, the world's
+        graph is not the flow's, the classifier has no gradient, or
+        there are more than `MOST_FEATURES` actionable features.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:3]
+        >>> table = search(problem, problem.population.truth, x, n_scouts=128, n_starts=2)
+        >>> table.cost.shape  # 15 sets of four features
+        torch.Size([3, 15])
+        >>> anything = torch.ones(3, 4, dtype=torch.bool)
+        >>> table.cheapest(anything)[0].isfinite()
+        tensor([True, True, True])
+    """
+    columns = problem.population.actionable_index
+    sets = sets_of(len(columns))
+    _check(problem, world, x)
+    effort = _Effort(n_scouts, n_starts, n_steps)
+    checks.positive(n_threads=n_threads)
+    if weights is None:
+        weights = torch.ones(len(x), len(columns))
+    check_weights(weights, (len(x), len(columns)))
+    weights = weights.to(x)
+    starts = _checked_starts(starts, x, problem.population.features)
+    judge_of = partial(Judge, problem, world, slack=slack, margin=margin)
+    search_some = partial(_search_some, judge_of, sets, effort)
+    firsts = range(0, len(x), PEOPLE_AT_ONCE)
+    batches = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
+    rngs = np.random.default_rng(seed).spawn(len(firsts))
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        found_for = [
+            pool.submit(search_some, x[i], weights[i], [own[i] for own in starts], rng)
+            for i, rng in zip(batches, rngs, strict=True)
+        ]
+        parts = [found_for[i].result() for i in progress(range(len(firsts)))]
+    finally:
+        # who interrupts waits for the batches that are being searched, not for all
+        pool.shutdown(cancel_futures=True)
+    return Table(sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """Hold how hard is looked; see `search`."""
+
+    n_scouts: int
+    n_starts: int
+    n_steps: int
+
+    def __post_init__(self) -> None:
+        checks.positive(**vars(self))
+
+
+def _search_some(
+    judge_of: Callable[[Tensor, Tensor, Tensor], Judge],
+    sets: Tensor,
+    effort: _Effort,
+    x: Tensor,
+    weights: Tensor,
+    starts: Sequence[Recommendation],
+    rng: np.random.Generator,
+) -> list[Tensor]:
+    """Return the table's cost, values, log-odds and gain for a batch of people (N, D).
+
+    Arguments:
+        judge_of: From people, sets and weights to their judge.
+        weights: Of the cost, with shape (N, K).
+        starts: Known actions, each with shape (N, D).
+    """
+    rows = x.repeat_interleave(len(sets), 0)
+    acts = sets.repeat(len(x), 1)
+    judge = judge_of(rows, acts, weights.repeat_interleave(len(sets), 0))
+    found = Found.nothing(rows[:, judge.columns])
+    first_start = _see_known(judge, found, starts)
+    scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
+    for values in [first_start, *scattered]:
+        descend(judge, values, found, effort.n_steps)
+    copy_smaller_sets(judge, found, sets)
+    descend(judge, found.values, found, 2 * effort.n_steps)
+    descend_from_neighbours(judge, found, effort.n_steps)
+    # what the larger sets did not find
+    copy_smaller_sets(judge, found, sets)
+    # no action is plausible
+    with torch.no_grad():
+        as_they_are = judge.problem.classifier.logit(rows) - judge.margin
+    found.log_odds = torch.maximum(found.log_odds, as_they_are)
+    parts = (found.cost, found.values, found.log_odds, found.gain)
+    return [part.unflatten(0, (len(x), len(sets))) for part in parts]
+
+
+def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> Tensor:
+    """Keep known actions that are good; return where the first descent begins, (R, K).
+
+    That is the last known action on the row's set of features, else
+    the factual values.
+    """
+    first_start = judge.factual
+    for start in starts:
+        n_sets = len(first_start) // len(start.values)
+        is_acted, known = (
+            part[:, judge.columns].repeat_interleave(n_sets, 0)
+            for part in (start.is_acted, start.values)
+        )
+        same_set = (is_acted == judge.acts).all(-1)
+        with torch.no_grad():
+            cost, log_odds, gain = judge(known)
+        # a known action that is valid and plausible stays so, on whichever side of a
+        # rounding error it lies
+        good = same_set & (log_odds >= -SURE) & (gain >= -SURE)
+        bounds = (
+            torch.where(good, part.clamp_min(SURE), -torch.inf) for part in (log_odds, gain)
+        )
+        found.see(known, cost, *bounds)
+        first_start = torch.where(same_set[:, None], known, first_start)
+    return first_start
+
+
+def recommend(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    preferences: Preferences,
+    table: Table,
+    max_acted: int | None = None,
+) -> Recommendation:
+    """Return each person's cheapest action in the table that their mask allows, or none.
+
+    Arguments:
+        world, x: As the table was searched with.
+        preferences: Of the same people.
+        max_acted: As for `Table.cheapest`.
+    Raises: ValueError: as `Problem.check` and `Table.cheapest`, or
+        the table is of another number of people.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x, truth = problem.refused("test")[:3], problem.population.truth
+        >>> table = search(problem, truth, x, n_scouts=32, n_starts=1)
+        >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]] * 3))
+        >>> recommend(problem, truth, x, only_amount, table).has_recourse
+        tensor([False, False, False])
+    """
+    problem.check(x, preferences)
+    cost, which = table.cheapest(preferences.is_actionable, max_acted)
+    acts = table.sets[which] & cost.isfinite()[:, None]
+    values = table.values[torch.arange(len(x)), which]
+    judge = Judge(problem, world, x, acts, torch.ones_like(values))
+    return judge.recommendation(values)
+
+
+def refine(
+    problem: Problem,
+    world: World,
+    x: Tensor,
+    preferences: Preferences,
+    recommendation: Recommendation,
+    profile: Profile = CONSTANT,
+    n_scouts: int = 64,
+    n_starts: int = 2,
+    n_steps: int = 10,
+    seed: int = 0,
+) -> Recommendation:
+    """Improve a network's recommendation (N, D) and return the result.
+
+    Short descents begin at the recommendation and at the best of a
+    few scattered actions: first on its own features, then on all that
+    a person may use. Other arguments as for `search`.
+
+    Returns: The cheapest of what is valid and plausible, else the
+        recommendation as it was: one that is valid and plausible
+        never gets worse.
+    Raises: ValueError: as `Problem.check`; the recommendation has
+        another shape, or the classifier has no gradient.
+    Example:
+        From no recommendation at all, and with little effort:
+
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:3]
+        >>> nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
+        >>> all_easy = Preferences(torch.ones(3, 4, dtype=torch.long))
+        >>> better = refine(
+        ...     problem, problem.population.truth, x, all_easy, nothing, n_scouts=32
+        ... )
+        >>> better.has_recourse
+        tensor([True, True, True])
+    """
+    problem.check(x, preferences)
+    _check(problem, world, x)
+    features = problem.population.features
+    _check_recommendation("recommendation", recommendation, x, features)
+    effort = _Effort(n_scouts, n_starts, n_steps)
+    columns = problem.population.actionable_index
+    weights = profile.weight(preferences).to(x)
+    acts, values = recommendation.is_acted[:, columns], recommendation.values[:, columns]
+    own = Judge(problem, world, x, acts, weights)
+    cost, log_odds, gain = (part.detach() for part in own(values))
+    best_cost = torch.where((log_odds >= 0) & (gain >= 0), cost, torch.inf)
+    rng = np.random.default_rng(seed)
+    for on in (acts, preferences.is_actionable):
+        judge = Judge(problem, world, x, on, weights)
+        found = Found.nothing(values)
+        scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
+        for start in [values, *scattered]:
+            descend(judge, start, found, effort.n_steps)
+        descend_from_neighbours(judge, found, effort.n_steps)
+        better = found.cost < best_cost
+        acts = torch.where(better[:, None], on, acts)
+        values = torch.where(better[:, None], found.values, values)
+        best_cost = torch.where(better, found.cost, best_cost)
+    return Judge(problem, world, x, acts, weights).recommendation(values)
+
+
+def _check(problem: Problem, world: World, x: Tensor) -> None:
+    """Raise ValueError unless descent can search for people (N, D) in this world."""
+    problem.check_gradient("The continuous search")
+    problem.check_world(world)
+    problem.check_people(x)
+
+
+def _checked_starts(
+    starts: Sequence[Recommendation], x: Tensor, features: Sequence[str]
+) -> list[Recommendation]:
+    """Return the starts as a list, each a recommendation for people (N, D)."""
+    if isinstance(starts, Recommendation):
+        raise ValueError(
+            "starts is one recommendation: give a list of them, [recommendation]."
+        )
+    starts = list(starts)
+    for i, start in enumerate(starts):
+        _check_recommendation(f"starts[{i}]", start, x, features)
+    return starts
+
+
+def _check_recommendation(
+    name: str, recommendation: Recommendation, x: Tensor, features: Sequence[str]
+) -> None:
+    """Raise ValueError unless this is a recommendation for people (N, D)."""
+    if recommendation.values.ndim == x.ndim + 1:
+        raise ValueError(
+            f"{name} is of a stack, with shape {tuple(recommendation.values.shape)}: "
+            "index a member first, recommendation[member]."
+        )
+    is_acted, values = recommendation.is_acted, recommendation.values
+    checks.shape(f"{name}.values", values, x.shape)
+    checks.shape(f"{name}.is_acted", is_acted, x.shape)
+    checks.people(f"{name}.values", torch.where(is_acted, values, x), features)

@@ -1,0 +1,519 @@
+"""Descent on the values of actions: the moves from which `lib.search.continuous` is built.
+
+Each works on many actions side by side, a row an action, and keeps in
+a `Found` the best of what it visits. A `Judge` says what an action
+comes to. Gradients are needed: the classifier must be one that torch
+can differentiate.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.stats import qmc
+from torch import Tensor
+
+from lib.base import checks
+from lib.method.maps import Map
+from lib.method.problem import (
+    Problem,
+    Recommendation,
+    check_bounds,
+    in_columns,
+)
+from lib.method.world import World
+
+# by which log-odds and log-density must exceed their bounds, so that rounding cannot take
+# it back
+SURE = 1e-4
+# by which a consequence is moved up and down before it is made whole (in standard
+# deviations): one on the edge between two whole numbers could fall to either side
+EDGE = 1e-3
+MISSING = 4.0  # what a unit of log-odds, or a nat, that is missing weighs beside the cost
+TINY = 1e-12  # so that nothing is divided by zero
+LEAST_WEIGHT = 1e-3  # so that a step along a feature that costs nothing has a length, too
+
+
+class Judge:
+    """Say what actions come to: cost, log-odds and change of log-density, a row an action.
+
+    Arguments:
+        world: Where actions take effect.
+        x: Whose action it is, with shape (R, D).
+        acts: Which of the K actionable features they act on, with
+            shape (R, K), bool.
+        weights: Of their cost, with shape (R, K).
+        slack: Nats by which the log-density may fall; below zero: by
+            which it must rise; infinite: it is not asked for.
+        margin: Log-odds that a positive decision must have; they are
+            subtracted from what the judge says.
+    Raises: ValueError: a shape is another, slack is not a number,
+        margin is below zero, or the world's graph is not the flow's.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:1]
+        >>> acts = torch.tensor([[False, False, True, True]])
+        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
+        >>> nothing_changes = x[:, judge.columns]
+        >>> cost, log_odds, gain = judge(nothing_changes)
+        >>> cost.item(), (log_odds < 0).item(), round(gain.item(), 4)
+        (0.0, True, 0.0)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        world: World,
+        x: Tensor,
+        acts: Tensor,
+        weights: Tensor,
+        slack: float = 0.0,
+        margin: float = 0.0,
+    ) -> None:
+        self.columns = problem.population.actionable_index
+        checks.people("x", x, problem.population.features)
+        checks.shape("acts", acts, (len(x), len(self.columns)))
+        checks.shape("weights", weights, acts.shape)
+        problem.check_world(world)
+        check_bounds(margin, slack)
+        self.problem, self.world, self.margin = problem, world, margin
+        self.x, self.acts, self.weights = x, acts, weights
+        self.moves = world.graph.moved_by(self.columns)
+        self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
+        self.factual = x[:, self.columns]
+        self.low = problem.population.low[self.columns].to(x)
+        self.high = problem.population.high[self.columns].to(x)
+        self.reached = world.reached(self.is_acted)
+        with torch.no_grad():
+            self.known = self._at_rest(x)
+            self.least = self._log_density(x, self.known) - slack
+            self.noise = world.noise_after(x, world.abduct(x))
+
+    def allowed(self, values: Tensor) -> Tensor:
+        """Return the nearest values that these people can have, with shape (R, K).
+
+        They are within the range of the data, whole where a person
+        can't have fractions, and the factual ones where a row does
+        not act.
+
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:1]
+            >>> acts = torch.tensor([[False, False, True, True]])
+            >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
+            >>> values = judge.allowed(judge.factual + 100)
+            >>> bool((values[:, :2] == judge.factual[:, :2]).all())
+            True
+            >>> bool((values[:, 2:] == judge.high[2:]).all())
+            True
+        """
+        population = self.problem.population
+        values = values.maximum(self.low).minimum(self.high)
+        if population.whole is not None:
+            values = population.settled(self.x, self._spread(values))[:, self.columns]
+        return torch.where(self.acts, values, self.factual)
+
+    def recommendation(self, values: Tensor) -> Recommendation:
+        """Return the action of each row as a recommendation; values with shape (R, K).
+
+        Where a population has whole numbers, its consequences are as
+        people can have them; their gradient goes straight through.
+
+        Raises: ValueError: values are not finite.
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:1]
+            >>> acts = torch.tensor([[False, False, True, False]])
+            >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
+            >>> richer = judge.recommendation(x[:, judge.columns] + 1)
+            >>> (richer.x_cf - x)[0, 5:].round(decimals=2)  # savings follow income
+            tensor([1.0000, 0.5600])
+        """
+        spread = self._spread(values)
+        checks.people("values", spread, self.problem.population.features)
+        x_cf, _ = self._followed(values)
+        return Recommendation(self.is_acted, spread, self._settled(x_cf))
+
+    def _followed(self, values: Tensor) -> tuple[Tensor, dict[int, Map]]:
+        """Return all features after the action with these values (R, K).
+
+        And the flow's maps, by column, that were asked on the way.
+        """
+        columns = list(self.x.unbind(-1))
+        acts = self.acts.unbind(-1)
+        for j, is_on, value in zip(self.columns, acts, values.unbind(-1), strict=True):
+            columns[j] = torch.where(is_on, value, columns[j])
+        maps: dict[int, Map] = {}
+        if self.world is self.problem.flow:
+            after = self.problem.flow.follow(columns, self.reached, self.noise, maps)
+        else:
+            after = self.world.follow(columns, self.reached, self.noise)
+        return torch.stack(after, -1), maps
+
+    def _settled(self, x_cf: Tensor) -> Tensor:
+        """Return features after an action as people can have them; gradients pass."""
+        population = self.problem.population
+        if population.whole is None:
+            return x_cf
+        return population.settled(self.x, x_cf.detach()) + (x_cf - x_cf.detach())
+
+    def _spread(self, values: Tensor) -> Tensor:
+        """Return all D features of each row, those acted on with these values (R, K)."""
+        spread = in_columns(values, self.columns, self.x.shape[-1])
+        return torch.where(self.is_acted, spread, self.x)
+
+    def __call__(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what setting features to values (R, K) comes to; each with shape (R,).
+
+        Where consequences lie on the edge between two whole numbers,
+        the worst counts: as they are, all a little lower, or all a
+        little higher.
+
+        Returns: Cost, log-odds of a positive decision without the
+            margin, and change of log-density in nats, with the slack
+            added.
+        """
+        cost = self.problem.action_cost(self.factual, self.acts, values, self.weights)
+        x_cf, maps = self._followed(values)
+        settled, known = self._settled(x_cf), self.known
+        if settled is x_cf and not values.requires_grad:
+            # the same networks, of the same causes; a gradient would add up otherwise
+            known = maps | known
+        after = self._log_density(settled, known)
+        log_odds, gain = self._log_odds(settled), after - self.least
+        whole = self.problem.population.whole
+        if whole is None:
+            return cost, log_odds, gain
+        off = EDGE * (whole.is_whole & ~self.is_acted & (x_cf.detach() != self.x))
+        for side in (self._settled(x_cf - off), self._settled(x_cf + off)):
+            (rows,) = (side != settled).any(-1).nonzero(as_tuple=True)  # few are on an edge
+            if len(rows):
+                there, known = side[rows], self._at_rest(self.x[rows])
+                own_gain = self._log_density(there, known) - self.least[rows]
+                log_odds = _lower_at(rows, log_odds, self._log_odds(there))
+                gain = _lower_at(rows, gain, own_gain)
+        return cost, log_odds, gain
+
+    def _at_rest(self, x: Tensor) -> dict[int, Map]:
+        """Return the flow's maps of features whose causes no action moves, by column."""
+        flow = self.problem.flow
+        return flow.maps(x, flow.graph.at_rest(self.moves))
+
+    def _log_density(self, x: Tensor, known: Mapping[int, Map]) -> Tensor:
+        """Return the log-density of the features that can move, with shape (R,)."""
+        return self.problem.flow.log_prob_terms(x, self.moves, known).sum(-1)
+
+    def _log_odds(self, x: Tensor) -> Tensor:
+        """Return the log-odds of a positive decision, less the margin, with shape (R,)."""
+        possible = self.problem.population.possible(x)
+        return self.problem.classifier.logit(possible) - self.margin
+
+
+def _lower_at(rows: Tensor, values: Tensor, others: Tensor) -> Tensor:
+    """Return values (R,), at some rows the lower of them and others, one for each row."""
+    return values.index_copy(0, rows, torch.minimum(values[rows], others))
+
+
+@dataclass
+class Found:
+    """Hold the best actions so far, a row an action.
+
+    Arguments:
+        cost: Of the cheapest valid and plausible action, infinite
+            where there is none, with shape (R,).
+        values: Of that action, or anything, with shape (R, K).
+        log_odds: The highest seen of plausible actions, with shape
+            (R,); minus infinity if none was plausible.
+        gain: The highest change of log-density seen of valid actions,
+            with shape (R,); minus infinity if none was valid.
+    Example:
+        >>> found = Found.nothing(torch.zeros(1, 1))
+        >>> seen = torch.tensor([[2.0]]), torch.tensor([3.0]), torch.tensor([0.5])
+        >>> found.see(*seen, torch.tensor([-0.1]))
+        >>> found.cost, found.gain  # valid, but not plausible
+        (tensor([inf]), tensor([-0.1000]))
+        >>> found.see(*seen, torch.tensor([0.2]))
+        >>> found.cost, found.values
+        (tensor([3.]), tensor([[2.]]))
+    """
+
+    cost: Tensor
+    values: Tensor
+    log_odds: Tensor
+    gain: Tensor
+
+    @classmethod
+    def nothing(cls, values: Tensor) -> "Found":
+        """Return a `Found` that has seen nothing yet, with these values (R, K).
+
+        Example:
+            >>> Found.nothing(torch.zeros(2, 3)).cost
+            tensor([inf, inf])
+        """
+        none = torch.full(values.shape[:-1], torch.inf, dtype=values.dtype)
+        return cls(none, values.clone(), -none, -none)
+
+    def see(self, values: Tensor, cost: Tensor, log_odds: Tensor, gain: Tensor) -> None:
+        """Keep of these actions, one a row, what is better than what is here.
+
+        Example:
+            >>> found = Found.nothing(torch.zeros(1, 1))
+            >>> good = torch.ones(1)
+            >>> for value, cost in [(5.0, 2.0), (4.0, 1.0), (6.0, 3.0)]:
+            ...     found.see(torch.tensor([[value]]), torch.tensor([cost]), good, good)
+            >>> found.values
+            tensor([[4.]])
+        """
+        valid, plausible = log_odds >= SURE, gain >= SURE
+        better = valid & plausible & (cost < self.cost)
+        self.cost = torch.where(better, cost, self.cost)
+        self.values = torch.where(better[:, None], values, self.values)
+        self.log_odds = torch.where(
+            plausible, torch.maximum(log_odds, self.log_odds), self.log_odds
+        )
+        self.gain = torch.where(valid, torch.maximum(gain, self.gain), self.gain)
+
+
+def penalised_cost(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
+    """Return the cost and, `MISSING` times, what is missing to be valid and plausible.
+
+    Example:
+        >>> cost, log_odds, gain = torch.tensor([[0.5, 0.5], [1.0, -1.0], [1.0, 1.0]])
+        >>> penalised_cost(cost, log_odds, gain).round(decimals=2)
+        tensor([0.5000, 4.5000])
+    """
+    return cost + MISSING * ((2 * SURE - log_odds).relu() + (2 * SURE - gain).relu())
+
+
+@torch.no_grad()
+def scout(
+    judge: Judge, found: Found, n_scouts: int, n_starts: int, rng: np.random.Generator
+) -> Tensor:
+    """Return the best of some scattered actions, as starts for descents: (n_starts, R, K).
+
+    They are a Sobol sequence between the factual values and the ends
+    of the range. Best is what has the lowest `penalised_cost`. What
+    is found goes into `found`.
+
+    Arguments:
+        n_scouts, n_starts: How many actions are looked at for each
+            row, and how many are kept.
+        rng: Of where the actions are scattered.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:20]
+        >>> acts = torch.ones(20, 4, dtype=torch.bool)
+        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
+        >>> found = Found.nothing(x[:, judge.columns])
+        >>> scout(judge, found, 64, 2, np.random.default_rng(0)).shape
+        torch.Size([2, 20, 4])
+        >>> bool(found.cost.isfinite().any())
+        True
+    """
+    checks.positive(n_scouts=n_scouts, n_starts=n_starts)
+    factual = judge.factual
+    sobol = qmc.Sobol(factual.shape[-1] + 1, rng=rng)
+    points = torch.from_numpy(sobol.random(n_scouts)).to(factual)
+    best = torch.full((n_starts, len(factual)), torch.inf, dtype=factual.dtype)
+    starts = factual.expand(n_starts, -1, -1).clone()
+    highest, worst = best.max(0)  # the place that a better one takes
+    for point in points:
+        anywhere = judge.low + (judge.high - judge.low) * point[:-1]
+        values = judge.allowed(factual + point[-1] * (anywhere - factual))
+        seen = judge(values)
+        found.see(values, *seen)
+        loss = penalised_cost(*seen)
+        better = (loss < highest).nonzero().squeeze(-1)
+        best[worst[better], better] = loss[better]
+        starts[worst[better], better] = values[better]
+        highest[better], worst[better] = best[:, better].max(0)
+    return starts
+
+
+def descend(
+    judge: Judge,
+    start: Tensor,
+    found: Found,
+    n_steps: int,
+    may_change: Tensor | None = None,
+) -> None:
+    """Descend from a start (R, K) by sequential quadratic programming.
+
+    The cost is a sum of squares. Each step replaces the two bounds,
+    on log-odds and on log-density, by their tangents, and goes
+    towards the cheapest action within both, which has a closed form;
+    so it slides along a bound that it has reached. A second, short
+    step makes up for the bend of the bounds. A step that does not
+    lower the `penalised_cost` is taken back, and the next is shorter.
+    What is found on the way goes into `found`.
+
+    Arguments:
+        n_steps: How many steps.
+        may_change: Which features may, a mask (R, K); the others keep
+            the values of the start; left out: all that are acted on.
+    Raises: ValueError: the classifier has no gradient.
+    Source: Nocedal and Wright, *Numerical Optimization*, 2nd edition,
+        chapter 18.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:20]
+        >>> acts = torch.ones(20, 4, dtype=torch.bool)
+        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
+        >>> found = Found.nothing(x[:, judge.columns])
+        >>> descend(judge, x[:, judge.columns], found, n_steps=10)
+        >>> bool(found.cost.isfinite().any())
+        True
+    """
+    judge.problem.check_gradient("descent")
+    checks.positive(n_steps=n_steps)
+    moves = judge.acts if may_change is None else judge.acts & may_change
+    price = judge.weights.clamp_min(LEAST_WEIGHT) / judge.problem.range[judge.columns]
+    values = judge.allowed(start)
+    share, rows = torch.ones_like(values[:, :1]), torch.arange(len(values))
+    for _ in range(n_steps):
+        seen, slopes = _slopes(judge, values, moves)
+        found.see(values, *seen)
+        with torch.no_grad():
+            away = values - judge.factual
+            at_once = torch.stack([(slope * away).sum(-1) for slope in slopes])
+            bounds = at_once + _lacking(*seen)
+            step = moves * (cheapest_within(slopes, bounds, price) - away)
+            first = judge.allowed(values + share * step)
+            of_first = judge(first)
+            back = cheapest_within(slopes, _lacking(*of_first), price)
+            second = judge.allowed(first + back)
+            of_second = judge(second)
+            for tried, own in ((first, of_first), (second, of_second)):
+                found.see(tried, *own)
+            losses = [penalised_cost(*own) for own in (seen, of_first, of_second)]
+            best = torch.stack(losses).min(0).indices  # argmin takes 20 times as long
+            values = torch.stack([values, first, second])[best, rows]
+            longer, shorter = (1.5 * share).clamp_max(1.0), 0.4 * share
+            share = torch.where(best[:, None] > 0, longer, shorter)
+
+
+def _slopes(
+    judge: Judge, values: Tensor, moves: Tensor
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return what values (R, K) come to, and how log-odds and gain change with them."""
+    values = values.detach().requires_grad_()
+    cost, log_odds, gain = judge(values)
+    (of_odds,) = torch.autograd.grad(log_odds.sum(), values, retain_graph=True)
+    (of_gain,) = torch.autograd.grad(gain.sum(), values)
+    seen = (cost.detach(), log_odds.detach(), gain.detach())
+    return seen, (of_odds * moves, of_gain * moves)
+
+
+def _lacking(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
+    """Return by how much either bound is missed, below zero if it is not: (2, R)."""
+    return 2 * SURE - torch.stack([log_odds, gain])
+
+
+def cheapest_within(slopes: tuple[Tensor, Tensor], bounds: Tensor, price: Tensor) -> Tensor:
+    """Return the change v (R, K) of least sum of price v^2 with slope v >= bound for both.
+
+    Where both cannot hold, at most one does.
+
+    Arguments:
+        slopes: Two, each with shape (R, K).
+        bounds: Theirs, with shape (2, R).
+        price: Above zero, with shape (R, K).
+    Example:
+        >>> slopes = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+        >>> cheapest_within(slopes, torch.tensor([[2.0], [-1.0]]), torch.ones(1, 2))
+        tensor([[2., 0.]])
+    """
+    one, other = slopes
+    # for each bound alone, then for both: multiples of slope / price
+    length = torch.stack([(own * own / price).sum(-1) for own in slopes]).clamp_min(TINY)
+    shared = (one * other / price).sum(-1)
+    alone = (bounds / length).relu()
+    is_enough = alone * shared >= bounds.flip(0) - TINY
+    determinant = (length.prod(0) - shared**2).clamp_min(1e-6 * length.prod(0))
+    both = ((length.flip(0) * bounds - shared * bounds.flip(0)) / determinant).relu()
+    only_one = torch.stack([alone[0], torch.zeros_like(alone[0])])
+    only_other = torch.stack([torch.zeros_like(alone[1]), alone[1]])
+    much = torch.where(is_enough[0], only_one, torch.where(is_enough[1], only_other, both))
+    return (much[0, :, None] * one + much[1, :, None] * other) / price
+
+
+@torch.no_grad()
+def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
+    """Let each set of features try what the best set with one feature less leads to.
+
+    The added feature is set to what would become of it anyway. What
+    is found goes into `found`.
+
+    Arguments:
+        sets: The sets, with shape (S, K), bool. The judge's rows are
+            all sets of one person after the other, in this order.
+    Raises: ValueError: the rows are not whole rounds of the sets.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> sets = torch.tensor([[False, False, True, False], [False, False, True, True]])
+        >>> x = problem.refused("test")[:20].repeat_interleave(2, 0)
+        >>> acts, weights = sets.repeat(20, 1), torch.ones(40, 4)
+        >>> judge = Judge(problem, problem.population.truth, x, acts, weights)
+        >>> found = Found.nothing(x[:, judge.columns])
+        >>> descend(judge, x[:, judge.columns], found, n_steps=10)
+        >>> found.cost[1::2] = torch.inf  # forget what was found for the larger set
+        >>> copy_smaller_sets(judge, found, sets)
+        >>> bool(found.cost[1::2].isfinite().any())
+        True
+    """
+    if len(judge.acts) % len(sets):
+        raise ValueError(
+            f"The judge has {len(judge.acts)} rows, expected {len(sets)} for each person, "
+            "one a set."
+        )
+    n_features = sets.sum(-1)
+    # of the set in the row, the one in the column
+    is_part = ~(sets[None] & ~sets[:, None]).any(-1)
+    is_smaller = is_part & (n_features[:, None] == n_features + 1)
+    cost = found.cost.view(-1, 1, len(sets))
+    best = cost.masked_fill(~is_smaller, torch.inf).argmin(-1)
+    after = judge.recommendation(found.values).x_cf[:, judge.columns].view(-1, *sets.shape)
+    copied = after.gather(1, best[..., None].expand_as(after)).flatten(0, 1)
+    copied = judge.allowed(copied)
+    found.see(copied, *judge(copied))
+
+
+def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
+    """Move one whole number at a time by one, and descend on what can be fractions.
+
+    From the best so far each count that is acted on goes one up and
+    one down, and stays there while the other features descend. What
+    is found goes into `found`.
+
+    Arguments:
+        n_steps: Of each descent.
+    Example:
+        Where nothing is a count there is nothing to do:
+
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> x = problem.refused("test")[:2]
+        >>> acts = torch.ones(2, 4, dtype=torch.bool)
+        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(2, 4))
+        >>> found = Found.nothing(x[:, judge.columns])
+        >>> descend_from_neighbours(judge, found, n_steps=10)
+        >>> found.cost
+        tensor([inf, inf])
+    """
+    population = judge.problem.population
+    if population.whole is None:
+        return
+    is_count = population.whole.is_whole[judge.columns]
+    one = (1 / population.std[judge.columns]).to(found.values)
+    for k in is_count.nonzero().squeeze(-1):
+        for sign in (-1, 1):
+            start = found.values.clone()
+            start[:, k] += sign * one[k]
+            descend(judge, start, found, n_steps, may_change=~is_count)

@@ -1,1 +1,0 @@
-"""Solvers that recommend an action, and what is measured of a recommendation."""

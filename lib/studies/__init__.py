@@ -1,1 +1,0 @@
-"""The papers' studies: designs, tables, stacks, tuning, groups, audits, claims, plots."""
