@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib.base import progress
+from lib.method import grid
 from lib.paper import gmsc, tables
 from lib.paper.fairness import audit, burden
 from lib.paper.fairness.bootstrap import answered
@@ -56,12 +57,11 @@ def main() -> None:
     }
     names = list(dict.fromkeys(name for each in chances.values() for name in each))
     asked_for = preferences_by_set(population.actionable, names, len(rows))
-    answers = tables.search(
+    answers = tables.judged(
         problem,
+        grid.Grid(problem, n_values=N_VALUES, progress=progress.bar("age audit")),
         every[rows],
         asked_for,
-        n_values=N_VALUES,
-        progress=progress.bar("age audit"),
     )
     groups = {label: np.flatnonzero(own.age == label) for label in AGE.labels}
     young, old = AGE.labels

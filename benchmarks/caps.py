@@ -36,7 +36,9 @@ def main() -> None:
         problem, sampler * len(CAPS), settings, seeds * len(CAPS), progress.bar("caps")
     )
     x = problem.refused("validation")
-    solved = continuous.search(problem, problem.flow, x, progress=progress.bar("search"))
+    solved = continuous.Search(
+        problem, problem.flow, progress=progress.bar("search")
+    ).table(x)
     rows = judge(problem, stack, solved)
     table = pd.DataFrame(rows)
     table.insert(0, "cap", [own.cap for own in settings])

@@ -233,7 +233,7 @@ def main() -> None:
     done = pd.read_csv(PATH) if PATH.is_file() else pd.DataFrame({"way": []})
     bar = progress.bar("search")
     solved, table = (
-        continuous.search(problem, problem.flow, problem.refused(split), progress=bar)
+        continuous.Search(problem, problem.flow, progress=bar).table(problem.refused(split))
         for split in ("train", "validation")
     )
     _, names = members()

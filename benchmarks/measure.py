@@ -40,7 +40,7 @@ from lib.beyond.hare.users import Simulated
 from lib.beyond.propose import propose, teaching
 from lib.method import classifier, flow, grid, icarma, loan, training
 from lib.method.preferences import GAMMA, Preferences, Profile
-from lib.method.problem import Problem
+from lib.method.problem import Known, Problem
 from lib.method.samplers import RankingSampler
 from lib.paper import designs, gmsc, stacks, tables
 from lib.search import continuous
@@ -128,8 +128,15 @@ def table_rows() -> Task:
 
     def search() -> None:
         for gamma in GAMMA.values():
-            tables.search(problem, x, soft, Profile(gamma, stacks.W_MAX))
-        tables.search(problem, x, designs.biased_preferences(problem, len(x), seed=1))
+            tables.judged(
+                problem, grid.Grid(problem, profile=Profile(gamma, stacks.W_MAX)), x, soft
+            )
+        tables.judged(
+            problem,
+            grid.Grid(problem),
+            x,
+            designs.biased_preferences(problem, len(x), seed=1),
+        )
         tables.ablation(problem, x, seed=0)
 
     return search
@@ -138,18 +145,18 @@ def table_rows() -> Task:
 def search_grid(n_actionable: int, n_people: int | None = None) -> Task:
     """Prepare the exact search on a grid; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_actionable, n_people)
-    return partial(grid.search, problem, problem.world, x, preferences)
+    return partial(grid.Grid(problem).recommend, x, preferences)
 
 
 def search_values(n_threads: int, n_people: int | None = None, **effort: Any) -> Task:
     """Prepare the search over all values; arguments as for `on_test_people`.
 
     Arguments:
-        effort: As for `continuous.search`.
+        effort: As for `Search`.
     """
     problem, x, _ = on_test_people(n_people=n_people)
-    effort["n_threads"] = n_threads
-    return partial(continuous.search, problem, problem.world, x, **effort)
+    search = continuous.Search(problem, n_threads=n_threads, **effort)
+    return partial(search.table, x)
 
 
 def one_network(problem: Problem) -> icarma.ICarma:
@@ -161,8 +168,7 @@ def refine(n_actionable: int, n_people: int | None = None) -> Task:
     """Prepare the refinement of a network's answers; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_actionable, n_people)
     start = one_network(problem).recommend(x, preferences)[0]
-    world = problem.world
-    return partial(continuous.refine, problem, world, x, preferences, start)
+    return partial(continuous.Refined(Known(start), problem).recommend, x, preferences)
 
 
 def answer(n_people: int | None = None) -> Task:

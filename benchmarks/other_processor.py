@@ -147,14 +147,14 @@ def found_on_grid() -> dict[str, Tensor]:
     x = problem.refused("test")[:24]
     sampler = RankingSampler(problem.population.actionable)
     preferences = sampler.draw(range(len(x)), np.random.default_rng(1))
-    return parts_of(grid.search(problem, problem.flow, x, preferences, n_values=9))
+    return parts_of(grid.Grid(problem, problem.flow, n_values=9).recommend(x, preferences))
 
 
 def found_over_all_values() -> dict[str, Tensor]:
     """Return what the search over all values through the flow finds for 8 people."""
     problem = loan_problem()
     x = problem.refused("test")[:8]
-    table = continuous.search(problem, problem.flow, x, n_scouts=64, n_starts=2)
+    table = continuous.Search(problem, problem.flow, n_scouts=64, n_starts=2).table(x)
     return {"cost": table.cost, "values": table.values}
 
 

@@ -33,7 +33,7 @@ from torch import Tensor
 from lib.base.files import inside
 from lib.method import classifier, flow, grid, icarma, loan, scm, training
 from lib.method.population import Population
-from lib.method.problem import Problem
+from lib.method.problem import Known, Problem
 from lib.method.samplers import RankingSampler
 from lib.paper.pictures import plots
 from lib.search import continuous
@@ -152,12 +152,16 @@ def task_of(
     if work == "answer":
         return lambda: one.recommend(x, preferences), per
     if work == "continuous":
-        return lambda: continuous.search(problem, world, x), per
+        return lambda: continuous.Search(problem, world).table(x), per
     if work == "grid":
         n_values = 25 if study == "people" else GRID
-        return lambda: grid.search(problem, world, x, preferences, n_values=n_values), per
+        return lambda: grid.Grid(problem, world, n_values=n_values).recommend(
+            x, preferences
+        ), per
     start = one.recommend(x, preferences)[0]
-    return lambda: continuous.refine(problem, world, x, preferences, start), per
+    return lambda: continuous.Refined(Known(start), problem, world).recommend(
+        x, preferences
+    ), per
 
 
 def measure_all() -> None:

@@ -120,7 +120,7 @@ def with_another_librarys_classifier(frame: pd.DataFrame) -> pd.DataFrame:
     refused = problem.refused("test")[:5]
     anything = torch.ones(len(refused), len(population.actionable), dtype=torch.bool)
     preferences = Preferences.from_mask(anything)
-    found = grid.search(problem, problem.flow, refused, preferences, n_values=8)
+    found = grid.Grid(problem, problem.flow, n_values=8).recommend(refused, preferences)
     return words.table(problem, refused, found)
 
 
@@ -154,7 +154,7 @@ def from_equations() -> pd.DataFrame:
     refused = problem.refused("test")[:5]
     income_only = torch.tensor([[True, False]]).expand(len(refused), -1)
     preferences = Preferences.from_mask(income_only)
-    found = grid.search(problem, problem.world, refused, preferences)
+    found = grid.Grid(problem, problem.world).recommend(refused, preferences)
     return words.table(problem, refused, found)
 
 

@@ -77,7 +77,7 @@ def chosen(problem: Problem) -> ICarma:
     x = problem.refused("validation")
     drawn = designs.soft_preferences(problem, "score", len(x), SEED)
     own = {stacks.MIXED: drawn[stacks.MIXED]}
-    judged = tables.recommend(problem, stack, x, own)
+    judged = tables.judged(problem, stack, x, own)
     return stack.select([stack.position(tables.best_member(judged, stacks.MIXED))])
 
 

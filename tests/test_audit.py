@@ -299,9 +299,9 @@ def test_equal_decisions_do_not_make_equal_recourse():
     x = problem.refused("test")
     only_x = Preferences(torch.ones(len(x), 1, dtype=torch.long))
     effort = {"n_scouts": 8, "n_starts": 1, "n_steps": 5}
-    found = continuous.search(problem, people.truth, x, slack=np.inf, **effort)
-    answer_of = continuous.recommend(problem, people.truth, x, only_x, found)
-    answers = tables.searched(problem, x, {"all": only_x}, {"all": answer_of})
+    found = continuous.Search(problem, people.truth, slack=np.inf, **effort).table(x)
+    answer_of = continuous.Search(problem, people.truth).recommend(x, only_x, found)
+    answers = tables.judged(problem, {"all": answer_of}, x, {"all": only_x})
     own = people.in_units(x)[:, 1].double()
     in_closed_form = own**2 / people.std[1] ** 2 / problem.range[1]
     assert answers.valid.all()

@@ -21,7 +21,7 @@ from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.flow import CausalFlow
 from lib.method.icarma import ICarma, Settings
 from lib.method.preferences import Preferences, Profile, from_frame, from_words
-from lib.method.problem import Problem, Recommendation
+from lib.method.problem import Known, Problem, Recommendation
 from lib.method.samplers import Grouped, RankingSampler, ScoreSampler, TableSampler
 from lib.method.world import Graph
 from lib.paper import gmsc
@@ -74,11 +74,13 @@ def doors(problem: Problem, preferences: Preferences, stack: ICarma) -> dict[str
         "Problem.check": lambda x: problem.check(x, preferences),
         "Problem.check_people": problem.check_people,
         "ICarma.recommend": lambda x: stack.recommend(x, preferences),
-        "grid.search": lambda x: grid.search(problem, truth, x, preferences, n_values=3),
-        "continuous.search": lambda x: continuous.search(problem, truth, x),
-        "continuous.refine": lambda x: continuous.refine(
-            problem, truth, x, preferences, still
+        "Grid.recommend": lambda x: grid.Grid(problem, truth, n_values=3).recommend(
+            x, preferences
         ),
+        "Search.table": lambda x: continuous.Search(problem, truth).table(x),
+        "Refined.recommend": lambda x: continuous.Refined(
+            Known(still), problem, truth
+        ).recommend(x, preferences),
         "metrics.per_person": lambda x: metrics.per_person(problem, x, preferences, still),
         "words.table": lambda x: words.table(problem, x, still),
     }
@@ -88,9 +90,9 @@ SOLVERS = {
     "Problem.check",
     "Problem.check_people",
     "ICarma.recommend",
-    "grid.search",
-    "continuous.search",
-    "continuous.refine",
+    "Grid.recommend",
+    "Search.table",
+    "Refined.recommend",
     "metrics.per_person",
     "words.table",
 }
@@ -234,19 +236,19 @@ def others(problem: Problem, people: tuple) -> dict[str, tuple[Callable[[], obje
             "diverged",
         ),
         "grid: preferences of others": (
-            lambda: grid.search(problem, truth, x, few),
+            lambda: grid.Grid(problem, truth).recommend(x, few),
             r"scores has shape \(3, 4\), expected \(30, 4\)",
         ),
         "grid: too fine": (
-            lambda: grid.search(problem, truth, x, preferences, n_values=5_000),
+            lambda: grid.Grid(problem, truth, n_values=5_000).recommend(x, preferences),
             "n_values|actions",
         ),
         "continuous: no gradient": (
-            lambda: continuous.search(blunt, truth, x),
+            lambda: continuous.Search(blunt, truth).table(x),
             "gradient",
         ),
         "continuous: weights": (
-            lambda: continuous.search(problem, truth, x, torch.ones(3, 4)),
+            lambda: continuous.Search(problem, truth).table(x, torch.ones(3, 4)),
             "weights has shape",
         ),
         "per_person: a stack": (

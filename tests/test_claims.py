@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.method import icarma, metrics, training
+from lib.method import grid, icarma, metrics, training
 from lib.method.samplers import RankingSampler
 from lib.paper import claims, designs, tables
 
@@ -88,8 +88,8 @@ def everyone(problem):
     preferences = designs.hard_preferences(problem, len(x), seed=0)
     return pd.concat(
         [
-            tables.search(problem, x, preferences, n_values=4),
-            tables.recommend(problem, stack, x, preferences, chosen=1),
+            tables.judged(problem, grid.Grid(problem, n_values=4), x, preferences),
+            tables.judged(problem, stack, x, preferences, chosen=1),
         ]
     )
 

@@ -11,7 +11,7 @@ import torch
 from lib.method import grid, icarma, metrics, training
 from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.preferences import Preferences, Profile
-from lib.method.problem import Recommendation
+from lib.method.problem import Known, Recommendation
 from lib.method.samplers import RankingSampler
 from lib.method.world import Graph, World
 from lib.search import continuous, descent
@@ -24,14 +24,14 @@ def world(request, problem):
 
 @pytest.fixture(scope="module")
 def table(problem, people):
-    return continuous.search(problem, problem.population.truth, people[0])
+    return continuous.Search(problem, problem.population.truth).table(people[0])
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.3, np.inf])
 def test_single_features_against_a_dense_grid(problem, people, world, slack):
     """One feature at a time, 4,001 values: nothing cheaper exists, nothing is missed."""
     x, columns = people[0][:12], problem.population.actionable_index
-    found = continuous.search(problem, world, x, slack=slack)
+    found = continuous.Search(problem, world, slack=slack).table(x)
     for k, column in enumerate(columns):
         on_grid = torch.linspace(
             problem.population.low[column],
@@ -63,7 +63,9 @@ def test_single_features_against_a_dense_grid(problem, people, world, slack):
 def test_more_slack_never_hurts(problem, people, world):
     """Who is helped stays helped, and pays no more but for the search's own error."""
     slacks = (0.0, 0.1, 0.5, 2.0, np.inf)
-    costs = [continuous.search(problem, world, people[0], slack=s).cost for s in slacks]
+    costs = [
+        continuous.Search(problem, world, slack=s).table(people[0]).cost for s in slacks
+    ]
     for less, more in pairwise(costs):
         has = less.isfinite()
         assert more[has].isfinite().all()
@@ -77,9 +79,9 @@ def test_without_bound_the_search_demands_what_the_grid_does_without_plausibilit
 ):
     x, preferences = people
     truth, columns = problem.population.truth, problem.population.actionable_index
-    found = continuous.search(problem, truth, x, slack=np.inf)
+    found = continuous.Search(problem, truth, slack=np.inf).table(x)
     cheapest = found.cheapest(preferences.is_actionable)[0]
-    on_grid = grid.search(problem, truth, x, preferences, n_values=9, slack=np.inf)
+    on_grid = grid.Grid(problem, truth, n_values=9, slack=np.inf).recommend(x, preferences)
     has = on_grid.has_recourse
     cost = problem.action_cost(
         *(part[:, columns] for part in (x, on_grid.is_acted, on_grid.values))
@@ -98,7 +100,7 @@ def test_without_bound_the_search_demands_what_the_grid_does_without_plausibilit
 )
 def test_what_cannot_be_asked_for_is_named(problem, people, asked, message):
     with pytest.raises(ValueError, match=message):
-        continuous.search(problem, problem.population.truth, people[0], **asked)
+        continuous.Search(problem, problem.population.truth, **asked).table(people[0])
 
 
 def test_a_margin_is_reached_and_costs(problem, people):
@@ -106,16 +108,16 @@ def test_a_margin_is_reached_and_costs(problem, people):
     x, truth = people[0], problem.population.truth
     h = problem.classifier
     asks_more = NetworkClassifier(h.features, h.weights, [*h.biases[:-1], h.biases[-1] - 2])
-    found = continuous.search(problem, truth, x, margin=2.0, slack=-0.05)
+    found = continuous.Search(problem, truth, slack=-0.05, margin=2.0).table(x)
     other = replace(problem, classifier=asks_more)
     for one, two in zip(
         vars(found).values(),
-        vars(continuous.search(other, truth, x, slack=-0.05)).values(),
+        vars(continuous.Search(other, truth, slack=-0.05).table(x)).values(),
         strict=True,
     ):
         assert torch.allclose(one.to(x), two.to(x), atol=1e-6)
     anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    asked = continuous.recommend(problem, truth, x, anything, found)
+    asked = continuous.Search(problem, truth).recommend(x, anything, found)
     some = asked.has_recourse
     assert some.any()
     assert (h.logit(asked.x_cf)[some] >= 2).all()
@@ -157,10 +159,14 @@ def test_never_worse_than_the_grid(problem, people, n_actionable):
         problem.population.actionable, n_actionable=n_actionable
     ).draw(range(len(x)), np.random.default_rng(0))
     profile = Profile(gamma=1.0, w_max=5.0)
-    on_grid = grid.search(problem, truth, x, preferences, profile, n_values=9)
+    on_grid = grid.Grid(problem, truth, profile=profile, n_values=9).recommend(
+        x, preferences
+    )
     weights = profile.weight(preferences).to(x)
-    found = continuous.search(problem, truth, x, weights, starts=[on_grid], n_steps=40)
-    recommendation = continuous.recommend(problem, truth, x, preferences, found)
+    found = continuous.Search(problem, truth, n_steps=40).table(
+        x, weights, starts=[on_grid]
+    )
+    recommendation = continuous.Search(problem, truth).recommend(x, preferences, found)
     columns = problem.population.actionable_index
     somewhere = found.cost.isfinite()
     assert (found.log_odds[somewhere] >= 0).all() and (found.gain[somewhere] >= 0).all()
@@ -198,14 +204,14 @@ def test_one_table_is_never_worse_than_the_grids_for_several_masks(
         RankingSampler(features, n_actionable=n).draw(range(len(x)), rng)
         for n in (4, 3, 2, 1)
     ]
-    grids = [grid.search(problem, truth, x, own, n_values=9) for own in masks]
+    grids = [grid.Grid(problem, truth, n_values=9).recommend(x, own) for own in masks]
     lazily = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
     monkeypatch.setattr(continuous, "descend", lambda *_: None)
     monkeypatch.setattr(
         continuous, "PEOPLE_AT_ONCE", 8
     )  # each batch must take its own people's
     alone, helped = (
-        continuous.search(problem, truth, x, starts=starts, **lazily)
+        continuous.Search(problem, truth, **lazily).table(x, starts=starts)
         for starts in ([], grids)
     )
     lost = 0
@@ -250,10 +256,12 @@ def test_few_features_acted_on(problem, people, table):
     x, preferences = people
     world = problem.population.truth
     may = preferences.is_actionable
-    unbounded = continuous.recommend(problem, world, x, preferences, table)
+    unbounded = continuous.Search(problem, world).recommend(x, preferences, table)
     helped, least = unbounded.has_recourse, table.cheapest(may)[0]
     for most in (4, 3, 2, 1):
-        found = continuous.recommend(problem, world, x, preferences, table, most)
+        found = continuous.Search(problem, world).recommend(
+            x, preferences, table, max_acted=most
+        )
         cost = table.cheapest(may, most)[0]
         assert (found.is_acted.sum(-1) <= most).all()
         assert not (found.has_recourse & ~helped).any() and (cost >= least).all()
@@ -268,7 +276,7 @@ def test_few_features_acted_on(problem, people, table):
         helped, least = has, cost
     assert helped.sum() < unbounded.has_recourse.sum()
     with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
-        continuous.recommend(problem, world, x, preferences, table, 0)
+        continuous.Search(problem, world).recommend(x, preferences, table, max_acted=0)
 
 
 def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
@@ -286,7 +294,10 @@ def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
         replace(proposed, x_cf=truth.counterfactual(x, proposed.is_acted, proposed.values)),
     )
     after = metrics.per_person(
-        problem, x, preferences, continuous.refine(problem, truth, x, preferences, proposed)
+        problem,
+        x,
+        preferences,
+        continuous.Refined(Known(proposed), problem, truth).recommend(x, preferences),
     )
     assert (
         after.joint[before.joint].all()
@@ -296,7 +307,10 @@ def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
     may = torch.zeros_like(proposed.is_acted)
     may[:, problem.population.actionable_index] = preferences.is_actionable
     assert not (
-        continuous.refine(problem, truth, x, preferences, proposed).is_acted & ~may
+        continuous.Refined(Known(proposed), problem, truth)
+        .recommend(x, preferences)
+        .is_acted
+        & ~may
     ).any()
 
 
@@ -304,7 +318,7 @@ def test_threads_change_nothing(problem, people, monkeypatch):
     x, truth = people[0], problem.population.truth
     monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 8)
     one, two = (
-        continuous.search(problem, truth, x, n_scouts=32, n_starts=2, n_threads=n)
+        continuous.Search(problem, truth, n_scouts=32, n_starts=2, n_threads=n).table(x)
         for n in (1, 2)
     )
     assert all(
@@ -323,7 +337,7 @@ def test_who_interrupts_does_not_wait_for_all(problem, people, monkeypatch):
         lambda judge, *rest: begun.append(judge) or time.sleep(0.05) or 1 / 0,
     )
     with pytest.raises(ZeroDivisionError):
-        continuous.search(problem, problem.population.truth, people[0])
+        continuous.Search(problem, problem.population.truth).table(people[0])
     assert len(begun) < len(people[0])
 
 
@@ -331,44 +345,41 @@ def test_bad_input_is_named(problem, people):
     x, truth = people[0], problem.population.truth
     nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
     with pytest.raises(ValueError, match="give a list of them"):
-        continuous.search(problem, truth, x, starts=nothing)
+        continuous.Search(problem, truth).table(x, starts=nothing)
     with pytest.raises(ValueError, match=r"starts\[1\].values has shape"):
-        continuous.search(
-            problem,
-            truth,
-            x,
-            starts=[nothing, Recommendation(nothing.is_acted[:3], x[:3], x[:3])],
+        continuous.Search(problem, truth).table(
+            x, starts=[nothing, Recommendation(nothing.is_acted[:3], x[:3], x[:3])]
         )
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[:, 5] = True
     for value in (torch.nan, torch.inf):
         spoilt = Recommendation(acts, x.where(~acts, value), x)
         with pytest.raises(ValueError, match=r"starts\[0\].values holds NaN or infinite"):
-            continuous.search(problem, truth, x, starts=[spoilt])
+            continuous.Search(problem, truth).table(x, starts=[spoilt])
         with pytest.raises(
             ValueError, match=r"recommendation\.values holds NaN or infinite"
         ):
-            continuous.refine(problem, truth, x, people[1], spoilt)
+            continuous.Refined(Known(spoilt), problem, truth).recommend(x, people[1])
     with pytest.raises(ValueError, match="weights has shape"):
-        continuous.search(problem, truth, x, torch.ones(3, 4))
+        continuous.Search(problem, truth).table(x, torch.ones(3, 4))
     with pytest.raises(ValueError, match="already accepted"):
-        continuous.search(problem, truth, problem.population.x["recourse/test"])
+        continuous.Search(problem, truth).table(problem.population.x["recourse/test"])
     with pytest.raises(ValueError, match=r"and at least one of them"):
-        continuous.search(problem, truth, x[:0])
+        continuous.Search(problem, truth).table(x[:0])
     with pytest.raises(ValueError, match=r"finite and not below zero"):
-        continuous.search(problem, truth, x, torch.full((len(x), 4), -1.0))
+        continuous.Search(problem, truth).table(x, torch.full((len(x), 4), -1.0))
     with pytest.raises(ValueError, match=r"n_steps must be above zero"):
-        continuous.search(problem, truth, x, n_steps=0)
+        continuous.Search(problem, truth, n_steps=0).table(x)
     stack = Recommendation(*(part.repeat(2, 1, 1) for part in vars(nothing).values()))
     with pytest.raises(ValueError, match=r"starts\[0\] is of a stack.* index a member"):
-        continuous.search(problem, truth, x, starts=[stack])
+        continuous.Search(problem, truth).table(x, starts=[stack])
     with pytest.raises(ValueError, match=r"recommendation is of a stack.* index a member"):
-        continuous.refine(problem, truth, *people, stack)
+        continuous.Refined(Known(stack), problem, truth).recommend(*people)
     with pytest.raises(ValueError, match=r"recommendation.values has shape \(2, 7\)"):
-        continuous.refine(problem, truth, *people, nothing[:2])
+        continuous.Refined(Known(nothing[:2]), problem, truth).recommend(*people)
     with pytest.raises(ValueError, match=r"scores has shape"):
-        continuous.refine(
-            problem, truth, x, Preferences(torch.ones(2, 4, dtype=torch.long)), nothing
+        continuous.Refined(Known(nothing), problem, truth).recommend(
+            x, Preferences(torch.ones(2, 4, dtype=torch.long))
         )
 
 
@@ -377,8 +388,10 @@ def both_searches(problem, world, people):
     x, preferences = people
     nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
     return {
-        "search": lambda: continuous.search(problem, world, x),
-        "refine": lambda: continuous.refine(problem, world, x, preferences, nothing),
+        "search": lambda: continuous.Search(problem, world).table(x),
+        "refine": lambda: continuous.Refined(Known(nothing), problem, world).recommend(
+            x, preferences
+        ),
     }
 
 
@@ -419,7 +432,9 @@ def test_any_classifier_that_torch_can_differentiate(problem, people):
 
     other = replace(problem, classifier=Classifier(problem.population.features, logit))
     one, two = (
-        continuous.search(own, own.population.truth, people[0][:6], n_scouts=32, n_starts=1)
+        continuous.Search(own, own.population.truth, n_scouts=32, n_starts=1).table(
+            people[0][:6]
+        )
         for own in (problem, other)
     )
     assert torch.allclose(one.cost, two.cost) and one.cost.isfinite().any()

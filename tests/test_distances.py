@@ -26,7 +26,7 @@ def own(request, problem):
     x = own.refused("test")[:10]
     may = Preferences(torch.ones(10, 4, dtype=torch.long))
     may.scores[0, 1:] = 5
-    found = grid.search(own, population.truth, x, may, n_values=5)
+    found = grid.Grid(own, population.truth, n_values=5).recommend(x, may)
     assert 0 < found.has_recourse.sum() < 10
     return own, x, may, found
 
@@ -164,7 +164,7 @@ def test_what_follows_only_adds(own):
 def test_units_do_not_matter_but_to_the_cost(problem, people):
     """Features in other units, each in its own; then bent, which ranks do not see."""
     x = people[0]
-    found = grid.search(problem, problem.population.truth, *people, n_values=5)
+    found = grid.Grid(problem, problem.population.truth, n_values=5).recommend(*people)
     measured = measure(problem, x, found)
     scale = torch.tensor([1.0, 4, 0.5, 2, 8, 0.25, 16], dtype=x.dtype)
     columns = problem.population.actionable_index

@@ -69,9 +69,9 @@ def test_weights_of_a_ranking_give_the_search_by_the_linear_profile(problem):
     scores = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] * 4)
     weights = elicitation.weights_of((scores.numpy() - 1) / 3, 7.0)
     found = elicitation.cheapest(problem, x, weights, n_values=5)
-    expected = grid.search(
-        problem, problem.world, x, Preferences(scores), Profile(1.0, 7.0), n_values=5
-    )
+    expected = grid.Grid(
+        problem, problem.world, profile=Profile(1.0, 7.0), n_values=5
+    ).recommend(x, Preferences(scores))
     assert torch.equal(found.is_acted, expected.is_acted)
     assert torch.equal(found.values, expected.values)
 

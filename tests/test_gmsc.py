@@ -13,7 +13,7 @@ from lib.beyond.hare.hare import Dialogue, remembered
 from lib.beyond.hare.spaces import Actions
 from lib.method import classifier, flow, grid, icarma, metrics, training
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation, in_columns
+from lib.method.problem import Known, Problem, Recommendation, in_columns
 from lib.method.samplers import RankingSampler
 from lib.paper import gmsc
 from lib.paper.gmsc import Applicants
@@ -356,7 +356,7 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
     preferences = RankingSampler(population.actionable, n_actionable=3).draw(
         range(len(x)), np.random.default_rng(0)
     )
-    found = grid.search(small, small.flow, x, preferences, n_values=3)
+    found = grid.Grid(small, small.flow, n_values=3).recommend(x, preferences)
     grids = [[None, *population.grid(name, 3)] for name in population.actionable]
     for i, person in enumerate(x):
         costs, n_acted = [np.inf], [0]
@@ -392,7 +392,7 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
 @pytest.fixture(scope="module")
 def table(small):
     """What the search over all values finds for twelve people."""
-    return continuous.search(small, small.flow, small.refused("test")[:12])
+    return continuous.Search(small, small.flow).table(small.refused("test")[:12])
 
 
 def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
@@ -403,14 +403,14 @@ def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
         preferences = RankingSampler(
             small.population.actionable, n_actionable=n_actionable
         ).draw(range(len(x)), np.random.default_rng(0))
-        on_grid = grid.search(small, small.flow, x, preferences, n_values=5)
+        on_grid = grid.Grid(small, small.flow, n_values=5).recommend(x, preferences)
         cost, _ = table.cheapest(preferences.is_actionable)
         acts, values = on_grid.is_acted[:, columns], on_grid.values[:, columns]
         at_grid = small.action_cost(x[:, columns], acts, values)
         has = on_grid.has_recourse
         assert (cost[has] <= at_grid[has] * (1 + 1e-3)).all()
         cheaper += (cost[has] < 0.9 * at_grid[has]).sum()
-        found = continuous.recommend(small, small.flow, x, preferences, table)
+        found = continuous.Search(small, small.flow).recommend(x, preferences, table)
         done = small.carried_out(x, found)
         assert torch.equal(done.x_cf, found.x_cf) and torch.equal(done.values, found.values)
         judged = metrics.per_person(small, x, preferences, done)
@@ -497,7 +497,7 @@ def test_refinement_finds_whole_numbers(small):
     values = torch.where(acts, x + 0.3, x)
     start = Recommendation(acts, values, small.flow.counterfactual(x, acts, values))
     effort = {"n_scouts": 32, "n_starts": 1, "n_steps": 3}
-    found = continuous.refine(small, small.flow, x, easy, start, **effort)
+    found = continuous.Refined(Known(start), small, small.flow, **effort).recommend(x, easy)
     done = small.carried_out(x, found)
     is_new = (found.values != values).any(-1)
     assert 3 < is_new.sum() < len(x)

@@ -19,6 +19,12 @@ from lib.method.scm import SCM, additive
 from lib.method.world import Graph, World
 
 
+def answer(problem, world, x, preferences, profile, n_values, slack=0.0, **bounds):
+    """Return what the grid recommends, asked as `brute_force` is."""
+    how = {"profile": profile, "n_values": n_values, "slack": slack}
+    return grid.Grid(problem, world, **how, **bounds).recommend(x, preferences)
+
+
 def even_grids(problem, person, n_values):
     """Return the values of each actionable feature that are tried for anybody."""
     population = problem.population
@@ -120,14 +126,8 @@ def cost_of(problem, x, found, weights=None):
 def test_equals_brute_force(problem, people, world_name, slack, profile):
     x, preferences = people
     world = problem.population.truth if world_name == "scm" else problem.flow
-    found = grid.search(
-        problem,
-        world,
-        x,
-        preferences,
-        profile,
-        n_values=5,
-        slack=slack,
+    found = grid.Grid(problem, world, profile=profile, n_values=5, slack=slack).recommend(
+        x, preferences
     )
     expected, n_good = brute_force(problem, world, x, preferences, profile, 5, slack)
     weights = profile.weight(preferences).to(x.dtype)
@@ -144,13 +144,13 @@ def test_equals_brute_force(problem, people, world_name, slack, profile):
 def test_with_a_margin_equals_brute_force(problem, people, margin, slack):
     x, preferences = people
     asked = problem, problem.population.truth, x, preferences, Profile(), 5, slack
-    found = grid.search(*asked, margin=margin)
+    found = answer(*asked, margin=margin)
     expected, n_good = brute_force(*asked, margin=margin)
     cost = cost_of(problem, x, found).numpy()
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
     assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
     assert found.has_recourse.any()
-    without = grid.search(*asked[:6])
+    without = answer(*asked[:6])
     assert not torch.equal(found.values, without.values)  # it binds for somebody
 
 
@@ -159,7 +159,7 @@ def test_equals_brute_force_when_nothing_is_forbidden(problem, people):
     x = people[0][:4]
     preferences = Preferences(torch.ones(4, 4, dtype=torch.long))
     world = problem.population.truth
-    found = grid.search(problem, world, x, preferences, n_values=12)
+    found = grid.Grid(problem, world, n_values=12).recommend(x, preferences)
     expected, n_good = brute_force(problem, world, x, preferences, Profile(), 12, 0.0)
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
     cost = cost_of(problem, x, found).numpy()
@@ -171,14 +171,8 @@ def test_equals_brute_force_when_nothing_is_forbidden(problem, people):
 def test_a_grid_around_the_person_equals_brute_force(problem, people, centred, slack):
     x, preferences = people
     world = problem.population.truth
-    found = grid.search(
-        problem,
-        world,
-        x,
-        preferences,
-        n_values=5,
-        slack=slack,
-        centred=centred,
+    found = grid.Grid(problem, world, n_values=5, slack=slack, centred=centred).recommend(
+        x, preferences
     )
     expected, n_good = brute_force(
         problem,
@@ -212,11 +206,11 @@ def test_few_features_acted_on_equals_brute_force(problem, people, slack, whole)
     profile = Profile(gamma=1.0, w_max=5.0)
     for own in (everything, people[1][: len(x)]):
         asked = rounded, world, x, own, profile, 6, slack
-        unbounded = grid.search(*asked)
+        unbounded = answer(*asked)
         before = torch.full((len(x),), -torch.inf, dtype=x.dtype)
         n_bound = 0
         for most in (4, 3, 2, 1):
-            found = grid.search(*asked, max_acted=most)
+            found = answer(*asked, max_acted=most)
             expected, n_good = brute_force(*asked, max_acted=most)
             assert (found.is_acted.sum(-1) <= most).all()
             assert found.has_recourse.tolist() == (n_good > 0).tolist()
@@ -236,7 +230,9 @@ def test_few_features_acted_on_equals_brute_force(problem, people, slack, whole)
 
 def test_what_is_found_holds(problem, people):
     x, preferences = people
-    found = grid.search(problem, problem.population.truth, x, preferences, n_values=9)
+    found = grid.Grid(problem, problem.population.truth, n_values=9).recommend(
+        x, preferences
+    )
     some = found.has_recourse
     assert problem.classifier.accepts(found.x_cf[some]).all()
     assert (problem.flow.log_prob(found.x_cf) >= problem.flow.log_prob(x)).all()
@@ -256,8 +252,10 @@ def test_a_very_dear_feature_is_as_good_as_forbidden(problem, people):
     )
     forbidden = Preferences(torch.where(ranking.scores == 4, 5, ranking.scores))
     world = problem.population.truth
-    dear = grid.search(problem, world, x, ranking, Profile(gamma=60, w_max=1e9), n_values=6)
-    never = grid.search(problem, world, x, forbidden, n_values=6)
+    dear = grid.Grid(
+        problem, world, profile=Profile(gamma=60, w_max=1e9), n_values=6
+    ).recommend(x, ranking)
+    never = grid.Grid(problem, world, n_values=6).recommend(x, forbidden)
     some = never.has_recourse
     assert some.any()
     assert torch.equal(dear.is_acted[some], never.is_acted[some])
@@ -357,13 +355,13 @@ def test_of_equally_cheap_actions_one_with_the_fewest_features(
     x = x[~problem.accepts(x)]
     anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
     asked = problem, world, x, anything, Profile(), 9, slack
-    found = grid.search(*asked)
+    found = answer(*asked)
     assert found.has_recourse.sum() > 5
     assert not (found.is_acted & (found.values == x))[:, amount].any()
     for n_first, times in ((1, 1), (3, 1_000)):
         monkeypatch.setattr(grid, "SHOWN_FIRST", n_first)
         monkeypatch.setattr(grid, "TIMES_AS_MANY", times)
-        again = grid.search(*asked)
+        again = answer(*asked)
         assert torch.equal(again.is_acted, found.is_acted)
         assert torch.equal(again.x_cf, found.x_cf)
 
@@ -384,7 +382,7 @@ def test_a_decision_tree_equals_brute_force(problem, people, slack, whole):
     stepwise = replace(problem, classifier=h, population=population)
     x, preferences = stepwise.refused("test")[:30], people[1]
     world = population.truth
-    found = grid.search(stepwise, world, x, preferences, n_values=5, slack=slack)
+    found = grid.Grid(stepwise, world, n_values=5, slack=slack).recommend(x, preferences)
     expected, n_good = brute_force(stepwise, world, x, preferences, Profile(), 5, slack)
     assert not h.has_gradient
     assert found.has_recourse.tolist() == (n_good > 0).tolist()
@@ -400,7 +398,9 @@ def test_weights_that_are_not_finite_are_refused(problem, people):
     x, preferences = people
     beyond = Profile(gamma=1.0, w_max=1e39)  # more than a float32 holds
     with pytest.raises(ValueError, match="finite and not below zero"):
-        grid.search(problem, problem.population.truth, x, preferences, beyond, 5)
+        grid.Grid(problem, problem.population.truth, profile=beyond, n_values=5).recommend(
+            x, preferences
+        )
 
 
 def test_the_network_as_any_classifier_finds_the_same(problem, people):
@@ -408,7 +408,7 @@ def test_the_network_as_any_classifier_finds_the_same(problem, people):
     x, preferences = people
     other = Classifier(problem.population.features, problem.classifier.logit)
     one, two = (
-        grid.search(own, own.population.truth, x, preferences, n_values=9)
+        grid.Grid(own, own.population.truth, n_values=9).recommend(x, preferences)
         for own in (problem, replace(problem, classifier=other))
     )
     assert one.has_recourse.any()
@@ -467,7 +467,7 @@ def test_any_number_of_features_equals_brute_force(linear):
     world = linear.population.truth
     for most in (None, 2):
         asked = linear, world, x, preferences, Profile(), n_values
-        found = grid.search(*asked, max_acted=most)
+        found = answer(*asked, max_acted=most)
         expected, n_good = brute_force(*asked, 0.0, max_acted=most)
         assert found.has_recourse.tolist() == (n_good > 0).tolist()
         assert (n_good > 0).any()
@@ -481,20 +481,20 @@ def test_people_are_searched_side_by_side(problem, people, monkeypatch):
     """One by one in place of many who may do the same: the same answers."""
     x, preferences = people
     world = problem.population.truth
-    together = grid.search(problem, world, x, preferences, n_values=5)
+    together = grid.Grid(problem, world, n_values=5).recommend(x, preferences)
     everything = torch.ones(30, 7, dtype=torch.bool)
     assert [len(own) for own in grid._batches(problem, world, 5, everything)] == [30]
     one_block = 36 * grid.WIDTH
     monkeypatch.setattr(grid, "MOST_FLOATS", one_block)
     monkeypatch.setattr(grid, "TABULATED", 71)
     assert [len(own) for own in grid._batches(problem, world, 5, everything)] == [1] * 30
-    alone = grid.search(problem, world, x, preferences, n_values=5)
+    alone = grid.Grid(problem, world, n_values=5).recommend(x, preferences)
     assert torch.equal(together.is_acted, alone.is_acted)
     assert torch.allclose(together.x_cf, alone.x_cf, atol=1e-12)
     monkeypatch.setattr(grid, "MOST_FLOATS", one_block - 1)
     easy = Preferences(torch.ones(30, 4, dtype=torch.long))
     with pytest.raises(ValueError, match=r"up to 1,296 actions, up to 36 of them in one"):
-        grid.search(problem, world, x, easy, n_values=5)
+        grid.Grid(problem, world, n_values=5).recommend(x, easy)
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_too_large_a_grid_is_refused_before_any_work(
         monkeypatch.setattr(grid, name, lambda *_: pytest.fail("work had begun"))
     x, easy = people[0], Preferences(torch.ones(30, 4, dtype=torch.long))
     with pytest.raises(ValueError, match=rf"up to {n_actions}.*Lower n_values.*continuous"):
-        grid.search(problem, problem.population.truth, x, easy, n_values=n_values)
+        grid.Grid(problem, problem.population.truth, n_values=n_values).recommend(x, easy)
 
 
 def test_a_person_who_may_do_little_has_a_fine_grid(problem, people):
@@ -518,7 +518,7 @@ def test_a_person_who_may_do_little_has_a_fine_grid(problem, people):
     only_income[:, 2] = True
     preferences = Preferences.from_mask(only_income)
     coarse, fine = (
-        grid.search(problem, problem.population.truth, x, preferences, n_values=n)
+        grid.Grid(problem, problem.population.truth, n_values=n).recommend(x, preferences)
         for n in (3, 1_001)
     )
     assert fine.has_recourse.sum() > coarse.has_recourse.sum()
@@ -530,34 +530,36 @@ def test_bad_input_is_named(problem, people):
     accepted = problem.population.x["recourse/test"]
     accepted = accepted[problem.classifier.accepts(accepted)][:1]
     with pytest.raises(ValueError, match=r"already accepted .the first is row 29."):
-        grid.search(
-            problem, problem.population.truth, torch.cat([x[:-1], accepted]), preferences
+        grid.Grid(problem, problem.population.truth).recommend(
+            torch.cat([x[:-1], accepted]), preferences
         )
     with pytest.raises(ValueError, match=r"preferences.scores has shape"):
-        grid.search(problem, problem.population.truth, x[:5], preferences)
+        grid.Grid(problem, problem.population.truth).recommend(x[:5], preferences)
     with pytest.raises(ValueError, match="centred must be above zero"):
-        grid.search(problem, problem.population.truth, x, preferences, centred=0.0)
+        grid.Grid(problem, problem.population.truth, centred=0.0).recommend(x, preferences)
     whole = replace(problem, population=replace(problem.population, whole=torch.round))
     own = whole.refused("test")[: len(x)]
     with pytest.raises(ValueError, match=r"whole numbers.*Leave centred out"):
-        grid.search(whole, whole.population.truth, own, preferences, centred=0.4)
+        grid.Grid(whole, whole.population.truth, centred=0.4).recommend(own, preferences)
     with pytest.raises(ValueError, match="n_values is 1"):
-        grid.search(problem, problem.population.truth, x, preferences, n_values=1)
+        grid.Grid(problem, problem.population.truth, n_values=1).recommend(x, preferences)
     with pytest.raises(ValueError, match=r"n_values is 2.5"):
-        grid.search(problem, problem.population.truth, x, preferences, n_values=2.5)
+        grid.Grid(problem, problem.population.truth, n_values=2.5).recommend(x, preferences)
     for most in (0, -1, 1.5, True, "2"):
         with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
-            grid.search(problem, problem.population.truth, x, preferences, max_acted=most)
+            grid.Grid(problem, problem.population.truth, max_acted=most).recommend(
+                x, preferences
+            )
     nobody = Preferences(preferences.scores[:0])
     with pytest.raises(ValueError, match=r"and at least one of them"):
-        grid.search(problem, problem.population.truth, x[:0], nobody)
+        grid.Grid(problem, problem.population.truth).recommend(x[:0], nobody)
 
 
 def test_a_world_of_another_graph_or_order_is_refused(problem, people):
     parents = problem.flow.graph.parents
     other = World(Graph(parents | {"savings": ("income", "gender")}))
     with pytest.raises(ValueError, match=r"different graphs: the causes of savings"):
-        grid.search(problem, other, *people)
+        grid.Grid(problem, other).recommend(*people)
     backwards = World(Graph(dict(reversed(parents.items()))))
     with pytest.raises(ValueError, match=r"different graphs: the order of the features"):
-        grid.search(problem, backwards, *people)
+        grid.Grid(problem, backwards).recommend(*people)

@@ -455,9 +455,9 @@ def test_chance_belongs_to_the_person(problem, earners):
 def test_a_search_can_ask_a_renewed_world(problem, earners):
     x = earners[0][:6]
     world = Renewed(problem.flow, 0.5, seed=0)
-    table = continuous.search(problem, world, x, n_scouts=32, n_starts=1)
+    table = continuous.Search(problem, world, n_scouts=32, n_starts=1).table(x)
     everything = Preferences(torch.ones(6, 2, dtype=torch.long))
-    rec = continuous.recommend(problem, world, x, everything, table)
+    rec = continuous.Search(problem, world).recommend(x, everything, table)
     people = margins.carried_out(problem, {"renewed": world}, x, everything, rec)
     assert (people.joint == people.has_recourse).all() and people.joint.any()
 

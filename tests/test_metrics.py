@@ -63,7 +63,7 @@ def test_per_person_agrees_with_the_oracle(problem, people):
     """What the oracle finds in the true world is valid and plausible by the metrics too."""
     x, preferences = people
     world = problem.population.truth
-    found = grid.search(problem, world, x, preferences, n_values=7)
+    found = grid.Grid(problem, world, n_values=7).recommend(x, preferences)
     table = metrics.per_person(problem, x, preferences, found, truth=world)
     assert len(table) == len(x)
     assert (table.joint == found.has_recourse.numpy()).all()

@@ -189,7 +189,9 @@ def test_outcomes(double, asked, answers, written, name):
 def test_exact_search_finds_the_grids_optimum(problem, asked, answers, written):
     x, preferences = asked["x"], Preferences(asked["scores"])
     profile, truth = profile_of(written), problem.population.truth
-    expected = grid.search(problem, truth, x, preferences, profile, export.N_VALUES)
+    expected = grid.Grid(
+        problem, truth, profile=profile, n_values=export.N_VALUES
+    ).recommend(x, preferences)
     weights, none = profile.weight(preferences), torch.tensor(torch.inf)
     cost = problem.cost_of(x, expected, weights).where(expected.has_recourse, none)
     found = [own["exact"] for own in answers]

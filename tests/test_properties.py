@@ -24,7 +24,7 @@ from lib.beyond.propose.propose import Proposer
 from lib.method import grid, icarma, loan, metrics
 from lib.method.classifier import Classifier
 from lib.method.preferences import GAMMA, Preferences, Profile
-from lib.method.problem import Recommendation
+from lib.method.problem import Known, Recommendation
 from lib.paper import designs, stacks
 from lib.search import continuous
 
@@ -151,7 +151,7 @@ def answers(problem, networks, x, preferences, through_flow=False):
     """Return each solver's recommendation; those that can do so look in the true world."""
     world = problem.flow if through_flow else problem.population.truth
     start = networks["iCARMA"].recommend(x, preferences)[0]
-    table = continuous.search(problem, world, x, n_scouts=64, n_starts=2)
+    table = continuous.Search(problem, world, n_scouts=64, n_starts=2).table(x)
     told = stacks.everyone("uniform", len(x))  # CARMA knows nobody
     own = committed()
     proposer = Proposer(problem, own.settings, own.sets, own.weights)
@@ -160,11 +160,13 @@ def answers(problem, networks, x, preferences, through_flow=False):
         questions = remembered(space, start, 6, streams(len(x), 0), n_guesses=200, eps=1e-3)
         end = refine(Dialogue(questions), Simulated(x + 1))
     return {
-        "grid": grid.search(problem, world, x, preferences, n_values=9),
-        "search over all values": continuous.recommend(
-            problem, world, x, preferences, table
+        "grid": grid.Grid(problem, world, n_values=9).recommend(x, preferences),
+        "search over all values": continuous.Search(problem, world).recommend(
+            x, preferences, table
         ),
-        "refinement": continuous.refine(problem, world, x, preferences, start),
+        "refinement": continuous.Refined(Known(start), problem, world).recommend(
+            x, preferences
+        ),
         "CARMA": networks["CARMA"].recommend(x, told)[0],
         "iCARMA": start,
         "proposals": proposer.recommend(x, preferences),
@@ -278,7 +280,7 @@ def test_values_that_are_set_are_within_the_range(asked, free):
     assert (held.values <= high.maximum(x)).all()
     only_amount = Preferences(torch.tensor([[1, 5, 5, 5]] * len(x)))
     truth = problem.population.truth
-    found = grid.search(problem, truth, x, only_amount, slack=torch.inf)
+    found = grid.Grid(problem, truth, slack=torch.inf).recommend(x, only_amount)
     is_outside = (found.x_cf < low) | (found.x_cf > high)
     assert (is_outside & (found.x_cf != x)).any()
 
@@ -328,7 +330,7 @@ def test_walked_proposals_beside_the_search():
     """Through the same flow as many are helped, to two digits, for little more."""
     problem = loan.problem()
     x = problem.refused("test")[:500]
-    table = continuous.search(problem, problem.flow, x)
+    table = continuous.Search(problem, problem.flow).table(x)
     (coverage,) = (name for name in TABLE.property.unique() if "coverage" in name)
     preferences_of = designs.hard_preferences(problem, len(x), 1)
     for name in ("all (4)", "1"):
@@ -336,7 +338,7 @@ def test_walked_proposals_beside_the_search():
         search, walked = (
             metrics.per_person(problem, x, own, found)
             for found in (
-                continuous.recommend(problem, problem.flow, x, own, table),
+                continuous.Search(problem, problem.flow).recommend(x, own, table),
                 committed().recommend(x, own),
             )
         )
@@ -367,7 +369,9 @@ def refined(problem, x, start, profile=None, preferences=None):
     truth = problem.population.truth
     profile = Profile() if profile is None else profile
     preferences = everything(x) if preferences is None else preferences
-    return continuous.refine(problem, truth, x, preferences, start, profile)
+    return continuous.Refined(Known(start), problem, truth, profile=profile).recommend(
+        x, preferences
+    )
 
 
 def test_refinement_keeps_what_it_cannot_better(asked):

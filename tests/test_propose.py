@@ -158,7 +158,7 @@ def test_whole_numbers_are_verified_as_whole_numbers(counted, walk):
     assert ((found.x_cf != x) & counts & ~found.is_acted).any()
     # looked up in a table it is as whole
     table = proposer.table(x, n_steps=3)
-    looked_up = continuous.recommend(counted, counted.flow, x, preferences, table)
+    looked_up = continuous.Search(counted, counted.flow).recommend(x, preferences, table)
     check_truth(counted, x, preferences, looked_up, 0.0, 0.0)
     assert looked_up.has_recourse.any()
     miss = proposer.nearest_miss(x, preferences)
@@ -350,7 +350,7 @@ def test_looked_up_in_a_table(problem, trained):
     more = may | torch.from_numpy(rng.random(may.shape) < 0.4)
     assert (table.cheapest(more)[0] <= cost).all()
     assert (table.unlocked_by(may) <= cost[:, None]).all()
-    found = continuous.recommend(problem, problem.flow, x, preferences, table)
+    found = continuous.Search(problem, problem.flow).recommend(x, preferences, table)
     check_truth(problem, x, preferences, found, 0.0, 0.0)
     has = cost.isfinite()
     assert torch.equal(found.has_recourse, has) and 0 < has.sum() < len(x)

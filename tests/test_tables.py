@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.method import icarma, metrics, training
+from lib.method import grid, icarma, metrics, training
 from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.samplers import RankingSampler
 from lib.paper import claims, designs, stacks, tables
@@ -72,13 +72,13 @@ def test_members_of_one_seed_are_not_mixed(problem, profiles):
     """Four members share a seed. Each has a row a person, and they are its own."""
     x = problem.refused("test")[:25]
     preferences = {"soft": designs.soft_preferences(problem, "ranking", len(x), 0)["soft"]}
-    people = tables.recommend(problem, profiles, x, preferences, chosen=6)
+    people = tables.judged(problem, profiles, x, preferences, chosen=6)
     assert people.seed.nunique() == 2 and people.member.nunique() == 8
     assert (people.groupby("member").size() == len(x)).all()
     assert people.member[people.reported].unique().tolist() == [6]
     measured = ["valid", "plausible", "cost", "hard_action", "log_p_cf"]
     for i, own in people.groupby("member"):
-        alone = tables.recommend(problem, profiles.select([i]), x, preferences)
+        alone = tables.judged(problem, profiles.select([i]), x, preferences)
         assert (alone.member == i).all() and (alone.seed == own.seed.iloc[0]).all()
         pd.testing.assert_frame_equal(
             own[measured].reset_index(drop=True), alone[measured], rtol=1e-6
@@ -95,23 +95,23 @@ def test_reported_rows_are_of_the_chosen_member_of_a_selection(problem, profiles
     x = problem.refused("test")[:5]
     linear = stacks.by_profile(profiles)["linear"]
     drawn = designs.hard_preferences(problem, len(x), seed=0)
-    people = tables.recommend(problem, linear, x, {"2": drawn["2"]}, chosen=5)
+    people = tables.judged(problem, linear, x, {"2": drawn["2"]}, chosen=5)
     assert people.member.unique().tolist() == [4, 5]
     assert people[people.reported].seed.unique().tolist() == [2000]
     with pytest.raises(ValueError, match=r"Unknown member 2000: expected one of 4, 5"):
-        tables.recommend(problem, linear, x, {"2": drawn["2"]}, chosen=2000)
+        tables.judged(problem, linear, x, {"2": drawn["2"]}, chosen=2000)
 
 
 def ask(problem, stack, x, preferences, how):
     if how == "search":
-        return tables.search(problem, x, preferences, n_values=3)
-    return tables.recommend(problem, stack, x, preferences)
+        return tables.judged(problem, grid.Grid(problem, n_values=3), x, preferences)
+    return tables.judged(problem, stack, x, preferences)
 
 
 @pytest.mark.parametrize("how", ["search", "recommend"])
 def test_bad_input_is_refused_before_any_work(problem, profiles, monkeypatch, how):
     monkeypatch.setattr(icarma.ICarma, "recommend", None)
-    monkeypatch.setattr(tables.grid, "search", None)
+    monkeypatch.setattr(grid.Grid, "recommend", None)
     x = problem.refused("test")[:5]
     own = designs.hard_preferences(problem, len(x), seed=0)
     fewer = {"1": own["1"], "2": Preferences(own["2"].scores[:4])}
@@ -133,7 +133,7 @@ def test_a_nested_constraint_never_helps(problem):
     """Whoever has recourse with fewer features has it with more, person by person."""
     x = problem.refused("test")[:25]
     preferences = designs.hard_preferences(problem, len(x), seed=0)
-    people = tables.search(problem, x, preferences, n_values=4)
+    people = tables.judged(problem, grid.Grid(problem, n_values=4), x, preferences)
     assert (people.member == 0).all() and (people.seed == 0).all()
     assert people.reported.all() and (people.method == "oracle").all()
     found = people.pivot(index="person", columns="setting", values="has_recourse")
@@ -177,17 +177,16 @@ def test_oracle_of_the_constant_profile_is_the_unweighted_one(problem):
     drawn = designs.soft_preferences(problem, "ranking", len(x), seed=1)
     both = (stacks.SOFT, stacks.MIXED)
     people = pd.concat(
-        tables.search(
+        tables.judged(
             problem,
+            grid.Grid(problem, profile=Profile(gamma, stacks.W_MAX), n_values=3),
             x,
             {f"{setting}, {name}": own for setting, own in drawn.items()},
-            Profile(gamma, stacks.W_MAX),
-            n_values=3,
         )
         for name, gamma in GAMMA.items()
     )
     random = designs.hard_preferences(problem, len(x), seed=1)["random"]
-    hard = tables.search(problem, x, {"random": random}, n_values=3)
+    hard = tables.judged(problem, grid.Grid(problem, n_values=3), x, {"random": random})
     own = people[people.setting == f"{stacks.MIXED}, constant"]
     assert own.cost.to_numpy() == pytest.approx(hard.cost.to_numpy())
     assert own.valid.tolist() == hard.valid.tolist()
@@ -221,7 +220,9 @@ def test_a_centred_grid_is_another_grid(problem):
     )
     assert even.setting.tolist() == centred.setting.tolist()
     named = {"uniform random, 2, No": designs.hard_preferences(problem, len(x), 1)["2"]}
-    expected = tables.search(problem, x, named, n_values=5, slack=np.inf, centred=0.42)
+    expected = tables.judged(
+        problem, grid.Grid(problem, n_values=5, slack=np.inf, centred=0.42), x, named
+    )
     rows = centred[centred.setting == "uniform random, 2, No"].cost.to_numpy()
     assert (rows == expected.cost.to_numpy()).all()
     assert (rows != even[even.setting == "uniform random, 2, No"].cost.to_numpy()).any()
@@ -254,7 +255,7 @@ def test_transfer_has_the_settings_of_the_published_rows(problem):
 def test_carried_out_recommendations_are_judged_as_people_follow_them(problem, profiles):
     x = problem.refused("test")[:20]
     own = designs.hard_preferences(problem, len(x), seed=0)["random"]
-    people = tables.recommend(problem, profiles, x, {"random": own}, carried_out=True)
+    people = tables.judged(problem, profiles, x, {"random": own}, carried_out=True)
     followed = problem.carried_out(x, profiles.recommend(x, own))
     judged = metrics.per_person(problem, x, own, followed[3])
     assert people[people.member == 3].log_p_cf.to_numpy() == pytest.approx(

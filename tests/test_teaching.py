@@ -410,13 +410,14 @@ def asked_for(monkeypatch):
     """Replace the search by one that only remembers what it was asked for."""
     seen = []
 
-    def search(problem, world, x, weights, *, slack, margin, seed, **effort):
-        seen.append((x, weights, slack, margin, seed, effort))
-        cost = torch.full((len(x), 15), float(seed), dtype=x.dtype)
-        values = x[:, None, problem.population.actionable_index].expand(-1, 15, -1)
+    def table(search, x, weights):
+        seen.append((x, weights, search.slack, search.margin, search.seed, search))
+        cost = torch.full((len(x), 15), float(search.seed), dtype=x.dtype)
+        columns = search.problem.population.actionable_index
+        values = x[:, None, columns].expand(-1, 15, -1)
         return Table(sets_of(4), cost, values, cost, cost)
 
-    monkeypatch.setattr(continuous, "search", search)
+    monkeypatch.setattr(continuous.Search, "table", table)
     return seen
 
 
@@ -441,7 +442,7 @@ def test_everybody_is_searched_if_nobody_says_how_many(problem, asked_for):
     found = teaching.searched(problem, n_scouts=7, n_starts=3, n_threads=2, seed=20)
     x = problem.refused("train")
     assert sorted(found.people.tolist()) == list(range(len(x)))
-    for i, (people, weights, slack, margin, seed, effort) in enumerate(asked_for):
+    for i, (people, weights, slack, margin, seed, search) in enumerate(asked_for):
         own = slice(i, None, 4)  # any few that come together are of all four groups
         assert torch.equal(people, x[found.people[own]])
         assert torch.equal(weights, found.weights[own])
@@ -449,7 +450,7 @@ def test_everybody_is_searched_if_nobody_says_how_many(problem, asked_for):
         assert (found.cost[own] == seed).all()
         asked = torch.tensor([margin, -slack]).expand(len(people), -1)
         assert torch.equal(found.asked[own], asked)
-        assert effort == {"n_scouts": 7, "n_starts": 3, "n_threads": 2}
+        assert (search.n_scouts, search.n_starts, search.n_threads) == (7, 3, 2)
     assert [asked[2:5] for asked in asked_for] == [
         (0.0, 0.0, 20),
         (0.0, 0.0, 21),

@@ -41,7 +41,9 @@ def no_high_prices(monkeypatch):
 def cheapest(problem):
     """A search of little effort for the constant profile, for all."""
     x = problem.refused("validation")
-    table = continuous.search(problem, problem.flow, x, n_scouts=16, n_starts=1, n_steps=3)
+    table = continuous.Search(
+        problem, problem.flow, n_scouts=16, n_starts=1, n_steps=3
+    ).table(x)
     may = tuning.judged_by(problem, "ranking").is_actionable
     return dict.fromkeys(stacks.SEARCHES["ranking"], table.cheapest(may)[0])
 
@@ -117,9 +119,9 @@ def test_measured_by_hand(problem, people, cheapest):
     profile = Profile(1.0, stacks.W_MAX, 0.01)
     weights = profile.weight(preferences)
     effort = {"n_scouts": 16, "n_starts": 1, "n_steps": 3}
-    table = continuous.search(problem, problem.flow, x, weights, **effort)
+    table = continuous.Search(problem, problem.flow, **effort).table(x, weights)
     lowest, _ = table.cheapest(preferences.is_actionable)
-    found = continuous.recommend(problem, problem.flow, x, preferences, table)
+    found = continuous.Search(problem, problem.flow).recommend(x, preferences, table)
     measured = tuning.measure(problem, x, preferences, found, profile, lowest)
     assert measured["efficiency"] == pytest.approx(measured["joint"], abs=1e-4)
     assert measured["cost_ratio"] == pytest.approx(1, abs=1e-4)
@@ -222,21 +224,21 @@ def test_the_lowest_costs_are_kept_and_found_anew_for_another_flow(
     problem, monkeypatch, tmp_path, capsys
 ):
     """`make tune` goes on from what it kept, also if it was killed between two profiles."""
-    search, calls = continuous.search, []
+    search, calls = continuous.Search.table, []
     little = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
     profiles = stacks.SEARCHES["ranking"]
 
-    def counted(*arguments, **effort):
+    def counted(asked, x, weights):
         if len(calls) == 2:
             calls.append("killed")
             raise KeyboardInterrupt
-        calls.append(arguments[0])
-        return search(*arguments, **effort)
+        calls.append(asked.problem)
+        return search(asked, x, weights)
 
     def equal(one, other):
         return all(torch.equal(one[profile], other[profile]) for profile in profiles)
 
-    monkeypatch.setattr(continuous, "search", counted)
+    monkeypatch.setattr(continuous.Search, "table", counted)
     monkeypatch.setitem(tune.EFFORT, "ranking", little)
     with pytest.raises(KeyboardInterrupt):
         tune.cheapest_known(problem, "ranking", tmp_path)

@@ -13,7 +13,7 @@ from lib.method.problem import Recommendation
 @pytest.fixture(scope="module")
 def searched(problem, people):
     x, preferences = people
-    return x, grid.search(problem, problem.flow, x, preferences, n_values=9)
+    return x, grid.Grid(problem, problem.flow, n_values=9).recommend(x, preferences)
 
 
 def test_outcomes_are_those_of_the_classifier_and_the_flow(problem, searched):

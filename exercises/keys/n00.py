@@ -103,7 +103,7 @@ def who_is_easier_to_help() -> Key:
     truth, log_p = problem().population.truth, problem().flow.log_prob(x)
     assert truth is not None
     any_way = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    helped = grid.search(problem(), truth, x, any_way).has_recourse.float()
+    helped = grid.Grid(problem(), truth).recommend(x, any_way).has_recourse.float()
     is_ordinary = log_p > log_p.median()
     ordinary, rare = helped[is_ordinary].mean().item(), helped[~is_ordinary].mean().item()
     letter = "C" if abs(rare - ordinary) < 0.05 else "A" if rare > ordinary else "B"
@@ -175,7 +175,9 @@ def how_many_times_as_dense() -> Key:
     answers = {**ANSWERS, "savings": "can't"}
     preferences = from_words(answers, problem().population.actionable)
     profile = Profile(GAMMA["linear"], w_max=7.0)
-    found = grid.search(problem(), truth, x, preferences, profile, slack=np.inf)
+    found = grid.Grid(problem(), truth, profile=profile, slack=np.inf).recommend(
+        x, preferences
+    )
     flow, cost = problem().flow, problem().cost_of(x, found).item()
     nats = (flow.log_prob(found.x_cf) - flow.log_prob(x)).item()
     return Key(

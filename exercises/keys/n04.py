@@ -25,7 +25,7 @@ def searched(n_people: int, mask: list[bool], reach: float | None = None) -> Rec
     x, truth = problem().refused("test")[:n_people], problem().population.truth
     assert truth is not None
     own = Preferences.from_mask(torch.tensor([mask] * n_people))
-    return grid.search(problem(), truth, x, own, centred=reach)
+    return grid.Grid(problem(), truth, centred=reach).recommend(x, own)
 
 
 @key("04.1")

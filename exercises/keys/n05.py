@@ -165,7 +165,7 @@ def exact(way: str, w_max: float) -> tuple[Preferences, Recommendation]:
     assert truth is not None
     own = designs.soft_preferences(problem(), way, len(x), seed=1)["soft"][:N_PEOPLE]
     profile = Profile(GAMMA["linear"], w_max)
-    return own, grid.search(problem(), truth, x[:N_PEOPLE], own, profile)
+    return own, grid.Grid(problem(), truth, profile=profile).recommend(x[:N_PEOPLE], own)
 
 
 @functools.cache
@@ -177,7 +177,7 @@ def two_stages(way: str) -> tuple[torch.Tensor, torch.Tensor]:
     closed = torch.where(own.scores == own.scores.amax(-1, keepdim=True), 5, own.scores)
     left = (closed <= 4).any(-1)
     spared = torch.zeros(len(x), dtype=torch.bool)
-    without = grid.search(problem(), truth, x[left], Preferences(closed[left]))
+    without = grid.Grid(problem(), truth).recommend(x[left], Preferences(closed[left]))
     spared[left] = without.has_recourse
     return found.has_recourse, spared
 
@@ -261,7 +261,7 @@ def all_very_hard() -> Key:
     found, costs = [], []
     for score in (1, 4):
         own = Preferences(torch.full((len(x), 4), score))
-        found.append(grid.search(problem(), truth, x, own, linear))
+        found.append(grid.Grid(problem(), truth, profile=linear).recommend(x, own))
         answer = of_linear.recommend(x, own)
         costs.append(problem().cost_of(x, answer).mean().item())
     easy, hard = found

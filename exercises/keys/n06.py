@@ -23,7 +23,7 @@ def helped() -> pd.DataFrame:
     is_man = population.in_units(x)[:, 0] > 0.5
     assert population.truth is not None
     people = torch.cat([x[~is_man][:N_SEARCHED], x[is_man][:N_SEARCHED]])
-    table = continuous.search(problem(), population.truth, people)
+    table = continuous.Search(problem(), population.truth).table(people)
     found = {}
     for name, mask in sets(population.actionable, [2]).items():
         is_helped = table.cheapest(mask.expand(len(people), -1))[0].isfinite().double()

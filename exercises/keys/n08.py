@@ -22,7 +22,7 @@ def table() -> Table:
     """Return what the search finds for the first refused test people."""
     x, truth = problem().refused("test")[:N_PEOPLE], problem().population.truth
     assert truth is not None
-    return continuous.search(problem(), truth, x)
+    return continuous.Search(problem(), truth).table(x)
 
 
 def helped(most: int, slack: float) -> float:

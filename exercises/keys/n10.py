@@ -148,9 +148,9 @@ def recommended() -> dict[str, Recommendation]:
     """Return what four solvers recommend to the first refused test people."""
     x, world = problem().refused("test")[:N_PEOPLE], problem().world
     anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    table = continuous.search(problem(), world, x)
+    table = continuous.Search(problem(), world).table(x)
     capped = {
-        n: continuous.recommend(problem(), world, x, anything, table, max_acted=n)
+        n: continuous.Search(problem(), world).recommend(x, anything, table, max_acted=n)
         for n in (1, 2, 3, 4)
     }
     fewest = [of_fewest(capped, part) for part in ("is_acted", "values", "x_cf")]
@@ -160,7 +160,7 @@ def recommended() -> dict[str, Recommendation]:
     return {
         "search": capped[4],
         "sparsest": Recommendation(*fewest),
-        "grid": grid.search(problem(), world, x, anything),
+        "grid": grid.Grid(problem(), world).recommend(x, anything),
         "iCARMA": Recommendation(r.is_acted, r.values, x_cf),
     }
 

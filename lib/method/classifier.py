@@ -298,7 +298,8 @@ def descend(
         >>> layers = initial_layers([1, 1], np.random.default_rng(0), torch.float32)
         >>> x, y = torch.tensor([[-1.0], [1.0]]), torch.tensor([0.0, 1.0])
         >>> people = x, y, torch.ones(2)
-        >>> losses = descend(Adam(layers, 0.1), people, 3, 2, torch.arange, lambda _: range(3))
+        >>> how = Adam(layers, 0.1), people, 3, 2, torch.arange, lambda live: range(3)
+        >>> losses = descend(*how)
         >>> bool(losses[2] < losses[0])
         True
     """

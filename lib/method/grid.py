@@ -85,7 +85,7 @@ def grids(
 
     Arguments:
         n_values: Values per feature.
-        centred: As for `search`. If given, what is returned are
+        centred: As for `Grid`. If given, what is returned are
             distances from a person's own value.
     Example:
         >>> from lib.method import loan
@@ -144,24 +144,15 @@ def blocks(
     return found
 
 
-def search(
-    problem: Problem,
-    world: World,
-    x: Tensor,
-    preferences: Preferences,
-    profile: Profile = CONSTANT,
-    n_values: int = 25,
-    slack: float = 0.0,
-    progress: Callable[[range], Iterable[int]] = iter,
-    centred: float | None = None,
-    max_acted: int | None = None,
-    margin: float = 0.0,
-) -> Recommendation:
-    """Return each person's cheapest action on the grid, or none where no action will do.
+@dataclass(frozen=True)
+class Grid:
+    """Hold an exact search on a grid; `recommend` gives each person's cheapest action.
 
     Arguments:
+        problem: Its classifier says what is valid, its flow what is
+            plausible.
         world: Where actions take effect; the true SCM in the paper.
-        x: Refused people, with shape (N, D).
+            Left out: the problem's own world.
         profile: Gives the weights of the cost; the default is the
             unweighted cost.
         n_values: Values per feature, evenly spread; without
@@ -178,18 +169,10 @@ def search(
         max_acted: How many features an action is on at most; None:
             any number.
         margin: Log-odds that a positive decision must have.
-    Returns: Of several actions that cost the same, to the rounding of
-        their dtype, the one with the fewest features; of several
-        such, the first in the grid's order. For a person without
-        recourse nothing is acted on and x_cf is x. Where a population
-        has whole numbers, the counterfactual is judged, and returned,
-        as the person can have it (`Population.settled`).
-    Raises: ValueError: as `Problem.check` and `Problem.check_world`;
-        n_values is below 2; centred is not above zero, or the
-        population has whole numbers; max_acted is not a whole number
-        above zero; margin or slack are none; the profile's weights
-        are not finite; or somebody has more
-        actions than memory holds, those on too many features counted.
+    Raises: ValueError: as `Problem.check_world`; n_values is below 2;
+        centred is not above zero, or the population has whole
+        numbers; max_acted is not a whole number above zero; margin or
+        slack are none.
     Source: section 5.2 of arXiv:2604.08030; without plausibility:
         table 6. Appendix C.2.3 centres the values on the person's
         own; how far they reach is lost. The bound on how many
@@ -201,49 +184,94 @@ def search(
         >>> problem = loan.problem()
         >>> x = problem.refused("test")[:3]
         >>> only_income_and_savings = Preferences(torch.tensor([[5, 5, 1, 2]] * 3))
-        >>> found = search(problem, problem.population.truth, x, only_income_and_savings)
+        >>> found = Grid(problem).recommend(x, only_income_and_savings)
         >>> found.has_recourse
         tensor([False,  True,  True])
     """
-    problem.check(x, preferences)
-    problem.check_world(world)
-    if not isinstance(n_values, Integral) or n_values < 2:
-        raise ValueError(
-            f"n_values is {n_values!r}, expected a whole number of 2 or more: a grid needs "
-            "at least its two ends."
-        )
-    check_bounds(margin, slack)
-    _check_centred(problem, centred)
-    if max_acted is not None:
-        checks.counts(max_acted=max_acted)
-    columns, n_features = problem.population.actionable_index, x.shape[-1]
-    may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
-    batches = _batches(problem, world, n_values, may)
-    tried = grids(problem, n_values, centred)
-    is_centred = centred is not None
-    weights = profile.weight(preferences).to(x.dtype)
-    check_weights(weights, (len(x), len(columns)))
-    best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
-    for i in progress(range(len(batches))):
-        people = batches[i]
-        own, their_weights = x[people], weights[people]
-        noise = world.abduct(own)
-        tables = [
-            _tabulate(problem, world, block, own, noise, their_weights, is_centred)
-            for block in blocks(world, tried, may[people[0]], max_acted)
-        ]
-        choices = _Choices(problem, own, tables, slack, max_acted, margin)
-        helped, rows = choices.cheapest()
-        person = people[helped]
-        for table, row in zip(tables, rows.unbind(-1), strict=True):
-            acts, values, x_cf = (
-                part[helped, row] for part in (table.acts, table.values, table.x_cf)
+
+    problem: Problem
+    world: World | None = None
+    profile: Profile = CONSTANT
+    n_values: int = 25
+    slack: float = 0.0
+    progress: Callable[[range], Iterable[int]] = iter
+    centred: float | None = None
+    max_acted: int | None = None
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.problem.check_world(self._world)
+        if not isinstance(self.n_values, Integral) or self.n_values < 2:
+            raise ValueError(
+                f"n_values is {self.n_values!r}, expected a whole number of 2 or more: a "
+                "grid needs at least its two ends."
             )
-            at = person[:, None], torch.tensor(table.columns)
-            best.is_acted[at] = acts[:, table.columns]
-            best.x_cf[at] = x_cf[:, table.columns]
-            best.values[person] = torch.where(acts, values, best.values[person])
-    return best
+        check_bounds(self.margin, self.slack)
+        _check_centred(self.problem, self.centred)
+        if self.max_acted is not None:
+            checks.counts(max_acted=self.max_acted)
+
+    @property
+    def _world(self) -> World:
+        """Where actions take effect."""
+        return self.problem.world if self.world is None else self.world
+
+    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return each person's cheapest action on the grid, or none where none will do.
+
+        Arguments:
+            x: Refused people, with shape (N, D).
+            preferences: Theirs.
+        Returns: Of several actions that cost the same, to the
+            rounding of their dtype, the one with the fewest features;
+            of several such, the first in the grid's order. For a
+            person without recourse nothing is acted on and x_cf is x.
+            Where a population has whole numbers, the counterfactual
+            is judged, and returned, as the person can have it
+            (`Population.settled`).
+        Raises: ValueError: as `Problem.check`; the profile's weights
+            are not finite; or somebody has more actions than memory
+            holds, those on too many features counted.
+        Example:
+            Who may change the amount only finds nothing:
+
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]]))
+            >>> found = Grid(problem).recommend(problem.refused("test")[:1], only_amount)
+            >>> found.has_recourse
+            tensor([False])
+        """
+        problem, world = self.problem, self._world
+        problem.check(x, preferences)
+        columns, n_features = problem.population.actionable_index, x.shape[-1]
+        may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
+        batches = _batches(problem, world, self.n_values, may)
+        tried = grids(problem, self.n_values, self.centred)
+        is_centred = self.centred is not None
+        weights = self.profile.weight(preferences).to(x.dtype)
+        check_weights(weights, (len(x), len(columns)))
+        best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
+        for i in self.progress(range(len(batches))):
+            people = batches[i]
+            own, their_weights = x[people], weights[people]
+            noise = world.abduct(own)
+            tables = [
+                _tabulate(problem, world, block, own, noise, their_weights, is_centred)
+                for block in blocks(world, tried, may[people[0]], self.max_acted)
+            ]
+            bounds = self.slack, self.max_acted, self.margin
+            helped, rows = _Choices(problem, own, tables, *bounds).cheapest()
+            person = people[helped]
+            for table, row in zip(tables, rows.unbind(-1), strict=True):
+                acts, values, x_cf = (
+                    part[helped, row] for part in (table.acts, table.values, table.x_cf)
+                )
+                at = person[:, None], torch.tensor(table.columns)
+                best.is_acted[at] = acts[:, table.columns]
+                best.x_cf[at] = x_cf[:, table.columns]
+                best.values[person] = torch.where(acts, values, best.values[person])
+        return best
 
 
 def _check_centred(problem: Problem, centred: float | None) -> None:
@@ -289,7 +317,7 @@ def _batches(problem: Problem, world: World, n_values: int, may: Tensor) -> list
             f"{exactly:,} actions, up to {sizes.amax().item():,.0f} of them in one "
             f"causally connected block. Memory holds {MOST_COMBINED:,}, and "
             f"{MOST_FLOATS // width:,} in a block. Lower n_values, or let people act on "
-            "fewer features; else use lib.search.continuous.search, or fit "
+            "fewer features; else use lib.search.continuous.Search, or fit "
             "lib.method.icarma."
         )
     return [
@@ -393,7 +421,7 @@ class _Choices:
     Arguments:
         x: The people, with shape (P, D).
         tables: What the actions of each of B blocks lead to for them.
-        slack, max_acted, margin: As for `search`.
+        slack, max_acted, margin: As for `Grid`.
     """
 
     def __init__(

@@ -178,6 +178,21 @@ class ICarma:
         checks.known("member", [member], self.ids)
         return self.ids.index(member)
 
+    def member(self, member: int) -> "Member":
+        """Return the member with this id as a solver of its own.
+
+        Raises: ValueError: there is no such member.
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
+            >>> x = problem.refused("test")[:2]
+            >>> anything = Preferences.from_mask(torch.ones(2, 4, dtype=torch.bool))
+            >>> stack.member(3).recommend(x, anything).values.shape
+            torch.Size([2, 7])
+        """
+        return Member(self.select([self.position(member)]))
+
     def _network(self, which: str, inputs: Tensor) -> Tensor:
         """Return what the "mask" or the "action" networks give for inputs (M, N, in)."""
         weights, biases = (
@@ -460,6 +475,29 @@ class ICarma:
             shapes = weight_shapes(problem, settings[0].hidden, len(seeds))
             files.check_tensors(weights, shapes, [problem.flow.dtype])
             return cls(problem, settings, seeds, weights, ids)
+
+
+@dataclass(frozen=True)
+class Member:
+    """Hold one member of a stack, which recommends as any solver does; see `ICarma.member`.
+
+    Arguments:
+        stack: Of this member alone.
+    Example:
+        >>> from lib.method import loan
+        >>> problem = loan.problem()
+        >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
+        >>> x = problem.refused("test")[:2]
+        >>> anything = Preferences.from_mask(torch.ones(2, 4, dtype=torch.bool))
+        >>> stack.member(3).recommend(x, anything).values.shape
+        torch.Size([2, 7])
+    """
+
+    stack: ICarma
+
+    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return the member's recommendation, each part with shape (N, D)."""
+        return self.stack.recommend(x, preferences)[0]
 
 
 def weight_shapes(

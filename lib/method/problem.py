@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -373,6 +373,57 @@ class Recommendation:
             (torch.Size([3, 7]), torch.Size([10, 2, 7]), torch.Size([2, 7]))
         """
         return Recommendation(self.is_acted[key], self.values[key], self.x_cf[key])
+
+
+class Solver(Protocol):
+    """Anything that recommends an action to each person: all solvers have this shape.
+
+    `Grid`, `Search`, a member of `ICarma`, a `Proposer`, `Refined`; a
+    stack of networks gives each part a leading member axis.
+
+    Example:
+        A solver that recommends nothing to anybody:
+
+        >>> class Nothing:
+        ...     def recommend(self, x, preferences):
+        ...         return Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
+        >>> solver: Solver = Nothing()
+        >>> x, all_easy = torch.zeros(2, 7), Preferences(torch.ones(2, 4).long())
+        >>> solver.recommend(x, all_easy).has_recourse
+        tensor([False, False])
+    """
+
+    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return a recommendation for each of these refused people.
+
+        Arguments:
+            x: Their features, with shape (N, D).
+            preferences: What they can do and find hard, with scores
+                of shape (N, K).
+        Returns: Parts of shape (N, D); nothing is acted on where the
+            solver finds nothing.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Known:
+    """Hold what was recommended to some people; it is a solver that says it again.
+
+    Arguments:
+        recommendation: Parts of shape (N, D).
+    Example:
+        >>> x, all_easy = torch.zeros(2, 7), Preferences(torch.ones(2, 4).long())
+        >>> nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
+        >>> Known(nothing).recommend(x, all_easy) is nothing
+        True
+    """
+
+    recommendation: "Recommendation"
+
+    def recommend(self, x: Tensor, preferences: Preferences) -> "Recommendation":
+        """Return what is known, whoever asks."""
+        return self.recommendation
 
 
 def in_columns(part: Tensor, columns: list[int], n_features: int) -> Tensor:

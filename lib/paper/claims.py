@@ -41,32 +41,17 @@ class Estimate:
 
     @property
     def standard_error(self) -> float:
-        """Of both sources together, the root of the sum of squares.
-
-        Example:
-            >>> Estimate(0.3, 0.3, 0.3, se_people=0.02).standard_error
-            0.02
-        """
+        """Of both sources together, the root of the sum of squares."""
         return float(np.hypot(self.se_people, np.nan_to_num(self.se_networks)))
 
     @property
     def low(self) -> float:
-        """Lower end of the interval of two standard errors on either side.
-
-        Example:
-            >>> Estimate(0.5, 0.5, 0.5, se_people=0.1).low
-            0.3
-        """
+        """Lower end of the interval of two standard errors on either side."""
         return self.value - STANDARD_ERRORS * self.standard_error
 
     @property
     def high(self) -> float:
-        """Upper end of the interval of two standard errors on either side.
-
-        Example:
-            >>> Estimate(0.5, 0.5, 0.5, se_people=0.1).high
-            0.7
-        """
+        """Upper end of the interval of two standard errors on either side."""
         return self.value + STANDARD_ERRORS * self.standard_error
 
     def lies(self, above: float = -np.inf, below: float = np.inf) -> str:
@@ -235,8 +220,7 @@ def by_person(rows: pd.DataFrame, column: str) -> np.ndarray:
     """Return a column of rows of people with shape (M, N), a row a member.
 
     Arguments:
-        rows: Of one setting and method, as `tables.recommend` and
-            `tables.search` give them.
+        rows: Of one setting and method, as `tables.judged` gives them.
         column: Of numbers or of true and false.
     Raises: ValueError: a member answers a person twice, or the members
         answer different people.
@@ -300,12 +284,6 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
         "soft, linear".
     Raises: ValueError: the table or the data set is unknown.
     Source: published/, from arXiv:2604.08030.
-    Example:
-        >>> table = published(1)
-        >>> table[table.method == "iCARMA"][["setting", "validity", "plausibility"]].head(2)
-           setting  validity  plausibility
-        1  all (4)     0.999         0.886
-        3        3     0.995         0.689
     """
     checks.known("table of the paper", [number], tuple(TABLES))
     checks.known("data set", [dataset], DATASETS)
@@ -326,7 +304,7 @@ def _check_rows(people: pd.DataFrame) -> None:
         raise ValueError(
             f"Expected rows of people with the columns {', '.join(OF_WHOM)} and person, "
             f"got {len(people)} rows without {', '.join(missing) or 'anybody in them'}. "
-            "tables.recommend and tables.search make them."
+            "tables.judged makes them."
         )
     twice = people.duplicated(["setting", "method", "member", "person"])
     if twice.any():
@@ -342,19 +320,10 @@ def estimate(people: pd.DataFrame, metric: str) -> Estimate:
     """Return a metric's mean over the members of one setting, and how sure it is.
 
     Arguments:
-        people: Rows of one setting and method, as `tables.recommend`
-            and `tables.search` give them.
+        people: Rows of one setting and method, as `tables.judged` gives them.
         metric: One of `METRICS`.
     Raises: ValueError: the metric is unknown, a member answers one
         person twice, or members answer different people.
-    Example:
-        Two members, three people; the second member helps one more:
-
-        >>> rows = pd.DataFrame({"member": [0, 0, 0, 1, 1, 1], "person": [0, 1, 2] * 2})
-        >>> rows["joint"] = [True, False, False, True, True, False]
-        >>> found = estimate(rows, "joint")
-        >>> round(found.value, 3), round(found.lowest, 3), round(found.highest, 3)
-        (0.5, 0.333, 0.667)
     """
     return ratio(*sums(people, metric))
 
@@ -365,8 +334,7 @@ def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
     `estimates.ratio` and `estimates.contrast` take them.
 
     Arguments:
-        people: Rows of one setting and method, as `tables.recommend`
-            and `tables.search` give them.
+        people: Rows of one setting and method, as `tables.judged` gives them.
         metric: One of `METRICS`.
     Returns: What is added up above and below; zero, in both, for
         people who do not count.
@@ -416,8 +384,8 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
     may be one of networks and not of methods.
 
     Arguments:
-        people: Rows as `tables.recommend` gives them, of which one
-            member is reported, and as `tables.search` does.
+        people: Rows as `tables.judged` gives them: of networks, of
+            which one member is reported, and of a search.
             Settings are named as in `published`.
         number: Of the table.
         dataset: "Loan" or "GMSC".
@@ -434,17 +402,6 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
     Raises: ValueError: the table or the data set is unknown, there
         are no rows, a member answers one person twice, or not
         exactly one member of a method is reported.
-    Example:
-        >>> good = {"has_recourse": True, "valid": True, "plausible": True, "joint": True}
-        >>> row = good | {"hard_action": False, "cost": 1.0, "n_acted": 1}
-        >>> row |= {"setting": "2", "method": "iCARMA", "seed": 1000}
-        >>> people = pd.DataFrame(
-        ...     row | {"member": i, "reported": i == 1, "person": 0, "valid": i > 0}
-        ...     for i in range(2)
-        ... )
-        >>> table = beside_paper(people, number=1).set_index("metric")
-        >>> table.loc["validity", ["paper", "mean", "lowest", "reported"]].to_dict()
-        {'paper': 0.991, 'mean': 0.5, 'lowest': 0.0, 'reported': 1.0}
     """
     paper = published(number, dataset).set_index(["setting", "method"])
     _check_rows(people)
@@ -505,7 +462,7 @@ def _reported(own: pd.DataFrame) -> int:
             f"{len(reported)} of {own.member.nunique()} members of {own.method.iloc[0]} "
             f"are reported in {own.setting.iloc[0]!r}, expected one. Choose it on "
             "validation people, with tables.best_member, and give its id to "
-            "tables.recommend as `chosen`."
+            "tables.judged as `chosen`."
         )
     return reported[0]
 
@@ -549,12 +506,6 @@ class Verdicts:
             above, below: Ends of the range that the claim names.
             paper: The paper's number; NaN: it prints none.
         Raises: ValueError: the claim has this part already.
-        Example:
-            >>> verdicts = Verdicts()
-            >>> loss = Estimate(-0.1, -0.1, -0.1, se_people=0.1)
-            >>> verdicts.ask("validity stays", "convex", loss, above=-0.05)
-            >>> verdicts.parts[0]["here"], verdicts.parts[0]["in the paper"]
-            ('undecided', 'cannot be asked')
         """
         if any((own["claim"], own["what"]) == (claim, what) for own in self.parts):
             raise ValueError(
@@ -591,11 +542,6 @@ class Verdicts:
         Arguments:
             claims: As they were asked.
         Raises: ValueError: one of them was not asked.
-        Example:
-            >>> verdicts = Verdicts()
-            >>> verdicts.ask("dearer", "k = 1", Estimate(1.5, 1.5, 1.5, 0.1), above=1)
-            >>> verdicts.of("dearer").columns.tolist()
-            ['ours', 'low', 'high', 'here']
         """
         own = pd.DataFrame(self.parts)
         checks.known("claim", claims, tuple(own.claim.unique()) if len(own) else ())

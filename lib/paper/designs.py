@@ -108,15 +108,6 @@ def soft_preferences(
     Raises: ValueError: there are no people, or the elicitation is
         unknown.
     Source: tables 2 and 3 of arXiv:2604.08030.
-    Example:
-        >>> from lib.method import loan
-        >>> drawn = soft_preferences(loan.problem(), "ranking", n_people=2, seed=0)
-        >>> drawn["soft"].scores
-        tensor([[3, 2, 4, 1],
-                [2, 1, 3, 4]])
-        >>> drawn["hard (random) + soft"].scores
-        tensor([[5, 2, 5, 1],
-                [5, 1, 5, 5]])
     """
     samplers = soft_samplers(problem.population.actionable, elicitation)
     return _draw(samplers, n_people, seed)
@@ -138,13 +129,6 @@ def biased_preferences(
         scores with shape (n_people, K).
     Raises: ValueError: there are no people.
     Source: table 5 of arXiv:2604.08030.
-    Example:
-        >>> from lib.method import loan
-        >>> drawn = biased_preferences(loan.problem(), n_people=3, seed=0)
-        >>> list(drawn)[4:6]
-        ['causal order aligned, random', 'reverse causal order aligned, all (4)']
-        >>> drawn["causal order aligned, 1"].is_actionable.int().tolist()
-        [[0, 0, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0]]
     """
     return {
         f"{bias}, {setting}": preferences
@@ -170,12 +154,6 @@ def transfer_preferences(
     Returns: For each setting, scores with shape (n_people, K).
     Raises: ValueError: there are no people.
     Source: tables 1 and 2 of arXiv:2604.08030.
-    Example:
-        >>> from lib.method import loan
-        >>> drawn = transfer_preferences(loan.problem(), n_people=2, seed=0)
-        >>> drawn["hard (3) + soft, linear"].scores
-        tensor([[3, 2, 5, 1],
-                [2, 1, 3, 5]])
     """
     features = tuple(problem.population.actionable)
     samplers = {

@@ -61,10 +61,6 @@ def draw(kind: str, n_people: int, n_features: int, rng: np.random.Generator) ->
         n_people, n_features: N and K.
         rng: Of the draw.
     Raises: ValueError: the kind is unknown, or there is nobody.
-    Example:
-        >>> draw("order only", 2, 3, np.random.default_rng(0))
-        array([[1. , 0. , 0.5],
-               [1. , 0.5, 0. ]])
     """
     checks.known("kind of people", [kind], tuple(KINDS))
     checks.positive(n_people=n_people, n_features=n_features)
@@ -104,9 +100,6 @@ class Way:
             known: How hard features are, as `draw` gives it, with
                 shape (N, K).
             rng: Of the order of ties, and of people's own rulers.
-        Example:
-            >>> Way(4).answer(np.array([[0.0, 0.3, 0.5, 1.0]]), np.random.default_rng(0))
-            array([[1, 2, 3, 4]])
         """
         if self.n_levels is None:
             any_order = rng.random(known.shape)
@@ -174,10 +167,6 @@ class Weights(Profile):
     Arguments:
         given: Weights >= 1 with shape (N, K). Scores say only what
             can be done.
-    Example:
-        >>> profile = Weights(given=torch.tensor([[1.0, 2.5]]))
-        >>> profile.weight(Preferences(torch.tensor([[1, 1]])))
-        tensor([[1.0000, 2.5000]])
     """
 
     given: Tensor = field(default_factory=lambda: torch.ones(1, 1))
@@ -188,9 +177,6 @@ class Weights(Profile):
         Arguments:
             preferences: Of as many people.
         Raises: ValueError: they have another shape.
-        Example:
-            >>> Weights().weight(Preferences(torch.tensor([[1]])))
-            tensor([[1.]])
         """
         checks.shape("preferences.scores", preferences.scores, self.given.shape)
         return self.given
@@ -219,16 +205,10 @@ def cheapest(problem: Problem, x: Tensor, weights: Tensor, n_values: int) -> Rec
         x: Refused people, with shape (N, D).
         weights: Theirs, with shape (N, K).
         n_values: Grid values a feature.
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:3]
-        >>> cheapest(problem, x, torch.ones(3, 4), n_values=5).has_recourse
-        tensor([False,  True,  True])
     """
     can_do_all = Preferences(torch.ones(weights.shape, dtype=torch.long))
-    profile = Weights(given=weights)
-    return grid.search(problem, problem.world, x, can_do_all, profile, n_values)
+    solver = grid.Grid(problem, profile=Weights(given=weights), n_values=n_values)
+    return solver.recommend(x, can_do_all)
 
 
 def hardest_acted(
@@ -241,15 +221,6 @@ def hardest_acted(
         answer: Recommendations with shape (*, N, D).
         known: How hard features are for the person, with shape (N,
             K).
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:1]
-        >>> acts = torch.zeros_like(x, dtype=torch.bool)
-        >>> acts[:, problem.population.features.index("income")] = True
-        >>> answer = Recommendation(acts, x, x)
-        >>> hardest_acted(problem, answer, np.array([[0.1, 0.2, 0.9, 0.3]]))
-        array([ True])
     """
     acts = answer.is_acted[..., problem.population.actionable_index].numpy()
     is_hardest = known == known.max(-1, keepdims=True)

@@ -94,15 +94,6 @@ def find(path: str | Path = "", download: bool = True) -> Path | None:
             if that fails.
     Raises: ValueError: there is no file at the path, or where the
         variable points.
-
-    Example:
-        A path that is handed over is taken as it is; only `read`
-        looks inside.
-
-        >>> import tempfile
-        >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
-        ...     find(file.name) == Path(file.name)
-        True
     """
     for source, given in (("path", path), (VARIABLE, os.environ.get(VARIABLE, ""))):
         if given:
@@ -122,20 +113,6 @@ def read(path: str | Path) -> pd.DataFrame:
 
     Raises: ValueError: there is no file, it is no csv or zip, or it
         is not the data.
-
-    Example:
-        Any other file is refused, however much it looks like the
-        data.
-
-        >>> import tempfile
-        >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-        ...     _ = file.write("id,age,DebtRatio")
-        ...     file.flush()
-        ...     try:
-        ...         read(file.name)
-        ...     except ValueError as error:
-        ...         print(str(error).removeprefix(file.name)[:47])
-         is not the data: There is no column dependents
     """
     path = Path(path)
     if not path.is_file():
@@ -209,11 +186,6 @@ def check(people: pd.DataFrame) -> None:
     Arguments:
         people: The ten features, as `clean` gives them; other columns
             are not looked at.
-
-    Example:
-        >>> check(pd.DataFrame(dict.fromkeys(COLUMNS, [1.5])))
-        Traceback (most recent call last):
-        ValueError: age counts, so it must be whole. See `clean`.
     """
     values = frames.values(people, list(COLUMNS))
     for name, own in zip(COLUMNS, values.T, strict=True):
@@ -336,11 +308,6 @@ class Applicants:
             of their own training split.
     Raises: ValueError: a column is missing or impossible, or the
         scaler has another shape.
-
-    Example:
-        >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [1.0, 2.0])).assign(paid_back=True)
-        >>> Applicants(people, steps={}, is_real=False).heading
-        'SYNTHETIC STAND-IN, 2 drawn people'
     """
 
     people: pd.DataFrame
@@ -357,13 +324,7 @@ class Applicants:
 
     @property
     def heading(self) -> str:
-        """Return what stands over tables and figures: how many people, and whether real.
-
-        Example:
-            >>> people = pd.DataFrame(dict.fromkeys(COLUMNS, [1.0])).assign(paid_back=True)
-            >>> Applicants(people, steps={"rows": 3}, is_real=True).heading
-            '1 real applicants'
-        """
+        """Return what stands over tables and figures: how many people, and whether real."""
         n_people = len(self.people)
         if self.is_real:
             return f"{n_people:,} real applicants"
@@ -393,12 +354,6 @@ def applicants(
             ones.
     Raises: ValueError: there is no data, and a stand-in was not asked
         for.
-
-    Example:
-        >>> from unittest import mock
-        >>> with mock.patch("lib.paper.gmsc.find", return_value=None):  # no data
-        ...     applicants("", n_people=100, seed=0, or_stand_in=True).heading
-        'SYNTHETIC STAND-IN, 100 drawn people'
     """
     checks.counts(n_people=n_people)
     found = find(path)
@@ -433,11 +388,6 @@ def scaler(models: Path) -> tuple[dict[str, Tensor], str]:
         and whether real people, or a stand-in, were scaled.
     Raises: ValueError: there is no such file, or it holds something
         else.
-
-    Example:
-        >>> scaling, people = scaler(MODELS)
-        >>> scaling["mean"].shape, people
-        (torch.Size([10]), 'real')
     """
     found, settings = files.load(models, "gmsc_scaler")
     with files.holding("scaler", models, "gmsc_scaler"):
@@ -475,14 +425,6 @@ def stand_in(
         seed: Of the people and of their labels.
     Raises: ValueError: n_people is no whole number above zero; the
         scaler lacks a part.
-
-    Example:
-        >>> flow = CausalFlow.load(MODELS, "gmsc_flow")
-        >>> classifier = NetworkClassifier.load(MODELS, "gmsc_classifier")
-        >>> scaler, _ = files.load(MODELS, "gmsc_scaler")
-        >>> drawn = stand_in(flow, classifier, scaler, n_people=500, seed=0)
-        >>> len(drawn), bool((drawn.dependents % 1 == 0).all())
-        (500, True)
     """
     checks.counts(n_people=n_people)
     if missing := [name for name in ("mean", "std", "weight") if name not in scaler]:
@@ -558,10 +500,6 @@ def graphs(path: Path = PARAMS / "gmsc_graphs.yaml") -> dict[str, Graph]:
             [...]}`, of which one of the two may be missing.
     Raises: ValueError: there is no such file, or an entry is no such
         change, see `graph`.
-
-    Example:
-        >>> "income" in graphs()["utilization changes income"].parents["utilization"]
-        False
     """
     found = {}
     for name, change in files.entries(path).items():
@@ -641,15 +579,6 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
     Raises: ValueError: too few people to be split.
     Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR
         (De Toni et al.); spreading is ours.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> invented = {name: rng.poisson(3, 40) for name in COLUMNS} | {"paid_back": True}
-        >>> drawn = population(Applicants(pd.DataFrame(invented), {}, is_real=False))
-        >>> drawn.name, len(drawn.x["recourse/test"])
-        ('Give Me Some Credit, synthetic stand-in', 10)
-        >>> drawn.actionable
-        ('income', 'credit_lines', 'real_estate_loans', 'utilization')
     """
     if not isinstance(applicants, Applicants):
         raise ValueError(
@@ -686,10 +615,6 @@ def check_models(applicants: Applicants, models: Path) -> None:
     Arguments:
         applicants: Who is asked about.
         models: Folder with gmsc_scaler, which says what was fitted.
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> invented = {name: rng.poisson(3, 40) for name in COLUMNS} | {"paid_back": True}
-        >>> check_models(Applicants(pd.DataFrame(invented), {}, is_real=True), MODELS)
     """
     _, fitted_to = scaler(models)
     if applicants.is_real and fitted_to == "synthetic":
@@ -709,13 +634,6 @@ def problem(applicants: Applicants, models: Path = MODELS, seed: int = 0) -> Pro
         seed: As for `population`.
     Raises: ValueError: the models were fitted to another population,
         or to a stand-in for these real people.
-
-    Example:
-        >>> from unittest import mock
-        >>> with mock.patch("lib.paper.gmsc.find", return_value=None):  # no data
-        ...     drawn = applicants("", n_people=400, seed=0, or_stand_in=True)
-        >>> problem(drawn).refused("test").shape[-1]
-        10
     """
     check_models(applicants, models)
     drawn = population(applicants, seed)

@@ -12,10 +12,11 @@ import pandas as pd
 from torch import Tensor
 
 from lib.base import checks
-from lib.method import grid, metrics
+from lib.method import metrics
+from lib.method.grid import Grid
 from lib.method.icarma import ICarma
-from lib.method.preferences import CONSTANT, GAMMA, Preferences, Profile
-from lib.method.problem import Problem, Recommendation
+from lib.method.preferences import GAMMA, Preferences
+from lib.method.problem import Problem, Recommendation, Solver
 from lib.paper.designs import (
     DISTRIBUTIONS,
     TRANSFER,
@@ -26,35 +27,39 @@ from lib.paper.designs import (
 from lib.paper.stacks import MIXED
 
 
-def recommend(
+def judged(
     problem: Problem,
-    stack: ICarma,
+    solver: Solver | Mapping[str, Recommendation],
     x: Tensor,
     preferences: Mapping[str, Preferences],
     chosen: int | None = None,
-    method: str = "iCARMA",
+    method: str | None = None,
     carried_out: bool = False,
 ) -> pd.DataFrame:
-    """Return every member's recommendations, judged: a row a setting, member and person.
+    """Return what a solver recommends, judged: a row a setting, member and person.
 
     Arguments:
         problem: Of the people.
-        stack: The M members.
+        solver: Any solver, a stack of networks too; or what it has
+            recommended already, for some of the settings.
         x: Refused people, with shape (N, D).
         preferences: Theirs, for each setting, with scores of shape
             (N, K).
-        chosen: Id of the member to report, see `best_member`; left
-            out: none is reported.
-        method: What the stack is called.
+        chosen: Id of the member of a stack to report, see
+            `best_member`; left out: none is reported.
+        method: What the solver is called; left out: "iCARMA" for a
+            stack, "oracle" for what knows the true equations, else
+            "search".
         carried_out: Judge recommendations as people can follow
             them, see `Problem.carried_out`.
     Returns: Columns of `metrics.per_person`, then setting, method,
         member (its id), seed, reported (is it the chosen one?) and
         person. A member has N rows in each setting, whichever seed
-        it shares with others.
+        it shares with others. Of a solver that is no stack, member
+        and seed are 0, and all rows are reported.
     Raises: ValueError: there is nobody or no setting, x and
-        preferences do not fit each other or the problem, or the
-        stack has no such member.
+        preferences do not fit each other or the problem, a setting is
+        unknown, or the stack has no such member.
     Example:
         >>> from lib.base.files import MODELS
         >>> from lib.method import loan
@@ -62,125 +67,12 @@ def recommend(
         >>> stack = ICarma.load(MODELS, "loan_icarma_hard", problem)
         >>> x = problem.refused("test")[:50]
         >>> preferences = hard_preferences(problem, len(x), seed=1)
-        >>> people = recommend(problem, stack, x, preferences, chosen=stack.ids[1])
+        >>> people = judged(problem, stack, x, preferences, chosen=stack.ids[1])
         >>> people.groupby(["setting", "member"]).size().unique()
         array([50])
         >>> people[people.reported].seed.unique()
         array([2000])
     """
-    _check_asked(problem, x, preferences)
-    if chosen is not None:
-        stack.position(chosen)
-    parts = []
-    for setting, own in preferences.items():
-        recommendations = stack.recommend(x, own)
-        if carried_out:
-            recommendations = problem.carried_out(x, recommendations)
-        for i, (member, seed) in enumerate(zip(stack.ids, stack.seeds, strict=True)):
-            people = _judged(problem, x, own, recommendations[i], setting, method)
-            parts.append(_of(people, member, seed, member == chosen))
-    return pd.concat(parts, ignore_index=True)
-
-
-def search(
-    problem: Problem,
-    x: Tensor,
-    preferences: Mapping[str, Preferences],
-    profile: Profile = CONSTANT,
-    n_values: int = 25,
-    slack: float = 0.0,
-    progress: Callable[[range], Iterable[int]] = iter,
-    centred: float | None = None,
-) -> pd.DataFrame:
-    """Return what the grid search finds, judged: a row for each setting and person.
-
-    It searches the true world; where no equations are known it goes
-    through the flow.
-
-    Arguments:
-        problem: Of the people.
-        x: Refused people, with shape (N, D).
-        preferences: Theirs, for each setting, with scores of shape
-            (N, K).
-        profile: Of the weights in the cost that is made least.
-        n_values: Grid values a feature.
-        slack: Nats of log-density that may be given up; infinite: no
-            demand for plausibility.
-        progress: As for `grid.search`.
-        centred: Reach of a grid around each person's own values, as
-            for `grid.search`; None: the grid is even.
-    Returns: Columns as of `recommend`; member and seed are 0, and
-        all rows are reported.
-    Raises: ValueError: there is nobody or no setting, or x and
-        preferences do not fit each other or the problem.
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:5]
-        >>> preferences = hard_preferences(problem, len(x), seed=1)
-        >>> people = search(problem, x, {"1": preferences["1"]}, n_values=5)
-        >>> (people.n_acted <= 1).all() and people[people.valid].plausible.all()
-        np.True_
-        >>> people[["method", "member", "reported"]].drop_duplicates()
-           method  member  reported
-        0  oracle       0      True
-    """
-    _check_asked(problem, x, preferences)
-    how = (profile, n_values, slack, progress, centred)
-    answers = {
-        setting: grid.search(problem, problem.world, x, own, *how)
-        for setting, own in preferences.items()
-    }
-    return searched(problem, x, preferences, answers)
-
-
-def searched(
-    problem: Problem,
-    x: Tensor,
-    preferences: Mapping[str, Preferences],
-    answers: Mapping[str, Recommendation],
-) -> pd.DataFrame:
-    """Return what an exact search has found, judged: a row for each setting and person.
-
-    It is called "oracle" where the true equations are known, else
-    "search".
-
-    Arguments:
-        problem: Of the people.
-        x: Refused people, with shape (N, D).
-        preferences: Theirs, for each setting, with scores of shape
-            (N, K).
-        answers: What was found for them, for each setting.
-    Returns: Columns as of `recommend`; member and seed are 0, and
-        all rows are reported.
-    Raises: ValueError: there is nobody or no setting, a setting is
-        unknown, or x and preferences do not fit each other or the
-        problem.
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:5]
-        >>> everything = {"all (4)": hard_preferences(problem, 5, seed=1)["all (4)"]}
-        >>> nothing = Recommendation(x > x, x, x)
-        >>> people = searched(problem, x, everything, {"all (4)": nothing})
-        >>> people[["setting", "method", "valid"]].drop_duplicates()
-           setting  method  valid
-        0  all (4)  oracle  False
-    """
-    _check_asked(problem, x, preferences)
-    checks.known("setting", answers, tuple(preferences))
-    method = "search" if problem.population.truth is None else "oracle"
-    parts = []
-    for setting, found in answers.items():
-        people = _judged(problem, x, preferences[setting], found, setting, method)
-        parts.append(_of(people, member=0, seed=0, reported=True))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _check_asked(
-    problem: Problem, x: Tensor, preferences: Mapping[str, Preferences]
-) -> None:
-    """Raise ValueError unless there are people, settings, and preferences that fit."""
     if not preferences:
         raise ValueError(
             "Expected preferences for at least one setting, got none. "
@@ -188,28 +80,30 @@ def _check_asked(
         )
     for own in preferences.values():
         problem.check(x, own)
-
-
-def _judged(
-    problem: Problem,
-    x: Tensor,
-    preferences: Preferences,
-    recommendation: Recommendation,
-    setting: str,
-    method: str,
-) -> pd.DataFrame:
-    """Return `metrics.per_person` of one recommendation, with its setting and method."""
-    people = metrics.per_person(
-        problem, x, preferences, recommendation, truth=problem.population.truth
-    )
-    return people.assign(setting=setting, method=method)
-
-
-def _of(people: pd.DataFrame, member: int, seed: int, reported: bool) -> pd.DataFrame:
-    """Return rows of `_judged` with the columns that say whose they are."""
-    return people.assign(
-        member=member, seed=seed, reported=reported, person=np.arange(len(people))
-    )
+    members = [(0, 0, True)]
+    if isinstance(solver, ICarma):
+        if chosen is not None:
+            solver.position(chosen)
+        each = zip(solver.ids, solver.seeds, strict=True)
+        members = [(member, seed, member == chosen) for member, seed in each]
+        method = method or "iCARMA"
+    method = method or ("search" if problem.population.truth is None else "oracle")
+    settings = solver if isinstance(solver, Mapping) else preferences
+    checks.known("setting", settings, tuple(preferences))
+    parts = []
+    for setting in settings:
+        own = preferences[setting]
+        found = solver[setting] if isinstance(solver, Mapping) else solver.recommend(x, own)
+        if carried_out:
+            found = problem.carried_out(x, found)
+        for i, (member, seed, reported) in enumerate(members):
+            answer = found[i] if found.values.ndim == 3 else found
+            truth = problem.population.truth
+            people = metrics.per_person(problem, x, own, answer, truth=truth)
+            of_whom = {"member": member, "seed": seed, "reported": reported}
+            people = people.assign(setting=setting, method=method, **of_whom)
+            parts.append(people.assign(person=np.arange(len(people))))
+    return pd.concat(parts, ignore_index=True)
 
 
 def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
@@ -219,7 +113,7 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
     people, where preferences are drawn as in training.
 
     Arguments:
-        validation: Rows of `recommend` for validation people, of
+        validation: Rows of `judged` for validation people, of
             one method.
         setting: In which preferences are drawn as in training.
     Raises: ValueError: the setting is unknown, or a member answers
@@ -254,7 +148,7 @@ def soft(
     x_validation: Tensor,
     seed: int,
 ) -> pd.DataFrame:
-    """Return the rows of `recommend` for table 2 (rankings) or 3 (scores).
+    """Return the rows of `judged` for table 2 (rankings) or 3 (scores).
 
     Each profile reports its own `best_member`.
 
@@ -267,7 +161,7 @@ def soft(
             shape (V, D).
         seed: Of the preferences of x_validation; those of x have
             the next one.
-    Returns: Columns of `recommend`, and profile. Settings are named
+    Returns: Columns of `judged`, and profile. Settings are named
         as in `claims.published`, for instance "soft, linear".
     Raises: ValueError: there is nobody, or a profile or the
         elicitation is unknown.
@@ -292,10 +186,10 @@ def soft(
     on_validation = {MIXED: drawn[MIXED]}
     parts = []
     for profile, stack in members.items():
-        validation = recommend(problem, stack, x_validation, on_validation)
+        validation = judged(problem, stack, x_validation, on_validation)
         chosen = best_member(validation, MIXED)
         named = {f"{setting}, {profile}": own for setting, own in preferences.items()}
-        people = recommend(problem, stack, x, named, chosen)
+        people = judged(problem, stack, x, named, chosen)
         parts.append(people.assign(profile=profile))
     return pd.concat(parts, ignore_index=True)
 
@@ -308,7 +202,7 @@ def ablation(
     progress: Callable[[range], Iterable[int]] = iter,
     centred: float | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of `search` for table 6.
+    """Return the rows of `judged` for table 6, of a search on a grid.
 
     With one or two features, a plausible action is demanded, or is
     not.
@@ -318,10 +212,8 @@ def ablation(
         x: Refused people, with shape (N, D).
         seed: As for `soft`: preferences are drawn with the next
             one.
-        n_values: Grid values a feature.
-        progress: As for `grid.search`.
-        centred: As for `search`.
-    Returns: Columns of `search`.
+        n_values, progress, centred: As for `Grid`.
+    Returns: Columns of `judged`.
     Raises: ValueError: there is nobody.
     Example:
         >>> from lib.method import loan
@@ -336,8 +228,14 @@ def ablation(
         preferences = hard_preferences(problem, len(x), seed + 1, distribution)
         for demanded, slack in (("No", math.inf), ("Yes", 0.0)):
             named = {f"{name}, {k}, {demanded}": preferences[k] for k in ("1", "2")}
-            how = (CONSTANT, n_values, slack, progress, centred)
-            parts.append(search(problem, x, named, *how))
+            solver = Grid(
+                problem,
+                n_values=n_values,
+                slack=slack,
+                progress=progress,
+                centred=centred,
+            )
+            parts.append(judged(problem, solver, x, named))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -349,7 +247,7 @@ def transfer(
     seed: int,
     carried_out: bool = True,
 ) -> pd.DataFrame:
-    """Return the rows of `recommend` for Give Me Some Credit, tables 1 and 2.
+    """Return the rows of `judged` for Give Me Some Credit, tables 1 and 2.
 
     Each profile reports its own `best_member`, judged by
     recommendations that are carried out, where preferences are
@@ -364,8 +262,8 @@ def transfer(
             shape (V, D).
         seed: Of the preferences of x_validation; those of x have
             the next one.
-        carried_out: As for `recommend`.
-    Returns: Columns of `recommend`, number (of the table) and
+        carried_out: As for `judged`.
+    Returns: Columns of `judged`, number (of the table) and
         profile.
     Raises: ValueError: there is nobody, or a profile lacks members.
     Example:
@@ -386,14 +284,14 @@ def transfer(
     chosen = {}
     for profile in ("constant", "linear"):
         checks.known("profile", [profile], tuple(members))
-        validation = recommend(
+        validation = judged(
             problem, members[profile], x_validation, on_validation, carried_out=True
         )
         chosen[profile] = best_member(validation)
     parts = []
     for number, settings in TRANSFER.items():
         for setting, (_, profile) in settings.items():
-            people = recommend(
+            people = judged(
                 problem,
                 members[profile],
                 x,

@@ -87,14 +87,6 @@ class Search:
     Raises: ValueError: the search is unknown, studies or costs
         are not of the profiles or people, trials are of another
         problem, or nobody is refused in the validation split.
-    Example:
-        >>> from optuna.storages import InMemoryStorage
-        >>> from lib.method import loan
-        >>> problem, studies = loan.problem(), open_studies("ranking", InMemoryStorage())
-        >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
-        >>> cheapest = dict.fromkeys(studies, no_cost_known)
-        >>> Search(problem, "ranking", studies, cheapest).n_finished
-        0
     """
 
     problem: Problem
@@ -135,17 +127,7 @@ class Search:
 
     @property
     def n_finished(self) -> int:
-        """Return how many trials the profile with the fewest has finished.
-
-        Example:
-            >>> from optuna.storages import InMemoryStorage
-            >>> from lib.method import loan
-            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
-            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
-            >>> cheapest = dict.fromkeys(studies, no_cost_known)
-            >>> Search(problem, "score", studies, cheapest).n_finished
-            0
-        """
+        """Return how many trials the profile with the fewest has finished."""
         return min(len(finished(study)) for study in self.studies.values())
 
     def run_batch(self, n_each: int, progress: Progress = iter) -> None:
@@ -165,19 +147,6 @@ class Search:
             progress: Wraps the range of epochs, for instance
                 `tqdm`.
         Raises: ValueError: a number is not above zero.
-        Example:
-            >>> from optuna.storages import InMemoryStorage
-            >>> from lib.method import loan
-            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
-            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
-            >>> cheapest = dict.fromkeys(studies, no_cost_known)
-            >>> short = {"n_epochs": 1}
-            >>> search = Search(problem, "score", studies, cheapest, short)
-            >>> for study in studies.values():  # what to try first
-            ...     study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
-            >>> search.run_batch(n_each=1)
-            >>> search.n_finished
-            1
         """
         checks.counts(n_each=n_each)
         asked: list[tuple[str, Trial]] = []
@@ -240,22 +209,6 @@ class Search:
         Raises: ValueError: a number is not above zero, there are no
             seeds, no trial is finished, or what was kept is damaged.
             OSError: it can't be written.
-        Example:
-            >>> from optuna.storages import InMemoryStorage
-            >>> from lib.method import loan
-            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
-            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
-            >>> cheapest = dict.fromkeys(studies, no_cost_known)
-            >>> short = {"n_epochs": 1}
-            >>> search = Search(problem, "score", studies, cheapest, short)
-            >>> for study in studies.values():  # what to try first
-            ...     study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
-            >>> search.run_batch(n_each=1)
-            >>> search.run_finalists(n_each=1, seeds=[1001, 1002])
-            >>> search.trials_table()[["profile", "n_seeds", "chosen"]].head(2)
-                profile  n_seeds  chosen
-            0  constant        1   False
-            1  constant        2    True
         """
         checks.counts(n_each=n_each)
         checks.not_empty("seeds", seeds)
@@ -353,22 +306,6 @@ class Search:
             - chosen: the first by `selection.ranked` of the profile's
               trials with several seeds, or of all if there are none.
         Raises: ValueError: no trial is finished.
-        Example:
-            >>> from optuna.storages import InMemoryStorage
-            >>> from lib.method import loan
-            >>> problem, studies = loan.problem(), open_studies("score", InMemoryStorage())
-            >>> no_cost_known = torch.full((len(problem.refused("validation")),), torch.inf)
-            >>> cheapest = dict.fromkeys(studies, no_cost_known)
-            >>> search = Search(problem, "score", studies, cheapest, {"n_epochs": 1})
-            >>> for study in studies.values():  # what to try first
-            ...     study.enqueue_trial({"hinge": 2.0, "plausibility": 0.05})
-            >>> search.run_batch(n_each=1)
-            >>> search.trials_table()[["profile", "trial", "chosen"]]
-                profile  trial  chosen
-            0  constant      0    True
-            1   concave      0    True
-            2    linear      0    True
-            3    convex      0    True
         """
         elicitation = stacks.ASKED[self.name]
         rows = [
@@ -395,12 +332,6 @@ def judged_by(problem: Problem, elicitation: str) -> Preferences:
     Arguments:
         problem: Of the people.
         elicitation: "ranking" or "score".
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> drawn = judged_by(problem, "ranking")
-        >>> len(drawn.scores) == len(problem.refused("validation"))
-        True
     """
     n_people = len(problem.refused("validation"))
     return soft_preferences(problem, elicitation, n_people, seed=0)[stacks.MIXED]
@@ -424,17 +355,11 @@ def cheapest_known(
         progress: Wraps the range of batches of people.
         checkpoint: Folder where the costs are kept, profile by
             profile, as cheapest_<name>.
-        effort: As for `continuous.search`.
+        effort: As for `Search`.
     Returns: For each profile, costs with shape (V,), infinite where
         nothing was found.
     Raises: ValueError: the search is unknown, or as
         `fits.steps`.
-    Example:
-        >>> from lib.method import loan
-        >>> little = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
-        >>> found = cheapest_known(loan.problem(), "ranking", **little)
-        >>> list(found)
-        ['constant', 'concave', 'linear', 'convex']
     """
     checks.known("search", [name], tuple(stacks.SEARCHES))
     x = problem.refused("validation")
@@ -452,9 +377,8 @@ def cheapest_known(
     n_profiles = len(profiles)  # each takes minutes, and is kept at once
     for i in fits.steps(n_profiles, live, inputs, checkpoint, file, every=0.0):
         weights = Profile(GAMMA[profiles[i]], stacks.W_MAX).weight(preferences)
-        table = continuous.search(
-            problem, problem.flow, x, weights, progress=progress, **effort
-        )
+        search = continuous.Search(problem, problem.flow, progress=progress, **effort)
+        table = search.table(x, weights)
         found[profiles[i]].copy_(table.cheapest(preferences.is_actionable)[0])
     return found
 
@@ -483,18 +407,6 @@ def measure(
         cost over the mean of the cheapest known, by the person's own
         weights, where both help; redundant, a share of those who are
         helped.
-    Example:
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
-        >>> from lib.method.icarma import ICarma
-        >>> problem = loan.problem()
-        >>> stack = ICarma.load(MODELS, "loan_icarma_hard", problem)
-        >>> x, preferences = problem.refused("validation"), judged_by(problem, "ranking")
-        >>> no_cost_known = torch.full((len(x),), torch.inf)
-        >>> of_first = stack.recommend(x, preferences)[0]
-        >>> found = measure(problem, x, preferences, of_first, Profile(), no_cost_known)
-        >>> abs(found["efficiency"] - found["joint"]) < 1e-6  # nothing cheaper is known
-        True
     """
     people = metrics.per_person(problem, x, preferences, recommendation)
     joint = torch.tensor(people.joint.to_numpy())
@@ -517,10 +429,6 @@ def open_studies(name: str, storage: str | BaseStorage) -> dict[str, optuna.Stud
         storage: A database URL, for instance sqlite:///tuning.db,
             or a storage of Optuna.
     Raises: ValueError: the search is unknown.
-    Example:
-        >>> from optuna.storages import InMemoryStorage
-        >>> list(open_studies("score", InMemoryStorage()))
-        ['constant', 'concave', 'linear', 'convex']
     """
     checks.known("search", [name], tuple(stacks.SEARCHES))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -537,18 +445,7 @@ def open_studies(name: str, storage: str | BaseStorage) -> dict[str, optuna.Stud
 
 
 def finished(study: optuna.Study) -> list[FrozenTrial]:
-    """Return the trials of a study that are finished.
-
-    Example:
-        >>> from optuna.storages import InMemoryStorage
-        >>> study = open_studies("score", InMemoryStorage())["linear"]
-        >>> trial = study.ask()
-        >>> len(finished(study))
-        0
-        >>> _ = study.tell(trial, [0.5, 0.1])
-        >>> len(finished(study))
-        1
-    """
+    """Return the trials of a study that are finished."""
     return study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
 
 

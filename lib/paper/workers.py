@@ -45,11 +45,6 @@ def database(url: str, interval: int = INTERVAL) -> RDBStorage:
     Raises: ValueError: the URL is not understood, its driver is not
         installed, the database does not answer, or another version of
         Optuna made it.
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     database(f"sqlite:///{folder}/tuning.db").get_all_studies()
-        []
     """
     for attempt in range(1, N_ATTEMPTS + 1):
         try:
@@ -95,17 +90,6 @@ class SignsOfLife:
     Arguments:
         storage: Of the trials; None: nobody else sees them, and no
             sign is left.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     storage = database(f"sqlite:///{folder}/tuning.db")
-        ...     study = optuna.create_study(storage=storage)
-        ...     with SignsOfLife(storage) as signs:
-        ...         trial = signs.ask(study)
-        ...         signs.fail_abandoned([study])  # it was alive a moment ago
-        ...     study.trials[0].state.name
-        'RUNNING'
     """
 
     def __init__(self, storage: RDBStorage | None) -> None:
@@ -130,14 +114,7 @@ class SignsOfLife:
             self.thread.join()
 
     def ask(self, study: optuna.Study) -> Trial:
-        """Return the next trial of a study, with a first sign of its life.
-
-        Example:
-            >>> study = optuna.create_study()
-            >>> with SignsOfLife(None) as signs:  # in memory: nobody else sees it
-            ...     signs.ask(study).number
-            0
-        """
+        """Return the next trial of a study, with a first sign of its life."""
         with warnings.catch_warnings():
             # Optuna itself leaves none here
             warnings.filterwarnings("ignore", "Heartbeat of storage is supposed")
@@ -157,14 +134,6 @@ class SignsOfLife:
 
         Arguments:
             studies: Of the storage.
-
-        Example:
-            >>> study = optuna.create_study()
-            >>> with SignsOfLife(None) as signs:  # in memory: nobody else sees it
-            ...     trial = signs.ask(study)
-            ...     signs.fail_abandoned([study])
-            ...     study.trials[0].state.name
-            'RUNNING'
         """
         if self.storage is None:
             return

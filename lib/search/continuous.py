@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lib.base import checks
 from lib.method.preferences import CONSTANT, Preferences, Profile
-from lib.method.problem import Problem, Recommendation, check_weights
+from lib.method.problem import Problem, Recommendation, Solver, check_bounds, check_weights
 from lib.method.world import World
 from lib.search.descent import (
     SURE,
@@ -34,22 +34,9 @@ from lib.search.sets import Table, sets_of
 PEOPLE_AT_ONCE = 256
 
 
-def search(
-    problem: Problem,
-    world: World,
-    x: Tensor,
-    weights: Tensor | None = None,
-    starts: Sequence[Recommendation] = (),
-    n_scouts: int = 256,
-    n_starts: int = 8,
-    n_steps: int = 10,
-    seed: int = 0,
-    n_threads: int = 1,
-    progress: Callable[[range], Iterable[int]] = iter,
-    slack: float = 0.0,
-    margin: float = 0.0,
-) -> Table:
-    """Search the cheapest action on every set of features for every person; return a table.
+@dataclass(frozen=True)
+class Search:
+    """Hold a search over all values; `recommend` gives each person's cheapest action.
 
     Values stay within the range of the data, and are whole where a
     population has whole numbers. Descents begin at the best of some
@@ -61,13 +48,11 @@ def search(
     what is found for a person depends a little on who is beside them.
 
     Arguments:
+        problem: Its classifier says what is valid, its flow what is
+            plausible.
         world: Where actions take effect: the true SCM, or the flow.
-        x: Refused people, with shape (N, D).
-        weights: Of the cost, with shape (N, K); left out: all one.
-        starts: Known actions of each person, for instance the grid's
-            for several masks. On their sets nothing costlier than the
-            valid and plausible among them is returned (those that are
-            so but for rounding, 1e-4, count).
+            Left out: the problem's own world.
+        profile: From preferences to the weights of the cost.
         n_scouts, n_starts: Scattered actions that are looked at, and
             how many of them a descent begins at.
         n_steps: Of each descent; twice as many of the last.
@@ -80,52 +65,137 @@ def search(
             many must be gained. Infinite: no demand for plausibility.
         margin: Log-odds of a positive decision that are asked for; an
             action is called valid here if it reaches them.
-    Raises: ValueError: x are not refused people, weights or starts
-        have another shape, margin or slack are none, the world's
-        graph is not the flow's, the classifier has no gradient, or
-        there are more than `MOST_FEATURES` actionable features.
+    Raises: ValueError: margin or slack are none, an effort is not
+        above zero, the world's graph is not the flow's, the
+        classifier has no gradient, or there are more than
+        `MOST_FEATURES` actionable features.
     Example:
+        Three people who may change the amount only:
+
         >>> from lib.method import loan
         >>> problem = loan.problem()
         >>> x = problem.refused("test")[:3]
-        >>> table = search(problem, problem.population.truth, x, n_scouts=128, n_starts=2)
-        >>> table.cost.shape  # 15 sets of four features
-        torch.Size([3, 15])
-        >>> anything = torch.ones(3, 4, dtype=torch.bool)
-        >>> table.cheapest(anything)[0].isfinite()
-        tensor([True, True, True])
+        >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]] * 3))
+        >>> search = Search(problem, n_scouts=32, n_starts=1)
+        >>> search.recommend(x, only_amount).has_recourse
+        tensor([False, False, False])
     """
-    columns = problem.population.actionable_index
-    sets = sets_of(len(columns))
-    _check(problem, world, x)
-    effort = _Effort(n_scouts, n_starts, n_steps)
-    checks.positive(n_threads=n_threads)
-    if weights is None:
-        weights = torch.ones(len(x), len(columns))
-    check_weights(weights, (len(x), len(columns)))
-    weights = weights.to(x)
-    starts = _checked_starts(starts, x, problem.population.features)
-    judge_of = partial(Judge, problem, world, slack=slack, margin=margin)
-    search_some = partial(_search_some, judge_of, sets, effort)
-    firsts = range(0, len(x), PEOPLE_AT_ONCE)
-    batches = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
-    rngs = np.random.default_rng(seed).spawn(len(firsts))
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        found_for = [
-            pool.submit(search_some, x[i], weights[i], [own[i] for own in starts], rng)
-            for i, rng in zip(batches, rngs, strict=True)
-        ]
-        parts = [found_for[i].result() for i in progress(range(len(firsts)))]
-    finally:
-        # who interrupts waits for the batches that are being searched, not for all
-        pool.shutdown(cancel_futures=True)
-    return Table(sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
+
+    problem: Problem
+    world: World | None = None
+    profile: Profile = CONSTANT
+    n_scouts: int = 256
+    n_starts: int = 8
+    n_steps: int = 10
+    seed: int = 0
+    n_threads: int = 1
+    progress: Callable[[range], Iterable[int]] = iter
+    slack: float = 0.0
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self.problem, self._world)
+        check_bounds(self.margin, self.slack)
+        checks.positive(n_threads=self.n_threads)
+        sets_of(len(self.problem.population.actionable))
+        self._effort  # noqa: B018 - raises if one is not above zero
+
+    @property
+    def _world(self) -> World:
+        """Where actions take effect."""
+        return self.problem.world if self.world is None else self.world
+
+    @property
+    def _effort(self) -> "_Effort":
+        """How hard is looked."""
+        return _Effort(self.n_scouts, self.n_starts, self.n_steps)
+
+    def recommend(
+        self,
+        x: Tensor,
+        preferences: Preferences,
+        table: Table | None = None,
+        max_acted: int | None = None,
+    ) -> Recommendation:
+        """Return each person's cheapest action that their mask allows, or none.
+
+        Arguments:
+            x: Refused people, with shape (N, D).
+            preferences: Theirs.
+            table: What was found for the same people before, whoever
+                asked; left out: they are searched now, with the
+                weights that the profile gives.
+            max_acted: As for `Table.cheapest`.
+        Raises: ValueError: as `Problem.check` and `Table.cheapest`,
+            or the table is of another number of people.
+        """
+        self.problem.check(x, preferences)
+        if table is None:
+            table = self.table(x, self.profile.weight(preferences))
+        cost, which = table.cheapest(preferences.is_actionable, max_acted)
+        acts = table.sets[which] & cost.isfinite()[:, None]
+        values = table.values[torch.arange(len(x)), which]
+        judge = Judge(self.problem, self._world, x, acts, torch.ones_like(values))
+        return judge.recommendation(values)
+
+    def table(
+        self,
+        x: Tensor,
+        weights: Tensor | None = None,
+        starts: Sequence[Recommendation] = (),
+    ) -> Table:
+        """Return the cheapest action on every set of features, for every person.
+
+        Arguments:
+            x: Refused people, with shape (N, D).
+            weights: Of the cost, with shape (N, K); left out: all
+                one.
+            starts: Known actions of each person, for instance the
+                grid's for several masks. On their sets nothing
+                costlier than the valid and plausible among them is
+                returned (those that are so but for rounding, 1e-4,
+                count).
+        Raises: ValueError: x are not refused people, or weights or
+            starts have another shape.
+        Example:
+            >>> from lib.method import loan
+            >>> problem = loan.problem()
+            >>> x = problem.refused("test")[:3]
+            >>> table = Search(problem, n_scouts=128, n_starts=2).table(x)
+            >>> table.cost.shape  # 15 sets of four features
+            torch.Size([3, 15])
+        """
+        problem, columns = self.problem, self.problem.population.actionable_index
+        problem.check_people(x)
+        if weights is None:
+            weights = torch.ones(len(x), len(columns))
+        check_weights(weights, (len(x), len(columns)))
+        weights = weights.to(x)
+        starts = _checked_starts(starts, x, problem.population.features)
+        judge_of = partial(
+            Judge, problem, self._world, slack=self.slack, margin=self.margin
+        )
+        sets = sets_of(len(columns))
+        search_some = partial(_search_some, judge_of, sets, self._effort)
+        firsts = range(0, len(x), PEOPLE_AT_ONCE)
+        batches = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
+        rngs = np.random.default_rng(self.seed).spawn(len(firsts))
+        pool = ThreadPoolExecutor(self.n_threads)
+        try:
+            found_for = [
+                pool.submit(search_some, x[i], weights[i], [own[i] for own in starts], rng)
+                for i, rng in zip(batches, rngs, strict=True)
+            ]
+            parts = [found_for[i].result() for i in self.progress(range(len(firsts)))]
+        finally:
+            # who interrupts waits for the batches that are being searched, not for all
+            pool.shutdown(cancel_futures=True)
+        return Table(sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
 class _Effort:
-    """Hold how hard is looked; see `search`."""
+    """Hold how hard is looked; see `Search`."""
 
     n_scouts: int
     n_starts: int
@@ -199,107 +269,101 @@ def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> 
     return first_start
 
 
-def recommend(
-    problem: Problem,
-    world: World,
-    x: Tensor,
-    preferences: Preferences,
-    table: Table,
-    max_acted: int | None = None,
-) -> Recommendation:
-    """Return each person's cheapest action in the table that their mask allows, or none.
+@dataclass(frozen=True)
+class Refined:
+    """Hold a solver whose recommendations are improved by short descents.
+
+    Descents begin at the recommendation and at the best of a few
+    scattered actions: first on its own features, then on all that a
+    person may use.
 
     Arguments:
-        world, x: As the table was searched with.
-        preferences: Of the same people.
-        max_acted: As for `Table.cheapest`.
-    Raises: ValueError: as `Problem.check` and `Table.cheapest`, or
-        the table is of another number of people.
+        solver: Whose recommendations are improved; it gives one a
+            person.
+        problem, world, profile, n_scouts, n_starts, n_steps, seed: As
+            for `Search`.
+    Raises: ValueError: as `Search`.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x, truth = problem.refused("test")[:3], problem.population.truth
-        >>> table = search(problem, truth, x, n_scouts=32, n_starts=1)
-        >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]] * 3))
-        >>> recommend(problem, truth, x, only_amount, table).has_recourse
-        tensor([False, False, False])
-    """
-    problem.check(x, preferences)
-    cost, which = table.cheapest(preferences.is_actionable, max_acted)
-    acts = table.sets[which] & cost.isfinite()[:, None]
-    values = table.values[torch.arange(len(x)), which]
-    judge = Judge(problem, world, x, acts, torch.ones_like(values))
-    return judge.recommendation(values)
-
-
-def refine(
-    problem: Problem,
-    world: World,
-    x: Tensor,
-    preferences: Preferences,
-    recommendation: Recommendation,
-    profile: Profile = CONSTANT,
-    n_scouts: int = 64,
-    n_starts: int = 2,
-    n_steps: int = 10,
-    seed: int = 0,
-) -> Recommendation:
-    """Improve a network's recommendation (N, D) and return the result.
-
-    Short descents begin at the recommendation and at the best of a
-    few scattered actions: first on its own features, then on all that
-    a person may use. Other arguments as for `search`.
-
-    Returns: The cheapest of what is valid and plausible, else the
-        recommendation as it was: one that is valid and plausible
-        never gets worse.
-    Raises: ValueError: as `Problem.check`; the recommendation has
-        another shape, or the classifier has no gradient.
-    Example:
-        From no recommendation at all, and with little effort:
+        A coarse grid, refined, costs less:
 
         >>> from lib.method import loan
+        >>> from lib.method.grid import Grid
         >>> problem = loan.problem()
         >>> x = problem.refused("test")[:3]
-        >>> nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
-        >>> all_easy = Preferences(torch.ones(3, 4, dtype=torch.long))
-        >>> better = refine(
-        ...     problem, problem.population.truth, x, all_easy, nothing, n_scouts=32
-        ... )
-        >>> better.has_recourse
-        tensor([True, True, True])
+        >>> all_easy, grid = Preferences(torch.ones(3, 4).long()), Grid(problem, n_values=5)
+        >>> refined = Refined(grid, problem, n_scouts=32)
+        >>> before, after = (own.recommend(x, all_easy) for own in (grid, refined))
+        >>> helped = before.has_recourse
+        >>> (problem.cost_of(x, after) < problem.cost_of(x, before))[helped]
+        tensor([True, True])
     """
-    problem.check(x, preferences)
-    _check(problem, world, x)
-    features = problem.population.features
-    _check_recommendation("recommendation", recommendation, x, features)
-    effort = _Effort(n_scouts, n_starts, n_steps)
-    columns = problem.population.actionable_index
-    weights = profile.weight(preferences).to(x)
-    acts, values = recommendation.is_acted[:, columns], recommendation.values[:, columns]
-    own = Judge(problem, world, x, acts, weights)
-    cost, log_odds, gain = (part.detach() for part in own(values))
-    best_cost = torch.where((log_odds >= 0) & (gain >= 0), cost, torch.inf)
-    rng = np.random.default_rng(seed)
-    for on in (acts, preferences.is_actionable):
-        judge = Judge(problem, world, x, on, weights)
-        found = Found.nothing(values)
-        scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
-        for start in [values, *scattered]:
-            descend(judge, start, found, effort.n_steps)
-        descend_from_neighbours(judge, found, effort.n_steps)
-        better = found.cost < best_cost
-        acts = torch.where(better[:, None], on, acts)
-        values = torch.where(better[:, None], found.values, values)
-        best_cost = torch.where(better, found.cost, best_cost)
-    return Judge(problem, world, x, acts, weights).recommendation(values)
+
+    solver: Solver
+    problem: Problem
+    world: World | None = None
+    profile: Profile = CONSTANT
+    n_scouts: int = 64
+    n_starts: int = 2
+    n_steps: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.problem, self._world)
+        self._effort  # noqa: B018 - raises if one is not above zero
+
+    @property
+    def _world(self) -> World:
+        """Where actions take effect."""
+        return self.problem.world if self.world is None else self.world
+
+    @property
+    def _effort(self) -> _Effort:
+        """How hard is looked."""
+        return _Effort(self.n_scouts, self.n_starts, self.n_steps)
+
+    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return the cheapest of what is valid and plausible, else what the solver says.
+
+        What is valid and plausible never gets worse.
+
+        Arguments:
+            x: Refused people, with shape (N, D).
+            preferences: Theirs.
+        Raises: ValueError: as `Problem.check`, or the solver's
+            recommendation has another shape.
+        """
+        problem, effort = self.problem, self._effort
+        problem.check(x, preferences)
+        recommendation = self.solver.recommend(x, preferences)
+        features = problem.population.features
+        _check_recommendation("recommendation", recommendation, x, features)
+        columns = problem.population.actionable_index
+        weights = self.profile.weight(preferences).to(x)
+        acts, values = (
+            part[:, columns] for part in (recommendation.is_acted, recommendation.values)
+        )
+        own = Judge(problem, self._world, x, acts, weights)
+        cost, log_odds, gain = (part.detach() for part in own(values))
+        best_cost = torch.where((log_odds >= 0) & (gain >= 0), cost, torch.inf)
+        rng = np.random.default_rng(self.seed)
+        for on in (acts, preferences.is_actionable):
+            judge = Judge(problem, self._world, x, on, weights)
+            found = Found.nothing(values)
+            scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
+            for start in [values, *scattered]:
+                descend(judge, start, found, effort.n_steps)
+            descend_from_neighbours(judge, found, effort.n_steps)
+            better = found.cost < best_cost
+            acts = torch.where(better[:, None], on, acts)
+            values = torch.where(better[:, None], found.values, values)
+            best_cost = torch.where(better, found.cost, best_cost)
+        return Judge(problem, self._world, x, acts, weights).recommendation(values)
 
 
-def _check(problem: Problem, world: World, x: Tensor) -> None:
-    """Raise ValueError unless descent can search for people (N, D) in this world."""
+def _check(problem: Problem, world: World) -> None:
+    """Raise ValueError unless descent can search in this world."""
     problem.check_gradient("The continuous search")
     problem.check_world(world)
-    problem.check_people(x)
 
 
 def _checked_starts(

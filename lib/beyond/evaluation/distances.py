@@ -119,10 +119,6 @@ class Ruler:
         unit: What one of it is.
         source: Whose it is.
         distance: From changes of N people to values with shape (N,).
-    Example:
-        >>> ruler = RULERS["mad"]
-        >>> ruler.measures, ruler.unit
-        ('profile', 'MADs')
     """
 
     measures: str
@@ -234,22 +230,6 @@ def measure(
     Source: sections 3.1 and 3.4.2 of Karimi et al., A survey of
         algorithmic recourse, ACM Computing Surveys 55(5), 2022; each
         ruler names its own.
-    Example:
-        More income also raises savings, which follow from it. The
-        second person has no recommendation:
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x, income = problem.refused("test")[:2], 5
-        >>> acts = torch.zeros_like(x, dtype=torch.bool)
-        >>> acts[0, income] = True
-        >>> values = torch.where(acts, x + 1, x)
-        >>> x_cf = problem.world.counterfactual(x, acts, values)
-        >>> rulers = ["acted", "shown", "proximity_of_action", "proximity_of_profile"]
-        >>> measure(problem, x, Recommendation(acts, values, x_cf), rulers).round(2)
-           acted  shown  proximity_of_action  proximity_of_profile
-        0    1.0    2.0                 0.13                   0.2
-        1    NaN    NaN                  NaN                   NaN
     """
     metrics.check_one_each(problem, x, recommendation)
     features = problem.population.features
@@ -327,17 +307,6 @@ def agreement(measured: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         how many people it orders solvers for.
     Raises: ValueError: there are fewer than two solvers, or their
         tables have other rulers or people.
-    Example:
-        The second person's solvers are tied by `acted`:
-
-        >>> dear = pd.DataFrame({"carma_cost": [0.2, 0.3], "acted": [1.0, 2.0]})
-        >>> cheap = pd.DataFrame({"carma_cost": [0.1, 0.1], "acted": [3.0, 2.0]})
-        >>> agreement({"grid": dear, "search": cheap})
-                ruler       other  tau  people
-        0  carma_cost  carma_cost  1.0       2
-        1  carma_cost       acted -1.0       1
-        2       acted  carma_cost -1.0       1
-        3       acted       acted  1.0       1
     """
     tables = list(measured.values())
     if len(tables) < 2:

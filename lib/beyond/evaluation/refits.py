@@ -50,9 +50,6 @@ class Printed:
         outcome, distance: What was asked, and what explains it.
         intercept, t, aic: As printed.
         edf, F: By term: one of `gamm.TERMS`.
-    Example:
-        >>> printed(3).outcome, printed(3).edf["smooth"], round(printed(3).se, 4)
-        ('action', 4.25, 0.0691)
     """
 
     outcome: str
@@ -65,22 +62,12 @@ class Printed:
 
     @property
     def se(self) -> float:
-        """Return the standard error of the intercept, with more digits than printed.
-
-        Example:
-            >>> round(printed(1).se, 4)
-            0.0719
-        """
+        """Return the standard error of the intercept, with more digits than printed."""
         return self.intercept / self.t
 
     @property
     def error(self) -> float:
-        """Return the standard deviation of the residuals that the AIC implies.
-
-        Example:
-            >>> round(printed(3).error, 3)
-            1.0
-        """
+        """Return the standard deviation of the residuals that the AIC implies."""
         return error_of(self.aic, 1 + sum(self.edf.values()), N_ANSWERS)
 
 
@@ -88,9 +75,6 @@ def printed(model: int) -> Printed:
     """Return what table S2 prints of a model, 1 to 4.
 
     Raises: ValueError: there is no such model.
-    Example:
-        >>> printed(1).F["smooth"], printed(1).aic
-        (0.0, 5597.44)
     """
     checks.known("model", [model], MODELS)
     table = tables.read(PUBLISHED / "tominaga_tableS2.csv")
@@ -138,9 +122,6 @@ class Sample:
         x: Numbers of changes.
         people: To whom they were shown.
         design: Of the model.
-    Example:
-        >>> len(samples(Pool(6.0, 1.8), 1, seed=0)[0].x)
-        1738
     """
 
     x: np.ndarray
@@ -155,10 +136,6 @@ def samples(pool: Pool, n: int, seed: int, **terms: bool) -> list[Sample]:
         pool: Where plans come from.
         n: How many draws.
         terms: As for `gamm.Design`: slopes, intercepts.
-    Example:
-        >>> one, same = (samples(Pool(6.0, 1.8), 1, seed=0)[0] for _ in range(2))
-        >>> bool((one.x == same.x).all())
-        True
     """
     checks.counts(n=n)
     found = []
@@ -246,13 +223,6 @@ def refits(
         p_ of each that is tested; drop (by how much the curve falls
         from 1 change to 9), drop_8 (to 8), tail (from 4 to 9) and
         tail_se.
-    Example:
-        >>> drawn = samples(Pool(6.0, 1.8), 2, seed=0)
-        >>> latent = Latent(2.6, 1.1, 0.1, 1.0, 1.0, "elbow at 3.5")
-        >>> refits(latent, drawn, seed=0)[["intercept", "drop"]].round(1)
-           intercept  drop
-        0        2.7   0.8
-        1        2.7   0.7
     """
     rows = []
     for i, sample in enumerate(drawn):
@@ -313,12 +283,6 @@ def calibrated(
     Raises: ValueError: there is no such printed number; it is zero,
         or its parameter begins at zero, so that shares of it are
         nothing.
-    Example:
-        >>> drawn = samples(Pool(6.0, 1.8), 2, seed=0)
-        >>> start = Latent(2.0, 1.1, 0.1, 1.0, 1.0, "elbow at 3.5")
-        >>> found = calibrated(printed(3), start, drawn, 0, ["intercept"], False)
-        >>> round(float(refits(found, drawn, 0, False).intercept.mean()), 2)
-        2.63
     """
     checks.known("printed number", moved, tuple(CALIBRATED))
     checks.not_empty("moved", moved)
@@ -382,11 +346,6 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 
     Arguments:
         rows: As `refits` gives them.
-    Example:
-        >>> drawn = samples(Pool(6.0, 1.8), 2, seed=0)
-        >>> latent = Latent(2.6, 1.1, 0.1, 1.0, 1.0, "elbow at 3.5")
-        >>> summary(refits(latent, drawn, seed=0)).loc["p_smooth < 0.001"].tolist()
-        [1.0, 0.0, 2.0]
     """
     shares = {
         f"{name} < {level:g}": (rows[name] < level).astype(float)
@@ -410,13 +369,6 @@ def beside_print(model: Printed, found: pd.DataFrame) -> pd.DataFrame:
             tested.
     Returns: Columns printed, refitted (mean), sd (over data sets)
         and sds_away, how far the print is from the mean.
-    Example:
-        >>> drawn = samples(Pool(6.0, 1.8), 2, seed=0)
-        >>> latent = Latent(2.6, 1.1, 0.1, 1.0, 1.0, "elbow at 3.5")
-        >>> rows = refits(latent, drawn, seed=0, tested=gamm.TERMS)
-        >>> table = beside_print(printed(3), summary(rows))
-        >>> table.printed[["se", "edf_smooth"]].round(3).tolist()
-        [0.069, 4.25]
     """
     known = {"intercept": model.intercept, "se": model.se, "aic": model.aic}
     known["sigma2"] = model.error**2

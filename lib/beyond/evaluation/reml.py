@@ -45,13 +45,6 @@ class Products:
             nothing but zeros for a kind that is not in the model.
         person: Which of m people gave each answer, from 0, with shape
             (n,).
-
-    Example:
-        >>> x = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 4.0])
-        >>> columns, own = np.column_stack([x**0, x, x**2]), np.array([x**0, 0 * x])
-        >>> products = Products(columns, own, np.array([0, 0, 0, 1, 1, 1]))
-        >>> products.n, products.sizes
-        (6, array([1, 2, 0]))
     """
 
     def __init__(
@@ -77,29 +70,13 @@ class Products:
         self.centre = each(math.log, np.where(self.sizes > 0, scales, 1.0))
 
     def by_person(self, values: np.ndarray) -> np.ndarray:
-        """Return sums of values (*, n) over each person's answers, with shape (*, m).
-
-        Example:
-            >>> x = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 4.0])
-            >>> columns, own = np.column_stack([x**0, x]), np.array([x**0, x])
-            >>> products = Products(columns, own, np.array([0, 0, 0, 1, 1, 1]))
-            >>> products.by_person(x)
-            array([6., 7.])
-        """
+        """Return sums of values (*, n) over each person's answers, with shape (*, m)."""
         flat = values.reshape(-1, values.shape[-1])
         sums = [np.bincount(self.person, row, self.n_people) for row in flat]
         return np.reshape(sums, (*values.shape[:-1], self.n_people))
 
     def fitted(self, beta: np.ndarray, effects: np.ndarray) -> np.ndarray:
-        """Return the fitted answers (n,) of coefficients (k,) and effects (2, m).
-
-        Example:
-            >>> x = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 4.0])
-            >>> columns, own = np.column_stack([x**0, x]), np.array([x**0, x])
-            >>> products = Products(columns, own, np.array([0, 0, 0, 1, 1, 1]))
-            >>> products.fitted(np.array([10.0, 1.0]), np.array([[0, 5], [0, -1]]))
-            array([11., 12., 13., 15., 15., 15.])
-        """
+        """Return the fitted answers (n,) of coefficients (k,) and effects (2, m)."""
         own = (self.own_columns * effects[:, self.person]).sum(0)
         return self.columns @ beta + own
 
@@ -115,15 +92,6 @@ class Products:
         Returns: Determinant of each person's penalised products (m,),
             entries 11, 12, 22 of its inverse (3, m), and the inverse
             times own, with shape (2, m, C).
-
-        Example:
-            With a ratio of 3, three answers count half:
-
-            >>> x = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 4.0])
-            >>> columns, own = np.column_stack([x**0, x]), np.array([x**0, 0 * x])
-            >>> products = Products(columns, own, np.array([0, 0, 0, 1, 1, 1]))
-            >>> products.solve(np.array([1.0, 3.0, 1.0]), products.own)[2][0, :, 0]
-            array([0.5, 0.5])
         """
         first, mixed, second = self.own_squares
         first, second = first + ratio[1], second + ratio[2]
@@ -150,14 +118,6 @@ class State:
             and (k, k).
         effects: Of people, with shape (2, m).
         own_inverse, solved: Of each person; see `Products.solve`.
-
-    Example:
-        >>> x = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 4.0])
-        >>> person, columns = np.array([0, 0, 0, 1, 1, 1]), np.column_stack([x**0, x])
-        >>> search = Search(Products(columns, np.array([0 * x, 0 * x]), person), 1 + x**2)
-        >>> slope = search.at(np.zeros(3)).beta[1]
-        >>> round(float(slope), 2), np.polyfit(x, 1 + x**2, 1)[0].round(2).item()
-        (4.85, 4.85)
     """
 
     deviance: float
@@ -177,15 +137,6 @@ class Search:
     Arguments:
         products: Of the model's columns.
         y: Answers, with shape (n,).
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> person, x = np.repeat(np.arange(40), 5), rng.normal(0, 1, 200)
-        >>> y = rng.normal(0, 1, 40)[person] + rng.normal(0, 1, 200)
-        >>> columns, own = np.column_stack([x**0, x, x**2]), np.array([x**0, 0 * x])
-        >>> search = Search(Products(columns, own, person), y)
-        >>> round(search.total / len(y), 2), round(float(y.var()), 2)
-        (2.27, 2.27)
     """
 
     def __init__(self, products: Products, y: np.ndarray) -> None:
@@ -198,21 +149,7 @@ class Search:
         self.own = np.concatenate([products.own, own[..., None]], axis=2)  # (2, m, k + 1)
 
     def at(self, log_lambda: np.ndarray) -> State:
-        """Return what the model is at given log ratios, with shape (3,).
-
-        Example:
-            Large ratios leave no effects, small ones all of them, apart
-            from their mean:
-
-            >>> rng = np.random.default_rng(0)
-            >>> person, x = np.repeat(np.arange(40), 5), rng.normal(0, 1, 200)
-            >>> y = rng.normal(0, 1, 40)[person] + rng.normal(0, 1, 200)
-            >>> columns, own = np.column_stack([x**0, x, x**2]), np.array([x**0, 0 * x])
-            >>> search = Search(Products(columns, own, person), y)
-            >>> ends = [np.array([0.0, 20.0, 0.0]), np.array([0.0, -20.0, 0.0])]
-            >>> [round(float(search.at(end).edf[1]), 3) for end in ends]
-            [0.0, 39.0]
-        """
+        """Return what the model is at given log ratios, with shape (3,)."""
         products, k = self.products, len(self.gram) - 1
         ratio = each(math.exp, log_lambda)
         determinant, own_inverse, solved = products.solve(ratio, self.own)
@@ -252,18 +189,6 @@ class Search:
         It may have two maxima, a bent curve and a straight one, and
         is flat beyond the latter. So it is looked at along the
         curve's ratio first, and climbed from each maximum there.
-
-        Example:
-            The variance that people were drawn with was that of the
-            error, 1:
-
-            >>> rng = np.random.default_rng(0)
-            >>> person, x = np.repeat(np.arange(40), 5), rng.normal(0, 1, 200)
-            >>> y = rng.normal(0, 1, 40)[person] + rng.normal(0, 1, 200)
-            >>> columns, own = np.column_stack([x**0, x, x**2]), np.array([x**0, 0 * x])
-            >>> search = Search(Products(columns, own, person), y)
-            >>> bool(abs(search.maximise()[1]) < 0.5)
-            True
         """
         sizes, centre = self.products.sizes, self.products.centre
         coarse, fine = np.linspace(-4, 4, 3), np.linspace(-12, 12, 13)
@@ -310,17 +235,6 @@ class Search:
         """Return second derivatives of the deviance, with shape (3, 3).
 
         Central differences of the gradient, which is exact.
-
-        Example:
-            At a minimum of the deviance they are positive:
-
-            >>> rng = np.random.default_rng(0)
-            >>> person, x = np.repeat(np.arange(40), 5), rng.normal(0, 1, 200)
-            >>> y = rng.normal(0, 1, 40)[person] + rng.normal(0, 1, 200)
-            >>> columns, own = np.column_stack([x**0, x, x**2]), np.array([x**0, 0 * x])
-            >>> search = Search(Products(columns, own, person), y)
-            >>> bool(search.hessian(search.maximise())[1, 1] > 0)
-            True
         """
         n_terms = len(log_lambda)
         rows = np.zeros((n_terms, n_terms))

@@ -23,12 +23,7 @@ STEP, END = 0.02, 40.0  # of the integral: more steps change nothing
 
 
 class TermTest(NamedTuple):
-    """Test of one term against its absence: F, its reference df, and p.
-
-    Example:
-        >>> TermTest(24.8, 4.33, 1e-19).ref_df
-        4.33
-    """
+    """Test of one term against its absence: F, its reference df, and p."""
 
     f: float
     ref_df: float
@@ -105,12 +100,6 @@ def effects(
         residual_df: Of the error.
     Source: Wood, A simple test for random effects in regression
         models, Biometrika 2013; mgcv 1.8-41, reTest.
-
-    Example:
-        >>> values = np.array([1.0, -2.0, 2.0])
-        >>> found = effects(values, np.eye(3), np.eye(3), 50.0)
-        >>> found.f, found.ref_df, round(found.p, 4), round(float(stats.f.sf(3, 3, 50)), 4)
-        (3.0, 3.0, 0.0392, 0.0392)
     """
     checks.positive(residual_df=residual_df)
     own, vectors = np.linalg.eigh(weight)

@@ -30,14 +30,6 @@ class ThinPlate:
     Raises: ValueError: k is not in this range.
     Source: Wood, Thin plate regression splines, JRSS B 2003: mgcv's
         s(x, bs = "tp").
-
-    Example:
-        >>> spline = ThinPlate(np.array([1.0, 2, 3, 4, 5]), k=4)
-        >>> spline(np.array([1.0, 3.0])).shape
-        (2, 3)
-        >>> beyond = spline(np.array([6.0, 7.0, 8.0]))
-        >>> np.diff(beyond, n=2, axis=0).round(9) + 0.0
-        array([[0., 0., 0.]])
     """
 
     def __init__(self, x: np.ndarray, k: int) -> None:

@@ -33,24 +33,13 @@ def published(name: str) -> pd.DataFrame:
             were quoted with, numbers of its text, and the questions.
     Raises: ValueError: there is no such table.
     Source: published/tominaga_*.csv, from arXiv:2405.14264.
-    Example:
-        >>> published("table2")[["item", "ideal_profile"]]
-                item    ideal_profile
-        0  Workplace  Private company
-        1   Position       Supervisor
     """
     checks.known("table of the study", [name], TABLES)
     return tables.read(PUBLISHED / f"tominaga_{name}.csv")
 
 
 def items() -> dict[str, tuple[str, ...]]:
-    """Return the options of each of the 16 items of a profile, lowest first.
-
-    Example:
-        >>> options = items()
-        >>> len(options), options["Workplace"]
-        (16, ('Private company', 'Public institution'))
-    """
+    """Return the options of each of the 16 items of a profile, lowest first."""
     table = published("table1")
     return {
         item: tuple(options.split("|"))
@@ -133,10 +122,6 @@ def quoted() -> pd.DataFrame:
     Returns: Columns participant, changes, sparsity and proximity (as
         printed), sparsity_by_formula and proximity_by_formula, and
         agrees: both are the same, as far as is printed. A row a plan.
-    Example:
-        >>> plans = quoted()
-        >>> len(plans), plans.participant[~plans.agrees].tolist()
-        (7, ['P446', 'P718'])
     """
     quotes, options = published("quotes"), items()
     rows = quotes[quotes.changes_named_are == "all"].reset_index(drop=True)

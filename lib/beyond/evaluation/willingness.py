@@ -48,10 +48,6 @@ class Pool:
     Arguments:
         mean, sd: Of the number of changes in the pool.
     Raises: ValueError: one of them is not above zero.
-    Example:
-        >>> x, people = Pool(6.0, 1.8).drawn(np.random.default_rng(0))
-        >>> len(x), len(np.unique(people)), round(float(x.mean()), 1)
-        (1738, 362, 4.8)
     """
 
     mean: float
@@ -77,10 +73,6 @@ class Pool:
             n_people: Who answer.
             n_removed: Answers removed.
         Raises: ValueError: there is nobody, or nothing would be left.
-        Example:
-            >>> x, people = Pool(6.0, 1.8).drawn(np.random.default_rng(0), 3, 2)
-            >>> np.bincount(people).tolist(), float(x.min())
-            ([4, 5, 4], 1.0)
         """
         checks.counts(n_people=n_people)
         if not 0 <= n_removed < 5 * n_people:
@@ -172,9 +164,6 @@ class Latent:
         shape: A key of `SHAPES`, or `FLAT`.
     Raises: ValueError: a standard deviation is negative, the error's
         is zero, or the shape is unknown.
-    Example:
-        >>> Latent(2.6, 1.1, 0.1, 1.0, 1.0, "elbow at 3.5").error
-        1.0
     """
 
     mean: float
@@ -206,13 +195,6 @@ class Latent:
             people: To whom they were shown: 0, 1, ...
             is_rounded: Whether answers are whole points from 1 to 7,
                 as on the study's scale; else any number.
-        Example:
-            >>> rng = np.random.default_rng(0)
-            >>> x, people = POOLS["middle"].drawn(rng)
-            >>> latent = Latent(2.6, 1.1, 0.1, 1.0, 1.0, "elbow at 3.5")
-            >>> y = latent.answers(x, people, rng)
-            >>> sorted(set(y.tolist()))
-            [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
         """
         n_people = int(people.max()) + 1
         b = rng.normal(0, self.between, n_people)[people]
@@ -284,9 +266,6 @@ def find_answers() -> Path | None:
     """Return where the study's answers lie, or None where nobody has them.
 
     Raises: ValueError: the environment variable names no file.
-    Example:
-        >>> find_answers() is None or find_answers().exists()
-        True
     """
     name = os.environ.get(ANSWERS, "")
     if not name:
@@ -306,13 +285,6 @@ def read_answers(path: Path) -> pd.DataFrame:
         path: Of a csv file.
     Raises: ValueError: a column is missing, a person or a number is,
         a rating is off the scale of 1 to 7, or a distance is below 0.
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "answers.csv"
-        ...     _ = path.write_text(",".join(COLUMNS) + "\\nP1,2,0.4,3,5\\n")
-        ...     read_answers(path).action.tolist()
-        [5.0]
     """
     table = tables.read(path, COLUMNS)[list(COLUMNS)]
     _check_cells(path, table[["uid"]].isna(), "is missing: whose answer is it?")

@@ -60,21 +60,6 @@ def buttons(dialogue: Dialogue, in_words: InWords) -> widgets.Widget:
         dialogue: Of one person; it goes on where it stands.
         in_words: As for `Asked`.
     Raises: ValueError: the dialogue is of several people.
-    Example:
-        A dialogue of one question, and a click on the second option:
-
-        >>> a, b = (Recommendation(v == v, v, v) for v in torch.eye(2)[:, None])
-        >>> def steps():
-        ...     is_better, _ = yield Question(a, b, torch.tensor([True]))
-        ...     return b if is_better else a
-        >>> def in_words(option):
-        ...     return ["work more" if option.values[0, 0] else "save more"]
-        >>> status, options, _ = buttons(Dialogue(steps()), in_words).children
-        >>> status.value
-        '0 questions answered. The best so far: <b>work more</b>'
-        >>> options.children[1].children[1].click()
-        >>> status.value
-        'At its end after 1 question. The best: <b>save more</b>'
     """
     if len(dialogue.incumbent.values) != 1:
         raise ValueError(

@@ -35,9 +35,6 @@ class Recipe:
         batch_size, learning_rate, n_epochs: Of the fit by Adam.
     Source: facts of the HARE paper's code, but for batches that are
         larger and learning rates that go with them.
-    Example:
-        >>> RECIPES["CCHVAE"].n_latent
-        4
     """
 
     hidden: tuple[int, ...]
@@ -74,13 +71,6 @@ class Autoencoder:
             "encoder", "decoder" and, for CRUDS, "w" (the encoder of
             features and label), "prior" (of w given the label) and
             "label" (which guesses the label from the rest).
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> model, losses = fit(table, "CLUE")
-        >>> x = table.x["test"][:5]
-        >>> model.decode(model.encode(x), x).shape
-        torch.Size([5, 7])
     """
 
     kind: str
@@ -91,12 +81,6 @@ class Autoencoder:
         """Return the latent mean of people (N, D), with shape (N, latent).
 
         For CRUDS w is that of somebody with a negative label.
-
-        Example:
-            >>> from lib.beyond.hare import tabular
-            >>> table = tabular.compas()
-            >>> fit(table, "CRUDS")[0].encode(table.x["test"][:5]).shape
-            torch.Size([5, 10])
         """
         seen = x[:, self.is_seen]
         mean = _halves(_run(self.nets["encoder"], seen))[0]
@@ -114,28 +98,13 @@ class Autoencoder:
                 shape (*, D).
         Returns: Decoded features within [0, 1] for CCHVAE; those of
             the other two may leave it.
-        Example:
-            >>> from lib.beyond.hare import tabular
-            >>> table = tabular.compas()
-            >>> model, x = fit(table, "CRUDS")[0], table.x["test"][:5]
-            >>> decoded = model.decode(torch.zeros(5, 10, dtype=torch.float64), x)
-            >>> torch.equal(decoded[:, table.is_immutable], x[:, table.is_immutable])
-            True
         """
         people = x.clone()
         people[..., self.is_seen] = self.seen(torch.cat([z, x[..., ~self.is_seen]], -1))
         return people
 
     def seen(self, conditioned: Tensor) -> Tensor:
-        """Return the decoded features alone, for latent points beside what they are told.
-
-        Example:
-            >>> from lib.beyond.hare import tabular
-            >>> table = tabular.compas()
-            >>> point = torch.zeros(1, 10 + 3, dtype=torch.float64)
-            >>> fit(table, "CRUDS")[0].seen(point).shape
-            torch.Size([1, 4])
-        """
+        """Return the decoded features alone, for latent points beside what they are told."""
         out = _run(self.nets["decoder"], conditioned)
         return out.sigmoid() if self.kind == "CCHVAE" else out
 
@@ -154,11 +123,6 @@ def fit(
     Raises: ValueError: another kind, or the fit diverges.
     Source: Pawelczyk et al. (2020) for CCHVAE, Antoran et al. (2021)
         for CLUE, Downs et al. (2020) for CRUDS.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> model, losses = fit(tabular.compas(), "CRUDS", seed=1)
-        >>> len(losses), bool(losses[-1] < losses[0])
-        (5, True)
     """
     checks.known("kind of autoencoder", [kind], KINDS)
     recipe = recipe_for(table, kind)
@@ -191,35 +155,17 @@ def fit(
 
 
 def is_seen(table: Tabular, kind: str) -> Tensor:
-    """Return which features an autoencoder encodes and decodes, with shape (D,).
-
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> [int(is_seen(tabular.compas(), kind).sum()) for kind in KINDS]
-        [4, 7, 4]
-    """
+    """Return which features an autoencoder encodes and decodes, with shape (D,)."""
     return torch.ones_like(table.is_free) if kind == "CLUE" else ~table.is_immutable
 
 
 def recipe_for(table: Tabular, kind: str) -> Recipe:
-    """Return the recipe of an autoencoder for a data set.
-
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> recipe_for(tabular.compas(), "CCHVAE").hidden
-        (512, 256)
-    """
+    """Return the recipe of an autoencoder for a data set."""
     return (FOR_COMPAS if table.name == "compas" else {}).get(kind, RECIPES[kind])
 
 
 def widths(table: Tabular, kind: str) -> dict[str, tuple[int, ...]]:
-    """Return the widths of each network of an autoencoder: inputs, hidden layers, outputs.
-
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> widths(tabular.compas(), "CLUE")
-        {'encoder': (7, 10, 10, 10, 24), 'decoder': (12, 10, 10, 10, 7)}
-    """
+    """Return the widths of each network of an autoencoder: inputs, hidden layers, outputs."""
     recipe = recipe_for(table, kind)
     n_seen = int(is_seen(table, kind).sum())
     n_told, hidden, n_z = len(table.features) - n_seen, recipe.hidden, recipe.n_latent

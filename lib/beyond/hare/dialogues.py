@@ -62,10 +62,6 @@ class Participants:
         ideal: The outcome that they would like best, with shape (N,
             D).
     Raises: ValueError: the shapes differ.
-    Example:
-        >>> x = torch.zeros(2, 7)
-        >>> len(Participants(x, Preferences(torch.ones(2, 4, dtype=torch.long)), x))
-        2
     """
 
     x: Tensor
@@ -84,14 +80,7 @@ class Participants:
         return len(self.x)
 
     def streams(self, seed: int) -> list[np.random.Generator]:
-        """Return a stream of random numbers for each of them.
-
-        Example:
-            >>> x = torch.zeros(2, 7)
-            >>> two = Participants(x, Preferences(torch.ones(2, 4, dtype=torch.long)), x)
-            >>> len(two.streams(0))
-            2
-        """
+        """Return a stream of random numbers for each of them."""
         return streams(len(self), seed)
 
 
@@ -119,15 +108,6 @@ def ideals(
         n_drawn: Actions that are scattered for each person.
     Raises: ValueError: beta is below zero, or weights have another
         shape.
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:3]
-        >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
-        >>> truth = Actions(problem, x, anything, world=problem.population.truth)
-        >>> ideal, has_ideal = ideals(truth, streams(3, seed=0))
-        >>> has_ideal, bool(truth.accepts(ideal)[1:].all())
-        (tensor([False,  True,  True]), True)
     """
     if not beta >= 0:
         raise ValueError(f"beta is {beta!r}, expected zero or more.")
@@ -168,13 +148,6 @@ def participants(
         profile: From what people find hard to weights; left out: all
             that they can do is alike.
     Raises: ValueError: nobody has an ideal; as for `Actions`.
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:3]
-        >>> none = Preferences(torch.tensor([[5, 5, 5, 1]] * 3))  # savings alone
-        >>> len(participants(problem, x, none, 0, problem.population.truth))
-        1
     """
     space = Actions(judge, x, preferences, world=world)
     weights = None
@@ -206,18 +179,6 @@ def hold(
         rngs: Of random numbers, one a person.
         sharpness: As for `remembered`.
     Raises: ValueError: the method is unknown; as for `rounds`.
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x, truth = problem.refused("test")[:3], problem.population.truth
-        >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
-        >>> people = participants(problem, x, anything, 0, truth)
-        >>> space = Actions(problem, people.x, people.preferences)
-        >>> nothing = Recommendation(people.x > 99, people.x, people.x)
-        >>> user, rngs = Simulated(people.ideal), people.streams(1)
-        >>> held = hold(space, nothing, "local, 2 x 5", user, rngs)
-        >>> int(held.n_questions.max())  # the first option replaces nothing, unasked
-        9
     """
     checks.known("method", [method], tuple(METHODS))
     with torch.set_grad_enabled("directions" in method):
@@ -244,15 +205,6 @@ def judged(
         person cannot do?), usable (joint and not forbidden), asked
         (questions) and wasted (questions whose new option acts on
         what the person cannot do).
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:1]
-        >>> people = Participants(x, Preferences(torch.ones(1, 4, dtype=torch.long)), x + 1)
-        >>> nothing = Recommendation(x > 99, x, x)
-        >>> judged(problem, people, nothing)[["forbidden", "usable", "asked"]]
-           forbidden  usable  asked
-        0      False   False      0
     """
     x, preferences = people.x, people.preferences
     columns = problem.population.actionable_index
@@ -302,12 +254,6 @@ def summary(rows: pd.DataFrame) -> pd.Series:
 
     Arguments:
         rows: As `judged` gives them.
-    Example:
-        >>> one = dict.fromkeys(["joint", "usable", "forbidden"], [True, False])
-        >>> rows = pd.DataFrame(one | {"gtp": [0.5, 0.1], "gtd": [0.0, np.nan]})
-        >>> rows = rows.assign(asked=[3, 2], wasted=0, valid_in_truth=True)
-        >>> summary(rows).round(2).to_dict()["GTP"]
-        0.3
     """
     n = len(rows)
     return pd.Series(

@@ -40,11 +40,6 @@ def draw(rngs: Sequence[np.random.Generator], how: str, size: tuple[int, ...]) -
         how: Name of the generator's method: "standard_normal",
             "random", ...
         size: Of one person's draws.
-    Example:
-        >>> rngs = [np.random.default_rng(seed) for seed in (1, 2, 1)]
-        >>> drawn = draw(rngs, "random", (4, 5))
-        >>> drawn.shape, bool((drawn[:, 0] == drawn[:, 2]).all())
-        (torch.Size([4, 3, 5]), True)
     """
     own = [getattr(rng, how)(size=size) for rng in rngs]
     return torch.from_numpy(np.stack(own, axis=1))

@@ -33,11 +33,6 @@ class Models:
     Arguments:
         classifiers: By kind and seed, for instance ("ANN", 1).
         autoencoders: By kind, for instance "CLUE".
-    Example:
-        >>> import torch
-        >>> h = NetworkClassifier(("income",), [torch.ones(1, 1)], [torch.zeros(1)])
-        >>> list(Models({("LR", 1): h}, {}).classifiers)
-        [('LR', 1)]
     """
 
     classifiers: Mapping[tuple[str, int], NetworkClassifier]
@@ -55,13 +50,6 @@ def fit_all(
         seeds: Of the classifiers; that of the autoencoders is 0.
         progress: Wraps the range of fits, for instance `tqdm`.
     Raises: ValueError: there are no seeds, or a fit diverges.
-    Example:
-        >>> from dataclasses import replace
-        >>> from lib.beyond.hare import tabular
-        >>> table = replace(tabular.compas(), name="mine")  # with smaller networks
-        >>> models = fit_all(table, seeds=(1,))
-        >>> list(models.classifiers), list(models.autoencoders)
-        ([('ANN', 1), ('LR', 1)], ['CCHVAE', 'CLUE', 'CRUDS'])
     """
     checks.not_empty("seeds", seeds)
     wanted = [(kind, seed) for kind in tabular_classifier.HIDDEN for seed in seeds]
@@ -92,17 +80,6 @@ def save(
         tables: The data sets, by the same names; their fingerprints
             travel along.
     Raises: ValueError: a data set is not there.
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> from lib.beyond.hare import tabular
-        >>> tables = {"compas": tabular.compas()}
-        >>> h, _ = tabular_classifier.fit(tables["compas"], "LR", seed=1)
-        >>> models = {"compas": Models({("LR", 1): h}, {})}
-        >>> with TemporaryDirectory() as folder:
-        ...     _ = save(Path(folder), "hare", models, tables, {})
-        ...     loaded = load(Path(folder), "hare", tables)
-        >>> list(loaded["compas"].classifiers)
-        [('LR', 1)]
     """
     checks.known("data set", models, tuple(tables))
     tensors: dict[str, Tensor] = {}
@@ -128,12 +105,6 @@ def load(folder: Path, name: str, tables: Mapping[str, Tabular]) -> dict[str, Mo
         tables: Which of the saved data sets are wanted, by name.
     Raises: ValueError: no such file, it lacks a data set, or was
         fitted to another.
-    Example:
-        See `save`.
-
-        >>> load(files.MODELS, "loan_flow", {})
-        Traceback (most recent call last):
-        ValueError: ...loan_flow.safetensors holds no fits for the base generators...
     """
     tensors, settings = files.load(folder, name)
     found = {}
@@ -174,13 +145,6 @@ def base(
             the generators.
     Returns: With shape (N, D), and NaN for whom there is none.
     Raises: ValueError: another name; or as the generators.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = table.refused(h.accepts, 3)
-        >>> h.accepts(base("GS", table, h, Models({}, {}), x, seed=1))
-        tensor([True, True, True])
     """
     checks.known("generator", [name], GENERATORS)
     rngs = streams(len(x), seed, as_published)

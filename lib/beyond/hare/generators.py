@@ -49,13 +49,6 @@ def wachter(table: Tabular, classifier: Classifier, x: Tensor) -> Tensor:
     Raises: ValueError: x holds no people, or somebody is accepted.
     Source: Wachter et al. (2018); settings of the HARE paper's code,
         which stops by the clock instead.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])  # few priors
-        >>> x = table.refused(h.accepts, 3)
-        >>> wachter(table, h, x)[:, 2].round(decimals=2)
-        tensor([0.2400, 0.2400, 0.2400], dtype=torch.float64)
     """
     check(table, classifier, x)
     free, found = table.is_free, torch.full_like(x, torch.nan)
@@ -99,15 +92,6 @@ def growing_spheres(
     Raises: ValueError: as `wachter`, or there is not one generator a
         person.
     Source: Laugel et al. (2018); settings of the HARE paper's code.
-    Example:
-        >>> from lib.beyond.hare.draws import streams
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = table.refused(h.accepts, 3)
-        >>> r = growing_spheres(table, h, x, streams(3, seed=0))
-        >>> h.accepts(r), (r - x)[:, ~table.is_free].abs().max().item()
-        (tensor([True, True, True]), 0.0)
     """
     check(table, classifier, x, rngs)
     free = table.is_free
@@ -149,14 +133,6 @@ def face(
     Returns: With shape (N, D).
     Raises: ValueError: as `wachter`.
     Source: Poyiadzi et al. (2020); settings of the HARE paper's code.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = table.refused(h.accepts, 3)
-        >>> r = face(table, h, x, np.random.default_rng(0))
-        >>> h.accepts(r), (r - x)[:, ~table.is_free].abs().max().item()
-        (tensor([True, True, True]), 0.0)
     """
     check(table, classifier, x)
     people = torch.cat([*table.x.values()]) if as_published else table.x["train"]
@@ -204,16 +180,6 @@ def cchvae(
     Raises: ValueError: as `growing_spheres`, or a model of another
         kind.
     Source: Pawelczyk et al. (2020); settings of the HARE paper's code.
-    Example:
-        >>> from dataclasses import replace
-        >>> from lib.beyond.hare.draws import streams
-        >>> from lib.beyond.hare import tabular
-        >>> table = replace(tabular.compas(), name="mine")  # with a smaller network
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = table.refused(h.accepts, 3)
-        >>> model, _ = autoencoders.fit(table, "CCHVAE")
-        >>> h.accepts(cchvae(table, h, x, model, streams(3, seed=0)))
-        tensor([True, True, True])
     """
     check(table, classifier, x, rngs)
     checks.known("kind of model", [model.kind], ("CCHVAE",))
@@ -265,14 +231,6 @@ def clue(
     Returns: With shape (N, D).
     Raises: ValueError: as `wachter`, or a model of another kind.
     Source: Antoran et al. (2021); settings of the HARE paper's code.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = table.refused(h.accepts, 3)
-        >>> model, _ = autoencoders.fit(table, "CLUE")
-        >>> h.accepts(clue(table, h, x, model))
-        tensor([True, True, True])
     """
     check(table, classifier, x)
     checks.known("kind of model", [model.kind], ("CLUE",))
@@ -318,14 +276,6 @@ def cruds(
     Returns: With shape (N, D).
     Raises: ValueError: as `wachter`, or a model of another kind.
     Source: Downs et al. (2020); settings of the HARE paper's code.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = table.refused(h.accepts, 3)
-        >>> model, _ = autoencoders.fit(table, "CRUDS")
-        >>> h.accepts(cruds(table, h, x, model))
-        tensor([True, True, True])
     """
     check(table, classifier, x)
     checks.known("kind of model", [model.kind], ("CRUDS",))
@@ -388,17 +338,7 @@ def check(
     x: Tensor,
     rngs: Sequence[np.random.Generator] | None = None,
 ) -> None:
-    """Raise ValueError unless x are refused people of the table, with a generator each.
-
-    Example:
-        >>> from lib.beyond.hare.draws import streams
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> check(table, h, table.refused(h.accepts, 3), streams(2, seed=0))
-        Traceback (most recent call last):
-        ValueError: There are 2 generators for 3 people: expected one each, as ...
-    """
+    """Raise ValueError unless x are refused people of the table, with a generator each."""
     if tuple(classifier.features) != table.features:
         raise ValueError(
             f"The classifier knows {', '.join(classifier.features)}; the table has "

@@ -35,11 +35,6 @@ class Question:
         incumbent: The best so far, each part with shape (N, D).
         challenger: What it is compared with, likewise.
         is_asked: Who is asked, with shape (N,).
-    Example:
-        >>> x = torch.zeros(1, 2)
-        >>> option = Recommendation(x > 0, x, x)
-        >>> Question(option, option, torch.tensor([True])).is_asked.sum()
-        tensor(1)
     """
 
     incumbent: Recommendation
@@ -97,14 +92,7 @@ class Dialogue:
 
     @property
     def n_questions(self) -> Tensor:
-        """How many questions each person has answered, with shape (N,).
-
-        Example:
-            See `Dialogue`.
-
-            >>> Dialogue.n_questions.fget is not None
-            True
-        """
+        """How many questions each person has answered, with shape (N,)."""
         nobody = torch.zeros(len(self.incumbent.values), dtype=torch.long)
         return sum((q.is_asked.long() for q, _ in self.answers), start=nobody)
 
@@ -122,21 +110,6 @@ class Dialogue:
             another shape or dtype: an open question stays open. The
             search for the next question failed: the dialogue is at
             its end, and `incumbent` is the best so far.
-        Example:
-            >>> from lib.method.classifier import Classifier
-            >>> from lib.beyond.hare.spaces import Features
-            >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
-            >>> x = torch.zeros(1, 2, dtype=torch.float64)
-            >>> space = Features(h, x, torch.tensor([True, True]))
-            >>> base, rngs = space.outcome(x == 0, x + 0.5), [np.random.default_rng(0)]
-            >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, rngs))
-            >>> dialogue.answer("the first")
-            Traceback (most recent call last):
-            ...
-            ValueError: is_better is 'the first': expected a bool tensor, one a person. ...
-            >>> dialogue.answer(torch.tensor([True]), is_satisfied=torch.tensor([True]))
-            >>> dialogue.question is None
-            True
         """
         if self.question is None:
             raise ValueError("No question is open: the dialogue is at its end.")
@@ -169,23 +142,6 @@ class Dialogue:
         if that ideal was shown. So a large number says that answers
         were chance, or changed, or are about something else than
         distance.
-
-        Example:
-            Somebody who says of three options that each is better
-            than the one before, and that the first is better than the
-            last:
-
-            >>> a, b = (Recommendation(v == v, v, v) for v in torch.eye(2)[:, None])
-            >>> asked = torch.tensor([True])
-            >>> def steps():
-            ...     yield Question(a, b, asked)
-            ...     yield Question(a, b, asked)
-            ...     return a
-            >>> dialogue = Dialogue(steps())
-            >>> dialogue.answer(torch.tensor([True]))
-            >>> dialogue.answer(torch.tensor([False]))
-            >>> dialogue.contradicted()
-            tensor([1])
         """
         shown = [
             chosen(q.is_asked, option, q.incumbent).x_cf
@@ -293,13 +249,6 @@ def rounds(
         `calibrated` is unknown.
     Source: algorithms 1 to 4 of HARE (OpenReview 56EBglCFvx). The
         best so far is kept as it is; there it is calibrated again.
-    Example:
-        See `Dialogue`.
-
-        >>> next(rounds(None, None, Local(), 0, 5, []))
-        Traceback (most recent call last):
-        ...
-        ValueError: n_rounds must be a whole number above zero, got 0.
     """
     checks.counts(n_rounds=n_rounds, n_candidates=n_candidates)
     checks.known("calibrated", [calibrated], CALIBRATED)
@@ -352,18 +301,6 @@ def remembered(
         people, the base holds NaN, or the proposal is not `Local`.
     Source: ours. The paper announces that a personal metric is
         learned, and has none.
-    Example:
-        >>> from lib.method.classifier import Classifier
-        >>> from lib.beyond.hare.spaces import Features
-        >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
-        >>> x = torch.zeros(1, 2, dtype=torch.float64)
-        >>> space = Features(h, x, torch.tensor([True, True]))
-        >>> base = space.outcome(x == 0, x + 0.5)
-        >>> dialogue = Dialogue(remembered(space, base, 10, [np.random.default_rng(0)]))
-        >>> while (q := dialogue.question) is not None:
-        ...     dialogue.answer(q.challenger.x_cf[:, 0] < q.incumbent.x_cf[:, 0])
-        >>> bool(dialogue.incumbent.x_cf[0, 0] < 0.1)
-        True
     """
     checks.counts(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
     checks.positive(sharpness=sharpness)

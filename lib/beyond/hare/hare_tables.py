@@ -65,9 +65,6 @@ def published(number: int | None = None) -> pd.DataFrame:
     Raises: ValueError: there is no such table.
     Source: published/hare_table1.csv to 6, from OpenReview
         56EBglCFvx.
-    Example:
-        >>> len(published()), float(published(5)["mean"].iloc[0])
-        (783, 0.93)
     """
     checks.known("table of HARE", [number or 1], tuple(NUMBERS))
     numbers = NUMBERS if number is None else (number,)
@@ -104,12 +101,7 @@ def rounds_of(method: str, budget: int, iters: int) -> tuple[int, int]:
 
 
 def settings() -> pd.DataFrame:
-    """Return what is held for the six tables, once each, and the control: a row a setting.
-
-    Example:
-        >>> settings().groupby("gt_scale").size().to_dict()
-        {'far': 57, 'intermediate': 9, 'near': 9}
-    """
+    """Return what is held for the six tables, once each, and the control: a row a setting."""
     controls = pd.DataFrame(
         [CONTROL | {"base": base} for base in ("Wachter", "GS", "FACE")]
     )
@@ -129,13 +121,6 @@ def as_published(
     Returns: Columns dataset, seed, those of `SETTING`, metric and
         value, which is a mean over people.
     Raises: ValueError: there is no such classifier.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> models = fitted.fit_all(table, seeds=(1,))
-        >>> rows = as_published(table, models, "LR", 1, n_people=2)
-        >>> sorted(rows.base.unique())
-        ['CCHVAE', 'CLUE', 'CRUDS', 'FACE', 'GS', 'Wachter']
     """
     _check_fitted(models, kind, seed)
     classifier = models.classifiers[kind, seed]
@@ -222,16 +207,6 @@ def classical(
     Arguments:
         x, r: People and their recourse, with shape (N, D).
     Raises: ValueError: the shapes differ.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: x[:, 2] - 0.5)
-        >>> x = torch.zeros(1, 7, dtype=torch.float64)
-        >>> r = x.clone()
-        >>> r[0, 2], r[0, 3] = 0.6, 2.0  # only the first of them is needed
-        >>> found = classical(table, h, x, r)
-        >>> {name: float(value) for name, value in found.items()}["redundancy"]
-        1.0
     """
     checks.shape("r", r, x.shape)
     way = r - x
@@ -260,11 +235,6 @@ def beside_paper(ours: pd.DataFrame, number: int) -> pd.DataFrame:
         standard deviation, whichever is larger; None where there is
         nothing to compare.
     Raises: ValueError: there is no such table.
-    Example:
-        >>> one = published(1).iloc[[0]]
-        >>> ours = pd.concat([one.assign(seed=i, value=v) for i, v in ((1, 0.9), (2, 1.0))])
-        >>> beside_paper(ours, 1).loc[0, ["ours", "agrees"]].to_dict()
-        {'ours': 0.95, 'agrees': True}
     """
     paper = published(number)
     over_seeds = ours.groupby(CELL)["value"].agg(
@@ -286,11 +256,6 @@ def is_copied(cells: pd.DataFrame) -> pd.Series:
 
     Arguments:
         cells: As `published` gives them.
-    Example:
-        >>> cells = published(1)
-        >>> copied = cells[is_copied(cells)]
-        >>> copied.base.unique().tolist(), len(copied)
-        (['CRUDS'], 12)
     """
     refined = cells[cells.method != "base"]
     at = ["gt_scale", "dataset", "base", "method", "budget_B", "iters_T", "calibration"]
@@ -326,9 +291,6 @@ def claims(cells: pd.DataFrame, numbers: str) -> pd.DataFrame:
         numbers: Which column to ask: "mean" (the paper's) or "ours".
     Returns: Columns claim, holds and comparisons; rows in the order
         of the claims.
-    Example:
-        >>> claims(published(), "mean").loc["(e) as many have a recourse"].tolist()
-        [16, 18]
     """
     cells = cells[cells[numbers].notna()]
 
@@ -415,13 +377,6 @@ def own_ideals(
         their ideal than the base).
     Raises: ValueError: the scale is unknown, there is no such
         classifier, or nobody has an ideal.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> models = fitted.fit_all(table, seeds=(1,))
-        >>> rows = own_ideals(table, models, seed=1, n_people=5)
-        >>> len(rows), int(rows.worse.sum())  # without wrong answers nobody ends worse
-        (5, 0)
     """
     checks.known("scale", [scale], tuple(SCALES))
     _check_fitted(models, "ANN", seed)

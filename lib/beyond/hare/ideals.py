@@ -33,10 +33,6 @@ def directions(table: Tabular, seed: int) -> Tensor:
 
     Raises: ValueError: there are none for this table or seed.
     Source: published/hare_directions.csv (`data/README.md`).
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> directions(tabular.compas(), seed=1).shape
-        torch.Size([12, 3])
     """
     known = tables.read(PUBLISHED / "hare_directions.csv")
     checks.known(
@@ -70,12 +66,6 @@ def as_published(
         radius is not above zero.
     Source: section 5 of HARE (TMLR 2025) says "on the boundary"; the
         rest is facts of its released code.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> as_published(table, h, table.refused(h.accepts, 3), seed=1, radius=FAR).shape
-        torch.Size([3, 7])
     """
     check(table, classifier, x)
     checks.positive(radius=radius)
@@ -113,13 +103,6 @@ def own(
         in 100 attempts, or no accepted point from it.
     Raises: ValueError: as `generators.check`, or the radius is not
         above zero.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> table = tabular.compas()
-        >>> h = Classifier(table.features, lambda x: 0.25 - x[:, 2])
-        >>> x = table.refused(h.accepts, 3)
-        >>> own(table, h, x, FAR, streams(3, seed=0))[:, 2].round(decimals=9)
-        tensor([0.2500, 0.2500, 0.2500], dtype=torch.float64)
     """
     check(table, classifier, x, rngs)
     checks.positive(radius=radius)

@@ -58,19 +58,6 @@ class Directions:
     Raises: ValueError: a setting is not above zero (`diversity`: is
         below); the classifier has no gradient.
     Source: ActionableSampling of HARE.
-    Example:
-        Two directions in a plane without a classifier's pull are
-        opposite:
-
-        >>> from lib.method.classifier import Classifier
-        >>> from lib.beyond.hare.spaces import Features
-        >>> h = Classifier(("income", "savings"), lambda x: 0 * x.sum(1) - 1)
-        >>> space = Features(h, torch.zeros(1, 2).double(), torch.tensor([True, True]))
-        >>> base = Recommendation(space.x > 0, space.x, space.x)
-        >>> rngs = [np.random.default_rng(0)]
-        >>> one, other = Directions()(space, base, 2, 0, rngs).squeeze(1)
-        >>> round(float(one @ other), 2)
-        -1.0
     """
 
     length: float = 1.0
@@ -93,19 +80,7 @@ class Directions:
         round: int,
         rngs: Sequence[np.random.Generator],
     ) -> Tensor:
-        """Return values with shape (n_candidates, N, D).
-
-        Example:
-            >>> from lib.method.classifier import Classifier
-            >>> from lib.beyond.hare.spaces import Features
-            >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 1)
-            >>> x = torch.zeros(3, 2, dtype=torch.float64)
-            >>> space = Features(h, x, torch.tensor([True, True]))
-            >>> rngs = np.random.default_rng(0).spawn(3)
-            >>> base = Recommendation(x > 0, x, x)
-            >>> Directions(n_steps=5)(space, base, 30, 0, rngs).shape
-            torch.Size([30, 3, 2])
-        """
+        """Return values with shape (n_candidates, N, D)."""
         start = draw(rngs, "standard_normal", (n_candidates, space.x.shape[-1]))
         p = start.to(space.x).transpose(0, 1).contiguous()  # (N, n, D)
         free = space.free[:, None].to(p)
@@ -162,9 +137,6 @@ class Local:
         zero, least or n_anywhere is below zero, or a share is not
         one; points from anywhere are asked for where there is no low
         or high.
-    Example:
-        >>> Local().reach(0), round(Local().reach(9), 3)
-        (0.35, 0.047)
     """
 
     n_points: int = 24
@@ -204,18 +176,7 @@ class Local:
         round: int,
         rngs: Sequence[np.random.Generator],
     ) -> Tensor:
-        """Return values with shape (n_candidates x n_points, N, D).
-
-        Example:
-            >>> from lib.method.classifier import Classifier
-            >>> from lib.beyond.hare.spaces import Features
-            >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 1)
-            >>> x = torch.zeros(3, 2, dtype=torch.float64)
-            >>> space = Features(h, x, torch.tensor([True, True]))
-            >>> rngs = np.random.default_rng(0).spawn(3)
-            >>> Local()(space, Recommendation(x > 0, x, x), 3, 0, rngs).shape
-            torch.Size([72, 3, 2])
-        """
+        """Return values with shape (n_candidates x n_points, N, D)."""
         n, n_features = self.n_points * n_candidates, space.x.shape[-1]
         away = draw(rngs, "standard_normal", (n, n_features)).to(space.x)
         chances = draw(rngs, "random", (n, 2 * n_features + 2)).to(space.x)

@@ -35,13 +35,6 @@ class Space(Protocol):
         low, high: Between which values it is set, each with shape
             (D,).
         span: The unit of moves along each feature, with shape (D,).
-    Example:
-        Any space will do, for instance one in which everything is
-        acceptable. `Features` and `Actions` are those of the project.
-
-        >>> class Anywhere(Features):
-        ...     def accepts(self, candidates):
-        ...         return torch.ones(candidates.x_cf.shape[:-1], dtype=torch.bool)
     """
 
     x: Tensor
@@ -51,46 +44,16 @@ class Space(Protocol):
     span: Tensor
 
     def of(self, people: Tensor) -> "Space":
-        """Return the space of some people, who may come several times, by their rows.
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.zeros(1, 1, dtype=torch.float64)
-            >>> Features(h, x, torch.tensor([True])).of(torch.tensor([0, 0])).x.shape
-            torch.Size([2, 1])
-        """
+        """Return the space of some people, who may come several times, by their rows."""
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
-        """Return what comes of setting features to values, each with shape (*, N, D).
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.zeros(1, 1, dtype=torch.float64)
-            >>> space = Features(h, x, torch.tensor([True]))
-            >>> space.outcome(x == 0, x + 2).x_cf  # within [0, 1]
-            tensor([[1.]], dtype=torch.float64)
-        """
+        """Return what comes of setting features to values, each with shape (*, N, D)."""
 
     def log_odds(self, values: Tensor) -> Tensor:
-        """Return log-odds of a positive decision if all that is free is set to values.
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.zeros(1, 1, dtype=torch.float64)
-            >>> Features(h, x, torch.tensor([True])).log_odds(x + 2)
-            tensor([1.5000], dtype=torch.float64)
-        """
+        """Return log-odds of a positive decision if all that is free is set to values."""
 
     def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates, as `outcome` gives them, are worth showing: (*, N).
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.zeros(1, 1, dtype=torch.float64)
-            >>> space = Features(h, x, torch.tensor([True]))
-            >>> space.accepts(space.outcome(x == 0, x + 2))
-            tensor([True])
-        """
+        """Return whether candidates, as `outcome` gives them, are worth showing: (*, N)."""
 
 
 class Features:
@@ -137,53 +100,24 @@ class Features:
         self.span = torch.ones_like(x[0])
 
     def of(self, people: Tensor) -> "Features":
-        """Return the space of some people, who may come several times; see `Space`.
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.tensor([[0.1], [0.2]])
-            >>> Features(h, x, torch.tensor([True])).of(torch.tensor([1])).x
-            tensor([[0.2000]])
-        """
+        """Return the space of some people, who may come several times; see `Space`."""
         part = copy.copy(self)
         part.x, part.free = self.x[people], self.free[people]
         return part
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
-        """Return features as they are set, each part with shape (*, N, D); see `Space`.
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.zeros(1, 1, dtype=torch.float64)
-            >>> Features(h, x, torch.tensor([True])).outcome(x > 0, x + 1).has_recourse
-            tensor([False])
-        """
+        """Return features as they are set, each part with shape (*, N, D); see `Space`."""
         is_acted = is_acted & self.free
         values = _within(self, values)
         x_cf = torch.where(is_acted, values, self.x)
         return Recommendation(is_acted & (x_cf != self.x), x_cf, x_cf)
 
     def log_odds(self, values: Tensor) -> Tensor:
-        """Return the classifier's log-odds, with shape (*, N); see `Space`.
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.zeros(1, 1, dtype=torch.float64)
-            >>> Features(h, x, torch.tensor([True])).log_odds(x)
-            tensor([-0.5000], dtype=torch.float64)
-        """
+        """Return the classifier's log-odds, with shape (*, N); see `Space`."""
         return self.classifier.logit(torch.where(self.free, values, self.x))
 
     def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates overturn the decision, with shape (*, N); see `Space`.
-
-        Example:
-            >>> h = Classifier(("income",), lambda x: x[:, 0] - 0.5)
-            >>> x = torch.zeros(1, 1, dtype=torch.float64)
-            >>> space = Features(h, x, torch.tensor([True]))
-            >>> space.accepts(space.outcome(x == 0, x + 0.2))
-            tensor([False])
-        """
+        """Return whether candidates overturn the decision, with shape (*, N); see `Space`."""
         return self.classifier.accepts(candidates.x_cf)
 
 
@@ -207,15 +141,6 @@ class Actions:
     Raises: ValueError: x or preferences do not fit the problem, the
         margin is below zero, or the world has another graph than the
         flow.
-    Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> x = problem.refused("test")[:2]
-        >>> only_income = torch.tensor([[False, False, True, False]] * 2)
-        >>> space = Actions(problem, x, Preferences.from_mask(only_income))
-        >>> moved = space.outcome(torch.ones_like(x, dtype=torch.bool), x + 1)
-        >>> moved.is_acted.sum(-1), bool((moved.x_cf[:, 6] != x[:, 6]).all())
-        (tensor([1, 1]), True)
     """
 
     def __init__(
@@ -243,16 +168,7 @@ class Actions:
             self._log_p = problem.flow.log_prob(x)
 
     def of(self, people: Tensor) -> "Actions":
-        """Return the space of some people, who may come several times; see `Space`.
-
-        Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> x = problem.refused("test")[:2]
-            >>> anything = Preferences(torch.ones(2, 4, dtype=torch.long))
-            >>> Actions(problem, x, anything).of(torch.tensor([1, 1, 0])).x.shape
-            torch.Size([3, 7])
-        """
+        """Return the space of some people, who may come several times; see `Space`."""
         part = copy.copy(self)
         vars(part).pop("_known", None)  # the maps are of all people, not of these
         part.x, part.free = self.x[people], self.free[people]
@@ -268,17 +184,7 @@ class Actions:
         return flow.maps(self.x, [*still, *flow.graph.at_rest(moves)])
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
-        """Return what follows from actions, in whole numbers where they are; see `Space`.
-
-        Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> x = problem.refused("test")[:1]
-            >>> anything = Preferences(torch.ones(1, 4, dtype=torch.long))
-            >>> space = Actions(problem, x, anything)
-            >>> space.outcome(x > 99, x).has_recourse
-            tensor([False])
-        """
+        """Return what follows from actions, in whole numbers where they are; see `Space`."""
         population = self.problem.population
         values = population.settled(self.x, _within(self, values))
         is_acted = is_acted & self.free & (values != self.x)
@@ -288,16 +194,7 @@ class Actions:
         return Recommendation(is_acted, values, population.settled(before, x_cf))
 
     def log_odds(self, values: Tensor) -> Tensor:
-        """Return log-odds after the action on all that is free, (*, N); see `Space`.
-
-        Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> x = problem.refused("test")[:1]
-            >>> anything = Preferences(torch.ones(1, 4, dtype=torch.long))
-            >>> bool(Actions(problem, x, anything).log_odds(x) < 0)
-            True
-        """
+        """Return log-odds after the action on all that is free, (*, N); see `Space`."""
         before, noise = (part.expand_as(values) for part in (self.x, self._noise))
         free = self.free.expand_as(values)
         x_cf = self.world.counterfactual(before, free, values, noise)
@@ -307,15 +204,6 @@ class Actions:
         """Return whether candidates are allowed, valid with the margin, and plausible.
 
         See `Space`.
-
-        Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> x = problem.refused("test")[:1]
-            >>> anything = Preferences(torch.ones(1, 4, dtype=torch.long))
-            >>> space = Actions(problem, x, anything)
-            >>> space.accepts(space.outcome(x > 99, x))
-            tensor([False])
         """
         x_cf = self.problem.population.possible(candidates.x_cf)
         is_valid = self.problem.classifier.logit(x_cf) >= self.margin + SURE
@@ -376,14 +264,7 @@ def walk_back(
 
 
 def chosen(which: Tensor, one: Recommendation, other: Recommendation) -> Recommendation:
-    """Return one recommendation where `which` is true, a mask (*, N), else the other.
-
-    Example:
-        >>> x = torch.zeros(2, 1)
-        >>> one, other = Recommendation(x == 0, x + 1, x + 1), Recommendation(x > 0, x, x)
-        >>> chosen(torch.tensor([True, False]), one, other).has_recourse
-        tensor([ True, False])
-    """
+    """Return one recommendation where `which` is true, a mask (*, N), else the other."""
     parts = zip(
         (one.is_acted, one.values, one.x_cf),
         (other.is_acted, other.values, other.x_cf),

@@ -73,10 +73,6 @@ class Tabular:
         y: Labels of the same people, bool, with shape (N,).
     Raises: ValueError: shapes do not fit, a value lies outside [0,
         1], or no feature is free.
-    Example:
-        >>> table = adult()
-        >>> [name for name, free in zip(table.features, table.is_free) if free]
-        ['education-num', 'capital-gain', 'hours-per-week', 'capital-loss']
     """
 
     name: str
@@ -115,22 +111,12 @@ class Tabular:
 
     @property
     def is_free(self) -> Tensor:
-        """Which features recourse may move: continuous and mutable, bool, with shape (D,).
-
-        Example:
-            >>> int(compas().is_free.sum())
-            3
-        """
+        """Which features recourse may move: continuous and mutable, bool, with shape (D,)."""
         return self.is_continuous & ~self.is_immutable
 
     @property
     def fingerprint(self) -> str:
-        """Digest of features, kinds and scaler; it travels with what is fitted to them.
-
-        Example:
-            >>> len(adult().fingerprint), adult().fingerprint == compas().fingerprint
-            (16, False)
-        """
+        """Digest of features, kinds and scaler; it travels with what is fitted to them."""
         kinds = [self.is_continuous.tolist(), self.is_immutable.tolist()]
         scaler = [f"{value:.5e}" for value in (*self.low.tolist(), *self.high.tolist())]
         told_apart = json.dumps([list(self.features), kinds, scaler])
@@ -146,9 +132,6 @@ class Tabular:
                 them.
         Returns: With shape (n, D).
         Raises: ValueError: nobody is refused.
-        Example:
-            >>> adult().refused(lambda x: x[:, 2] > 0.5, 5).shape
-            torch.Size([5, 13])
         """
         checks.counts(n_people=n_people)
         people = self.x["test"][~accepts(self.x["test"])][:n_people]
@@ -165,9 +148,6 @@ def adult() -> Tabular:
 
     Source: `data/README.md`; features as in section 5 of HARE (TMLR
         2025).
-    Example:
-        >>> len(adult().x["train"]), len(adult().x["test"])
-        (36624, 12208)
     """
     return from_frames("adult", _bundled("adult"), "income", *ADULT, ADULT_IMMUTABLE)
 
@@ -181,9 +161,6 @@ def compas() -> Tabular:
 
     Source: `data/README.md`; features as in section 5 of HARE (TMLR
         2025).
-    Example:
-        >>> len(compas().x["train"]), len(compas().x["test"])
-        (4629, 1543)
     """
     return from_frames("compas", _bundled("compas"), "score", *COMPAS, COMPAS_IMMUTABLE)
 
@@ -200,10 +177,6 @@ def credit(path: str | Path) -> Tabular:
             looks for it.
     Raises: ValueError: there is no file, or it is not the data.
     Source: CARLA's cf-data, whose test split this equals to 9e-16.
-    Example:
-        >>> credit("nowhere.csv")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ValueError: There is no file nowhere.csv. Download cs-training.csv ...
     """
     raw = gmsc.read(path).dropna().rename(columns=gmsc.COLUMNS)
     values = raw[list(CREDIT)]

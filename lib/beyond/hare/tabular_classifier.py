@@ -45,11 +45,6 @@ def fit(
         the fit diverges.
     Source: section 5 of HARE (TMLR 2025); the settings are facts of
         its released code.
-    Example:
-        >>> from lib.beyond.hare import tabular
-        >>> h, losses = fit(tabular.compas(), "LR", n_epochs=2)
-        >>> len(losses), [tuple(w.shape) for w in h.weights]
-        (2, [(7, 1)])
     """
     checks.known("kind of classifier", [kind], tuple(HIDDEN))
     checks.counts(n_epochs=n_epochs, batch_size=batch_size)

@@ -31,14 +31,7 @@ class User(Protocol):
     """
 
     def reply(self, question: Question) -> Reply:
-        """Return whether the challenger is better, and whether the better will do.
-
-        Example:
-            See `Simulated.reply`.
-
-            >>> callable(User.reply)
-            True
-        """
+        """Return whether the challenger is better, and whether the better will do."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +52,6 @@ class Simulated:
             near. Left out: only nearness counts.
     Raises: ValueError: flips is no probability, there are no rngs
         for them, or the shapes differ.
-    Example:
-        >>> ideal = torch.tensor([[0.0, 1.0]])
-        >>> Simulated(ideal).distance(torch.tensor([[0.0, 0.5]]))
-        tensor([0.5000])
     """
 
     ideal: Tensor
@@ -83,12 +72,7 @@ class Simulated:
             checks.shape("rules_out", self.rules_out, self.ideal.shape)
 
     def distance(self, x_cf: Tensor) -> Tensor:
-        """Return how far outcomes (*, N, D) are from the ideal, with shape (*, N).
-
-        Example:
-            >>> Simulated(torch.zeros(1, 2)).distance(torch.tensor([[3.0, 4.0]]))
-            tensor([5.])
-        """
+        """Return how far outcomes (*, N, D) are from the ideal, with shape (*, N)."""
         return exact_root((x_cf - self.ideal).square().sum(-1))
 
     def reply(self, question: Question) -> Reply:
@@ -96,12 +80,6 @@ class Simulated:
 
         Raises: ValueError: the options are of other people than the
             ideals.
-        Example:
-            >>> x = torch.tensor([[0.0], [0.0]])
-            >>> far, near = (Recommendation(x == x, x + to, x + to) for to in (5, 1))
-            >>> question = Question(far, near, torch.tensor([True, True]))
-            >>> Simulated(torch.tensor([[0.0], [9.0]])).reply(question)[0]
-            tensor([ True, False])
         """
         one, other = question.incumbent, question.challenger
         checks.shape("ideal", self.ideal, one.x_cf.shape)
@@ -165,18 +143,6 @@ class Asked:
         Raises: ValueError: several people are asked at once; a
             function raises, or returns something else than an option.
             The question stays open.
-        Example:
-            >>> x = torch.zeros(1, 1)
-            >>> one, other = (Recommendation(x == x, x + to, x + to) for to in (5, 1))
-            >>> question = Question(one, other, torch.tensor([True]))
-            >>> def in_words(option):
-            ...     return [f"income +{float(option.values):.0f}"]
-            >>> Asked(lambda one, other: other, in_words).reply(question)[0]
-            tensor([True])
-            >>> Asked(lambda one, other: "both", in_words).reply(question)
-            Traceback (most recent call last):
-            ...
-            ValueError: The answer was 'both': expected one of the two options, ...
         """
         if len(question.is_asked) != 1:
             raise ValueError(
@@ -205,11 +171,6 @@ class Asked:
 
         Raises: ValueError: `in_words` raises, or returns something
             else than a list of one text.
-        Example:
-            >>> x = torch.zeros(1, 1)
-            >>> user = Asked(min, in_words=lambda option: ["save more"])
-            >>> user.text(Recommendation(x > 0, x, x))
-            'save more'
         """
         try:
             texts = self.in_words(option)
@@ -229,20 +190,6 @@ def refine(dialogue: Dialogue, user: User) -> Recommendation:
 
     Raises: ValueError: as the user's `reply` and `Dialogue.answer`.
         What was answered is kept, and the same call goes on.
-    Example:
-        >>> from lib.method.classifier import Classifier
-        >>> from lib.beyond.hare.hare import rounds
-        >>> from lib.beyond.hare.proposals import Local
-        >>> from lib.beyond.hare.spaces import Features
-        >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
-        >>> x = torch.zeros(1, 2, dtype=torch.float64)
-        >>> space = Features(h, x, torch.tensor([True, True]))
-        >>> base, ideal = space.outcome(x == 0, x + 0.5), torch.tensor([[0.0, 0.5]])
-        >>> rngs = [np.random.default_rng(0)]
-        >>> dialogue = Dialogue(rounds(space, base, Local(), 10, 3, rngs))
-        >>> found = refine(dialogue, Simulated(ideal.double()))
-        >>> bool(Simulated(ideal).distance(found.x_cf) < 0.1)
-        True
     """
     while (question := dialogue.question) is not None:
         dialogue.answer(*user.reply(question))

@@ -43,11 +43,6 @@ def columns(population: Population) -> tuple[str, ...]:
     They are the features, in the units of the population's data, then
     "score_..." for each of the K features that may be acted on: from
     1 (easiest) to K, and K + 1 for "can't".
-
-    Example:
-        >>> from lib.method import loan
-        >>> columns(loan.population(100, 100, 100))[-2:]
-        ('score_income', 'score_savings')
     """
     scores = [f"{SCORE}{name}" for name in population.actionable]
     return (*population.features, *scores)
@@ -74,13 +69,6 @@ def schema(solver: Solver) -> pa.Schema:
     All but the first three are empty for applicants who are accepted,
     or of whom something is wrong. A refused person for whom nothing
     was found acts on nothing: each acts_... is False.
-
-    Example:
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
-        >>> proposer = Proposer.load(MODELS, "loan_propose", loan.problem())
-        >>> schema(proposer).names[:5]
-        ['row', 'why', 'refused', 'acts_loan_amount', 'acts_loan_duration']
     """
     population = solver.problem.population
     names = population.features
@@ -113,22 +101,6 @@ def answers(solver: Solver, block: np.ndarray, first_row: int) -> pa.RecordBatch
         first_row: Number of the first of them in their data set.
     Raises: ValueError: the block has another shape, or more than
         `SIZE` rows.
-    Example:
-        Ana is refused, Ben is accepted, and nobody knows Cem's
-        income:
-
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> stack = ICarma.load(MODELS, "loan_icarma_hard", problem).select([0])
-        >>> block = np.zeros((3, 11))
-        >>> block[:, 3:7] = [[2, 3, 0, -4], [0, 0, 9, 9], [2, 3, np.nan, -4]]
-        >>> block[:, 7:] = [1, 5, 1, 1]  # nobody can change the duration
-        >>> found = answers(stack, block, first_row=0).to_pandas()
-        >>> found.why.tolist(), found.refused.tolist()
-        ([nan, nan, 'income is missing'], [True, False, None])
-        >>> found.acts_loan_duration.tolist(), found.valid.tolist()
-        ([False, None, None], [False, None, None])
     """
     population = solver.problem.population
     expected = columns(population)
@@ -177,15 +149,6 @@ def counted(found: pa.RecordBatch) -> dict[str, Any]:
         "members", how many people were asked about, act, would be
         accepted, are as plausible as before, or both, and the sum of
         costs of those who would be accepted; and a "digest" of all.
-    Example:
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
-        >>> proposer = Proposer.load(MODELS, "loan_propose", loan.problem())
-        >>> block = np.zeros((2, 11))
-        >>> block[:, 3:7] = [[0, 0, 9, 9], [2, 3, np.nan, -4]]
-        >>> counts = counted(answers(proposer, block, first_row=0))
-        >>> counts["applicants"], counts["accepted"], counts["left_out"]
-        (2, 1, {'income is missing': 1})
     """
     rows, is_told = found["row"].to_numpy(), _filled(found["valid"].is_valid())
     refused, is_known = _filled(found["refused"]), _filled(found["refused"].is_valid())
@@ -234,15 +197,6 @@ def summary(counts: Iterable[dict[str, Any]]) -> tuple[pd.DataFrame, dict[str, A
         over those who would be accepted. And by name: "applicants",
         "accepted", "left_out" for each reason, and "digest", which is
         equal if all answers are equal to the bit.
-    Example:
-        >>> block = {"applicants": 3, "accepted": 1, "left_out": {}, "digest": "a"}
-        >>> member = dict.fromkeys(COUNTED, 2) | {"member": 7, "cost": 0.5}
-        >>> table, totals = summary([block | {"members": [member]}] * 2)
-        >>> table[["member", "applicants", "asked", "joint", "cost"]]
-           member  applicants  asked  joint  cost
-        0       7           6      4      4  0.25
-        >>> totals["applicants"], totals["accepted"]
-        (6, 2)
     """
     counts = list(counts)
     left_out: dict[str, int] = {}

@@ -38,9 +38,6 @@ class Rows:
         paths: The files, in order.
         n_rows: Of each file.
         columns: Names of the C columns.
-    Example:
-        >>> Rows((Path("a.parquet"), Path("b.parquet")), (3, 2), ("income",)).total
-        5
     """
 
     paths: tuple[Path, ...]
@@ -49,12 +46,7 @@ class Rows:
 
     @property
     def total(self) -> int:
-        """Number of rows in all files.
-
-        Example:
-            >>> Rows((Path("a.parquet"),), (3,), ("income",)).total
-            3
-        """
+        """Number of rows in all files."""
         return sum(self.n_rows)
 
     def blocks(self, size: int, first: int, last: int) -> Iterator[np.ndarray]:
@@ -69,13 +61,6 @@ class Rows:
                 after the last; block 0 begins at the first row.
         Raises: ValueError: a file is damaged, is gone, or has another
             number of rows by now.
-        Example:
-            >>> import tempfile
-            >>> path = Path(tempfile.mkdtemp()) / "people.parquet"
-            >>> pq.write_table(pa.table({"income": [1, 2, None, 4, 5]}), path)
-            >>> rows = find(path, ["income"])
-            >>> [block.ravel().tolist() for block in rows.blocks(2, 1, 3)]
-            [[nan, 4.0], [5.0]]
         """
         checks.counts(size=size)
         waiting: list[np.ndarray] = []
@@ -140,17 +125,6 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
     Raises: ValueError: there is no file; one is damaged, or lacks
         such a column; there are no rows; or a row group is longer
         than `MOST_UNPACKED`.
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> pq.write_table(pa.table({"income": [1, 2]}), folder / "b.parquet")
-        >>> pq.write_table(pa.table({"income": [0.5]}), folder / "a.parquet")
-        >>> find(folder, ["income"]).n_rows
-        (1, 2)
-        >>> find(folder, ["savings"])  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        ValueError: ...a.parquet: It has no column savings; found income.
     """
     path = Path(path)
     found = [path]

@@ -30,33 +30,18 @@ EXPECTED = 10  # people with both of two categories, if these were independent
 
 
 def numbers(column: pd.Series) -> np.ndarray:
-    """Return a column of numbers as float64, gaps as NaN.
-
-    Example:
-        >>> numbers(pd.Series([1, None], dtype="Int64"))
-        array([ 1., nan])
-    """
+    """Return a column of numbers as float64, gaps as NaN."""
     return column.to_numpy(dtype=float, na_value=np.nan)
 
 
 def is_number(column: pd.Series | pd.DataFrame) -> bool:
-    """Return whether a column holds real numbers.
-
-    Example:
-        >>> is_number(pd.Series([1.5])), is_number(pd.Series(["a"]))
-        (True, False)
-    """
+    """Return whether a column holds real numbers."""
     is_column = isinstance(column, pd.Series) and pd.api.types.is_numeric_dtype(column)
     return is_column and not pd.api.types.is_complex_dtype(column)
 
 
 def is_usable(column: pd.Series) -> bool:
-    """Return whether a column holds numbers without gaps that differ.
-
-    Example:
-        >>> is_usable(pd.Series([1, 2])), is_usable(pd.Series([1, 1]))
-        (True, False)
-    """
+    """Return whether a column holds numbers without gaps that differ."""
     return (
         is_number(column)
         and len(column) > 0
@@ -126,11 +111,6 @@ def at_an_end(
 
     Arguments:
         found: As `atoms` returns them.
-
-    Example:
-        >>> frame = pd.DataFrame({"savings": [0.0] * 9 + [10.5]})
-        >>> at_an_end(frame, atoms(frame, ["savings"]))
-        ['savings']
     """
     return [name for name in found if _spread(frame[name], found[name]) is not None]
 
@@ -210,12 +190,6 @@ def contents(
     Arguments:
         usable: Features, see `is_usable`.
         kinds: Of each feature, see `Population`.
-
-    Example:
-        >>> frame = pd.DataFrame({"age": [20, 30, 40], "loan": [5_000, 10_000, 5_000]})
-        >>> found = contents(frame, ["age", "loan"], {"age": "mutable", "loan": "mutable"})
-        >>> [one.check for one in found if one.verdict == "warning"]
-        ['whole numbers', 'whole numbers']
     """
     yield from _counts(frame, usable)
     yield from _atoms(frame, usable)

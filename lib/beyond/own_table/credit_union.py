@@ -52,12 +52,6 @@ def draw(n_people: int = N_PEOPLE, seed: int = SEED) -> tuple[pd.DataFrame, pd.D
         after the loan was paid out), repaid (0 or 1). The noise, a
         column a feature.
     Raises: ValueError: n_people is no whole number above zero.
-    Example:
-        >>> people, noise = draw(200)
-        >>> people.loc[0, ["person", "origin"]].tolist(), len(noise)
-        (['A0000', 'born here'], 200)
-        >>> bool((people.savings == 0).any())
-        True
     """
     checks.counts(n_people=n_people)
     rng = np.random.default_rng(seed)
@@ -169,14 +163,7 @@ def _follows(name: str, x: Mapping[str, np.ndarray], u: np.ndarray) -> np.ndarra
 
 
 def write() -> None:
-    """Write the table of the repository, data/credit_union.csv.
-
-    Example:
-        It is there already, and drawn again it is the same:
-
-        >>> bool(draw()[0].equals(pd.read_csv(FILE)))
-        True
-    """
+    """Write the table of the repository, data/credit_union.csv."""
     draw()[0].to_csv(FILE, index=False, lineterminator="\n")
 
 

@@ -24,10 +24,6 @@ class Unfit(ValueError):
 
     Jupyter shows the message, and no traceback. For papermill it is
     an error as any other.
-
-    Example:
-        >>> Unfit("There is nobody.")._render_traceback_()
-        ['There is nobody.']
     """
 
     def _render_traceback_(self) -> list[str]:
@@ -36,15 +32,7 @@ class Unfit(ValueError):
 
 @contextmanager
 def in_sentences() -> Iterator[None]:
-    """Raise each ValueError of a block as `Unfit`: the same message, without a traceback.
-
-    Example:
-        >>> with in_sentences():
-        ...     raise ValueError("There is nobody.")
-        Traceback (most recent call last):
-        ...
-        lib.beyond.own_table.findings.Unfit: There is nobody.
-    """
+    """Raise each ValueError of a block as `Unfit`: the same message, without a traceback."""
     try:
         yield
     except ValueError as error:
@@ -60,9 +48,6 @@ class Finding:
         check: What was looked at.
         found: What was found.
         do: What to do about it; empty where all is well.
-    Example:
-        >>> Finding("warning", "duplicates", "4 people", "Drop them.").is_error
-        False
     """
 
     verdict: str
@@ -72,22 +57,12 @@ class Finding:
 
     @property
     def is_error(self) -> bool:
-        """Whether recourse is impossible.
-
-        Example:
-            >>> Finding("error", "label", "there is none", "Name it.").is_error
-            True
-        """
+        """Whether recourse is impossible."""
         return self.verdict == "error"
 
 
 def as_table(findings: Iterable[Finding]) -> pd.DataFrame:
-    """Return the findings as a table, a row each: verdict, check, found, what to do.
-
-    Example:
-        >>> as_table([Finding("fine", "gaps", "none")]).columns.tolist()
-        ['verdict', 'check', 'what was found', 'what to do']
-    """
+    """Return the findings as a table, a row each: verdict, check, found, what to do."""
     rows = [(one.verdict, one.check, one.found, one.do) for one in findings]
     columns = ["verdict", "check", "what was found", "what to do"]
     return pd.DataFrame(rows, columns=columns)
@@ -126,14 +101,6 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
     Raises: Unfit: there is no such file; it is empty, too large, or
         no table; its rows have more fields than names; a column is
         there twice; it has another separator.
-
-    Example:
-        >>> read("data/credit_union.csv").shape
-        (4000, 11)
-        >>> read("data/credit_onion.csv")
-        Traceback (most recent call last):
-        ...
-        lib.beyond.own_table.findings.Unfit: There is no file data/credit_onion.csv...
     """
     found = _find(path)
     _check_signs(separator, decimal)
@@ -151,11 +118,6 @@ def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 
     Raises: ValueError: there is no such column, or two people are
         called the same.
-
-    Example:
-        >>> frame = pd.DataFrame({"person": ["Ana", "Ben"], "age": [30, 40]})
-        >>> named(frame, "person").loc["Ben", "age"]
-        np.int64(40)
     """
     checks.known("column with people's names:", [column], tuple(frame.columns))
     if not frame[column].is_unique:

@@ -55,18 +55,6 @@ def read(path: Path) -> pd.DataFrame:
             or false.
     Raises: ValueError: there is no such file, it is too large or
         damaged, a column stands there twice, or holds something else.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "people.parquet"
-        >>> pd.DataFrame({"age": [30], "job": ["cook"]}).to_parquet(path)
-        >>> read(path).job.tolist()
-        ['cook']
-        >>> pd.DataFrame({"jobs": [["cook"]]}).to_parquet(path)
-        >>> read(path)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        ValueError: ...people.parquet: Column jobs holds list<...>: expected numbers, ...
     """
     found = files.content(path, tables.MOST_BYTES)
     with files.in_file(path):

@@ -357,7 +357,7 @@ class Proposer:
         """Return what descents from the proposals find on every set, as a search's table.
 
         In it anybody's recourse, and what would unlock it, is looked
-        up; see `sets.Table` and `continuous.recommend`.
+        up; see `sets.Table` and `Search.recommend`.
 
         Arguments:
             weights: Of the cost, with shape (N, K); left out: all

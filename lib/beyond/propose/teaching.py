@@ -159,11 +159,11 @@ def searched(
         most: Log-odds and nats. A half of the people ask for nothing
             more than a positive decision, a quarter for 0.3 and 0.2
             of these, and a quarter for 0.6 and 0.4.
-        n_scouts, n_starts, n_threads: As for `continuous.search`.
+        n_scouts, n_starts, n_threads: As for `Search`.
         seed: Of all draws.
         progress: Wraps the range of the four groups of people.
         checkpoint: A folder for how far the search is, as for `fit`.
-    Raises: ValueError: as `continuous.search`; the checkpoint is of
+    Raises: ValueError: as `Search`; the checkpoint is of
         other arguments.
     Example:
         >>> from lib.method import loan
@@ -202,11 +202,9 @@ def searched(
         log_odds, nats = (
             share * whole for share, whole in zip(SHARES[i], most, strict=True)
         )
-        table = continuous.search(
+        search = continuous.Search(
             problem,
             problem.flow,
-            x[people[own]],
-            weights[own],
             n_scouts=n_scouts,
             n_starts=n_starts,
             seed=seed + i,
@@ -214,6 +212,7 @@ def searched(
             slack=-nats,
             margin=log_odds,
         )
+        table = search.table(x[people[own]], weights[own])
         found.asked[own] = torch.tensor([log_odds, nats])
         found.cost[own], found.values[own] = table.cost, table.values
     return found

@@ -54,20 +54,6 @@ def means(
         the group n_counted are averaged over.
     Raises: ValueError: the answers, the scenarios or the groups do
         not fit together; a measure is unknown.
-
-    Example:
-        >>> answers = pd.DataFrame({"person": range(60), "cost": 0.2}).assign(
-        ...     setting="income", method="oracle", reported=True, valid=True,
-        ...     joint=True, log_p_cf=-8.0,
-        ... )
-        >>> scenarios = {"one": pd.DataFrame({"income": np.ones(60)})}
-        >>> groups = {"women": np.arange(30), "men": np.arange(30, 60)}
-        >>> table = means(answers, scenarios, groups, 100, seed=0)
-        >>> table = table[table.measure == "joint"].round(3)
-        >>> table[["group", "estimate", "low_alone", "high_alone"]]
-           group  estimate  low_alone  high_alone
-        4  women       1.0      0.884         1.0
-        5    men       1.0      0.884         1.0
     """
     _check(answers, scenarios, groups, measures)
     asked, averaged = [], []
@@ -117,20 +103,6 @@ def gaps(
         either group; for a ratio of shares, the fewest who succeed.
     Raises: ValueError: the answers, the scenarios, the groups or
         the pairs do not fit together; a measure is unknown.
-
-    Example:
-        >>> answers = pd.DataFrame({"person": range(60), "valid": True}).assign(
-        ...     setting="income", method="oracle", reported=True,
-        ...     cost=lambda rows: 0.2 + 0.1 * (rows.person < 30),
-        ... )
-        >>> scenarios = {"one": pd.DataFrame({"income": np.ones(60)})}
-        >>> groups = {"women": np.arange(30), "men": np.arange(30, 60)}
-        >>> pairs = {"women - men": ("women", "men")}
-        >>> asked = gaps(answers, scenarios, groups, pairs, ["cost"])
-        >>> answered(asked, groups, 100, seed=0).round(3)[["kind", "estimate", "low"]]
-                 kind  estimate  low
-        0  difference       0.1  0.1
-        1       ratio       1.5  1.5
     """
     _check(answers, scenarios, groups, measures, pairs)
     asked = []
@@ -159,27 +131,6 @@ def growth(
     Returns: Questions with rows as of `gaps` and a column since, for
         all scenarios but that one.
     Raises: ValueError: as `gaps`; or there is no scenario `since`.
-
-    Example:
-        >>> answers = pd.concat(
-        ...     pd.DataFrame({"person": range(60), "setting": setting}).assign(
-        ...         cost=lambda rows: 0.2 + share * (rows.person < 30),
-        ...         method="oracle", reported=True, valid=True,
-        ...     )
-        ...     for setting, share in (("income", 0.1), ("savings", 0.3))
-        ... )
-        >>> scenarios = {
-        ...     "before": pd.DataFrame({"income": np.ones(60)}),
-        ...     "after": pd.DataFrame({"savings": np.ones(60)}),
-        ... }
-        >>> groups = {"women": np.arange(30), "men": np.arange(30, 60)}
-        >>> pairs = {"women - men": ("women", "men")}
-        >>> asked = growth(answers, scenarios, groups, pairs, "before", ["cost"])
-        >>> table = answered(asked, groups, 100, seed=0)
-        >>> table.round(3)[["scenario", "since", "kind", "estimate"]]
-          scenario   since        kind  estimate
-        0    after  before  difference     0.200
-        1    after  before       ratio     1.667
     """
     _check(answers, scenarios, groups, measures, pairs)
     checks.known("scenario", [since], tuple(scenarios))
@@ -207,16 +158,6 @@ def gaps_of(
         means: Its mean; of two means the first one's gap is
             compared with the second's.
         groups, pairs: As for `gaps`.
-
-    Example:
-        >>> mean = Mean(np.array([[0.3, 0.1]]), np.array([[1.0, 1.0]]))
-        >>> groups = {"women": np.array([0]), "men": np.array([1])}
-        >>> asked = gaps_of({}, "cost", [mean], groups, {"gap": ("women", "men")})
-        >>> once = np.ones((1, 1))
-        >>> for question in asked:
-        ...     print(question.row["kind"], question.statistic(once, once).round(1))
-        difference [[0.2]]
-        ratio [[3.]]
     """
     measure, asked = MEASURES[name], []
     for gap, pair in pairs.items():

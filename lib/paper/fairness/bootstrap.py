@@ -46,14 +46,6 @@ class Question:
         is_ratio: Whether equal steps are equal ratios: its error is
             then measured on the log scale.
         reported: Which of the M networks is the reported one.
-
-    Example:
-        >>> cost = np.array([[0.1, 0.2, 0.3]])
-        >>> def mean(counts):
-        ...     return counts @ cost.T / counts.sum(1, keepdims=True)
-        >>> asked = Question({"n_counted": 3}, ("women",), mean)
-        >>> asked.statistic(np.ones((1, 3))).round(3)
-        array([[0.2]])
     """
 
     row: dict[str, Any]
@@ -136,13 +128,6 @@ def check_groups(groups: Groups, n_people: int) -> None:
 
     Arguments:
         n_people: How many people there are.
-
-    Example:
-        >>> check_groups({"women": np.array([0, 2]), "men": np.array([1])}, 3)
-        >>> check_groups({"women": np.array([], dtype=int)}, 3)
-        Traceback (most recent call last):
-        ...
-        ValueError: There is no one in the group 'women', so nothing can be said of it.
     """
     for group, who in groups.items():
         if len(who) == 0:

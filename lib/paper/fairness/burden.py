@@ -71,14 +71,7 @@ class Burden:
     def part(
         self, name: str, who: np.ndarray, counts: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return one of `PARTS` of a group for each network, with shape (R, M).
-
-        Example:
-            >>> cost = Mean(np.array([[0.1, 0.3, 0, 0]]), np.array([[1.0, 1, 0, 0]]))
-            >>> burden = Burden(np.array([True, True, False, False]), cost)
-            >>> [burden.part(name, np.arange(4)).item() for name in PARTS]
-            [0.5, 0.2, 0.1]
-        """
+        """Return one of `PARTS` of a group for each network, with shape (R, M)."""
         checks.known("part", [name], PARTS)
         if counts is None:
             counts = np.ones((1, len(who)))
@@ -93,12 +86,6 @@ class Burden:
 
         Shares refused are of everybody, the others of those who have
         recourse.
-
-        Example:
-            >>> cost = Mean(np.array([[0.1, 0, 0, 0]]), np.array([[1.0, 0, 0, 0]]))
-            >>> burden = Burden(np.array([True, True, False, False]), cost)
-            >>> [burden.n_counted(name, np.arange(4)) for name in PARTS]
-            [4, 1, 1]
         """
         checks.known("part", [name], PARTS)
         return len(who) if name == "refused" else self.cost.n_counted(who)
@@ -145,15 +132,6 @@ def ratios(
         groups: Row numbers of applicants.
         pair: The two groups; the first is divided by the second.
     Raises: ValueError: a group is unknown, empty or no row numbers.
-
-    Example:
-        >>> cost = Mean(np.array([[0.1, 0.3, 0.2, 0]]), np.array([[1.0, 1, 1, 0]]))
-        >>> burden = Burden(np.array([True, True, True, False]), cost)
-        >>> groups = {"women": np.array([0, 1]), "men": np.array([2, 3])}
-        >>> asked = ratios({}, burden, groups, ("women", "men"))
-        >>> once = np.ones((1, 2))
-        >>> [round(q.statistic(once, once).item(), 3) for q in asked]
-        [2.0, 1.0, 2.0]
     """
     checks.known("group", pair, tuple(groups))
     check_groups(groups, len(burden.is_refused))

@@ -36,10 +36,6 @@ class Attribute:
             "applicants" (the recourse training split).
     Raises: ValueError: too few labels or one twice; cuts that do
         not fit or do not ascend; quantiles outside of [0, 1].
-
-    Example:
-        >>> Attribute("age", ("young", "old"), feature="age", cuts=(40.0,)).labels
-        ('young', 'old')
     """
 
     name: str
@@ -91,14 +87,6 @@ class Attribute:
         Raises: ValueError: labels of this attribute are drawn; the
             population has no such feature; x is not of people of
             this population.
-
-        Example:
-            >>> from lib.method import loan
-            >>> population = loan.population(200, 200, 200)
-            >>> gender = Attribute("gender", ("women", "men"), "gender", cuts=(0.5,))
-            >>> labels = gender.read_off(population, population.x["recourse/test"])
-            >>> sorted(set(labels.tolist())), len(labels)
-            (['men', 'women'], 50)
         """
         if self.feature is None:
             raise ValueError(
@@ -125,13 +113,6 @@ def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]
             read off.
     Raises: ValueError: no such file; an unknown key or feature;
         what `Attribute` refuses. The message names the file.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "groups.yaml"
-        >>> _ = path.write_text("race: {labels: [white, non-white]}")
-        >>> read_attributes(path, ["age", "income"])["race"].labels
-        ('white', 'non-white')
     """
     found = {}
     for name, given in files.entries(path).items():
@@ -165,18 +146,6 @@ def balanced(
         with a row for each person and a column for each attribute.
     Raises: ValueError: an attribute is unknown; a cell has no one
         in it, or fewer people than the drawn labels need.
-
-    Example:
-        >>> from lib.method import loan
-        >>> population = loan.population(200, 200, 200)
-        >>> attributes = {
-        ...     "gender": Attribute("gender", ("women", "men"), "gender", cuts=(0.5,)),
-        ...     "race": Attribute("race", ("white", "non-white")),
-        ... }
-        >>> x = population.x["recourse/test"]
-        >>> rows, labels = balanced(population, x, attributes, ["gender", "race"], seed=0)
-        >>> labels.value_counts(sort=False).nunique(), len(rows) == len(labels) <= len(x)
-        (1, True)
     """
     _to_compare(attributes, compared)
     checks.people("x", x, population.features)

@@ -1,9 +1,9 @@
 """What an audit averages: measures of recommendations, and their means over people.
 
-Answers are rows of `metrics.per_person` as `tables.recommend` and
-`tables.search` give them: one for each method, network (the column
-member), person (0 to N - 1) and set of features that the person may
-be able to act on (the column setting). Chances say how likely each
+Answers are rows of `metrics.per_person` as `tables.judged` gives
+them: one for each method, network (the column member), person (0 to N
+- 1) and set of features that the person may be able to act on (the
+column setting). Chances say how likely each
 set is for each person (`scenarios.Scenario.chances`). A mean is the
 expected sum over all draws of sets, divided by the expected number of
 people counted; each network has its own.
@@ -27,10 +27,6 @@ class Measure:
         worse: 1 if more of it is worse for a person, -1 if less is.
         has_zero: Whether it has a natural zero, so that ratios mean
             something.
-
-    Example:
-        >>> Measure("cost", over="valid", worse=1, has_zero=True) == MEASURES["cost"]
-        True
     """
 
     column: str
@@ -117,11 +113,6 @@ class Mean:
         """Return how many of them the mean is over; an expected number, rounded.
 
         Of several networks it is the fewest.
-
-        Example:
-            >>> mean = Mean(np.array([[0.2, 0.0]]), np.array([[1.0, 0.0]]))
-            >>> mean.n_counted(np.array([0, 1]))
-            1
         """
         return round(self.counted[:, who].sum(1).min())
 
@@ -129,11 +120,6 @@ class Mean:
         """Return for how many of them a share is true; an expected number, rounded.
 
         Of several networks it is the fewest.
-
-        Example:
-            >>> mean = Mean(np.array([[0.9, 0.9]]), np.array([[1.0, 1.0]]))
-            >>> mean.n_successes(np.array([0, 1]))
-            2
         """
         return round(self.total[:, who].sum(1).min())
 
@@ -143,12 +129,6 @@ class Mean:
         For a share, these are the people who succeed. Otherwise they
         are all who are counted, or nobody if the measure is zero for
         all of them.
-
-        Example:
-            >>> mean = Mean(np.array([[1.0, 0.0]]), np.array([[1.0, 1.0]]))
-            >>> who = np.array([0, 1])
-            >>> [mean.n_in_ratio(who, MEASURES[name]) for name in ("joint", "cost")]
-            [1, 2]
         """
         if measure.column in SHARES:
             return self.n_successes(who)
@@ -182,13 +162,6 @@ def wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarra
     Returns: Values with shape (N, S).
     Raises: ValueError: a column is missing; a chance is NaN or below
         zero; a person has no answer for one of the sets, or several.
-
-    Example:
-        >>> answers = pd.DataFrame(
-        ...     {"person": [0, 0], "setting": ["income", "savings"], "cost": [0.1, 0.4]}
-        ... )
-        >>> wide(answers, "cost", pd.DataFrame({"savings": [0.3], "income": [0.7]}))
-        array([[0.4, 0.1]])
     """
     needs(answers, ["person", "setting", column])
     if not (np.isfinite(chances).all(axis=None) and (chances >= 0).all(axis=None)):
@@ -210,14 +183,7 @@ def wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarra
 
 
 def needs(answers: pd.DataFrame, columns: Iterable[str]) -> None:
-    """Raise ValueError unless there are answers, with these columns.
-
-    Example:
-        >>> needs(pd.DataFrame({"person": [0]}), ["person", "setting"])
-        Traceback (most recent call last):
-        ...
-        ValueError: The answers have no column setting; found person.
-    """
+    """Raise ValueError unless there are answers, with these columns."""
     if missing := [name for name in columns if name not in answers]:
         raise ValueError(
             f"The answers have no column {', '.join(missing)}; "

@@ -25,12 +25,6 @@ def misreported(
     Returns: A mask with shape (N, K).
     Raises: ValueError: the share is outside of [0, 1], the kind is
         unknown, or is_actionable is no mask.
-
-    Example:
-        >>> can = torch.tensor([[True, True, False, False]] * 2)
-        >>> said = misreported(can, 1.0, "claims", np.random.default_rng(0))
-        >>> said.sum(-1).tolist(), bool((said & can).eq(can).all())
-        ([3, 3], True)
     """
     checks.known("kind of error", [kind], KINDS)
     if is_actionable.dtype != torch.bool or is_actionable.ndim != 2:
@@ -59,11 +53,6 @@ def can_follow(is_acted: Tensor, is_actionable: Tensor) -> Tensor:
             K).
         is_actionable: What they can act on in truth, (N, K).
     Raises: ValueError: the last two axes differ.
-
-    Example:
-        >>> acted = torch.tensor([[True, False], [True, True]])
-        >>> can_follow(acted, torch.tensor([[True, False], [True, False]]))
-        tensor([ True, False])
     """
     checks.shape("is_acted", is_acted, (*is_acted.shape[:-2], *is_actionable.shape))
     return ~(is_acted & ~is_actionable).any(-1)

@@ -39,10 +39,6 @@ class Scenario:
         is outside of [0, 1].
     Source: section 5.5 and appendix B of arXiv:2604.08030. The paper
         draws once for each person; `chances` are of all draws.
-
-    Example:
-        >>> Scenario("race", 2, by="race", rates={"white": 0.9, "non-white": 0.05}).others
-        'non_privileged'
     """
 
     name: str
@@ -77,11 +73,6 @@ class Scenario:
                 attribute.
         Raises: ValueError: a person has no label, or one that has no
             rate.
-
-        Example:
-            >>> scenario = Scenario("mine", 2, "race", {"white": 0.9, "non-white": 0.05})
-            >>> scenario.rate(pd.DataFrame({"race": ["white", "non-white", "white"]}))
-            array([0.9 , 0.05, 0.9 ])
         """
         if self.by is None or self.rates is None:
             return np.zeros(len(labels))
@@ -162,12 +153,6 @@ def preferences_by_set(
         names: Of the sets, as `sets` names them.
         n_people: How many people; all are alike.
     Raises: ValueError: there is no set of that name.
-
-    Example:
-        >>> alike = preferences_by_set(("income", "savings"), ["savings"], 2)
-        >>> alike["savings"].is_actionable
-        tensor([[False,  True],
-                [False,  True]])
     """
     masks = sets(features, range(1, len(features) + 1))
     checks.known("set of features", names, tuple(masks))
@@ -186,14 +171,6 @@ def read_scenario(
         or distribution; a label without a rate; a rate outside of [0,
         1]; a number of features that nobody can have. The message
         names the file.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "mine.yaml"
-        >>> _ = path.write_text("n_actionable: 2")
-        >>> scenario = read_scenario(path, {}, ("income", "savings", "debt"))
-        >>> scenario.name, scenario.n_actionable, scenario.others
-        ('mine', 2, 'uniform')
     """
     given = files.entries(path)
     try:

@@ -46,19 +46,6 @@ def audits(
         together.
     Source: Cochran, Sampling Techniques, chapter 6, for the standard
         error of a mean over a random number of people.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> cost = rng.normal(0.3, 0.1, 400) + 0.1 * (np.arange(400) < 200)
-        >>> answers = pd.DataFrame({"person": range(400), "cost": cost, "valid": True})
-        >>> answers["setting"] = "income"
-        >>> chances = pd.DataFrame({"income": np.ones(400)})
-        >>> pair = np.arange(200), np.arange(200, 400)
-        >>> table = audits(answers, "cost", chances, pair, [20, 40], 20, seed=0)
-        >>> table[["n_people", "seen", "too_few"]]
-           n_people  seen  too_few
-        0        20   0.0      1.0
-        1        40   1.0      0.0
     """
     checks.known("measure", [measure], tuple(MEASURES))
     checks.positive(n_audits=n_audits)

@@ -35,17 +35,6 @@ def twins(population: Population, x: Tensor, feature: str) -> Tensor:
     Source: Kusner et al., Counterfactual Fairness, 2017; von Kuegelgen
         et al., On the Fairness of Causal Algorithmic Recourse, 2022,
         ask for the recourse of both.
-
-    Example:
-        A man who earns 3 would earn about 2 less as a woman:
-
-        >>> from lib.method import loan
-        >>> population = loan.population(200, 200, 200)
-        >>> x = population.x["recourse/test"]
-        >>> after = population.in_units(twins(population, x, "gender"))
-        >>> men = after[:, 0] == 0
-        >>> round((after - population.in_units(x))[men, 5].mean().item(), 1)
-        -2.0
     """
     if population.truth is None:
         raise ValueError(
@@ -148,12 +137,6 @@ def redrawn(x: Tensor, world: World, other: World) -> Tensor:
         world, other: The two worlds.
     Raises: ValueError: x does not fit, or the worlds list other
         features.
-
-    Example:
-        >>> from lib.method import loan
-        >>> x = loan.scm().sample(5, np.random.default_rng(0))
-        >>> torch.allclose(redrawn(x, loan.scm(), loan.scm()), x)
-        True
     """
     if world.features != other.features:
         raise ValueError(

@@ -33,22 +33,12 @@ export default {
 
 @cache
 def text_of(name: str) -> str:
-    """Return one part of the page, by the name of its file.
-
-    Example:
-        >>> text_of("index.html")[:15]
-        '<!doctype html>'
-    """
+    """Return one part of the page, by the name of its file."""
     return (PAGE / name).read_text(encoding="utf-8")
 
 
 def script() -> str:
-    """Return the page's two modules as one script without imports.
-
-    Example:
-        >>> "\\nexport" in script() or "\\nimport" in script()
-        False
-    """
+    """Return the page's two modules as one script without imports."""
     parts = (text_of("model.js"), text_of("app.js"))
     return "\n".join(re.sub(r"^import .*\n|^export ", "", s, flags=re.M) for s in parts)
 
@@ -60,9 +50,6 @@ def page() -> str:
 
     Raises: ValueError: a place to fill is missing, or the page is too
         large.
-    Example:
-        >>> page()[:15]
-        '<!doctype html>'
     """
     filled = text_of("index.html")
     for place, part in (
@@ -80,12 +67,7 @@ def page() -> str:
 
 
 class Applicant(anywidget.AnyWidget):
-    """The page as a widget, for JupyterLab.
-
-    Example:
-        >>> sorted(Applicant().data)[:2]
-        ['applicants', 'classifier']
-    """
+    """The page as a widget, for JupyterLab."""
 
     _esm = script() + RENDER
     _css = text_of("style.css")
@@ -100,10 +82,6 @@ def show() -> None:
 
     A notebook that is executed without a front end would keep a widget
     that nobody can draw.
-
-    Example:
-        >>> show()  # nobody looks on here
-        <IPython.core.display.Image object>
     """
     is_watched = bool(os.environ.get("JPY_SESSION_NAME"))
     display(Applicant() if is_watched else Image(filename=str(PICTURE), width=900))

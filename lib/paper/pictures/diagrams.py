@@ -25,15 +25,7 @@ def box(
     height: float = 0.15,
     edge: str = INK,
 ) -> None:
-    """Draw a rounded box with a text, centred at (x, y).
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> ax = Figure().subplots()
-        >>> box(ax, 0.5, 0.5, "classifier", "white", width=0.2)
-        >>> len(ax.patches), ax.texts[0].get_text()
-        (1, 'classifier')
-    """
+    """Draw a rounded box with a text, centred at (x, y)."""
     ax.add_patch(
         FancyBboxPatch(
             (x - width / 2, y - height / 2),
@@ -57,15 +49,7 @@ def arrow(
     shrink: float = 0.0,
     colour: str = INK,
 ) -> None:
-    """Draw an arrow that stops the given number of points short of both ends.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> ax = Figure().subplots()
-        >>> arrow(ax, (0.1, 0.1), (0.9, 0.9), shrink=25)
-        >>> ax.patches[0].shrinkA
-        25
-    """
+    """Draw an arrow that stops the given number of points short of both ends."""
     ax.add_patch(
         FancyArrowPatch(
             start,
@@ -94,15 +78,6 @@ def causal_graph(
         at: Where each feature stands in the unit square.
     Raises: ValueError: a feature has no kind or no place, or a kind
         is unknown.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> graph = Graph({"age": (), "income": ("age",)})
-        >>> kinds = {"age": "immutable", "income": "actionable"}
-        >>> at = {"age": (0.2, 0.5), "income": (0.8, 0.5)}
-        >>> ax = causal_graph(Figure().subplots(), graph, kinds, at)
-        >>> [text.get_text() for text in ax.texts], len(ax.patches)  # an arrow an edge
-        (['age', 'income'], 1)
     """
     for what, given in (("kind", kinds), ("place", at)):
         if missing := [name for name in graph.features if name not in given]:
@@ -127,12 +102,6 @@ def architecture(ax: Axes) -> Axes:
 
     It is the paper's Fig. 1 in our own drawing. What iCARMA adds to
     CARMA is in the colour of `COLOURS["added"]`.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> ax = architecture(Figure().subplots())
-        >>> ax.texts[0].get_text()
-        'person $x$'
     """
     added, pale = COLOURS["added"], "#F8DDCB"
     grey, blue, green = "#EDEDED", "#CFE3F3", "#CDEBDF"
@@ -194,12 +163,6 @@ def proposing(ax: Axes) -> Axes:
 
     What neither iCARMA nor CARMA has is in the colour of
     `COLOURS["added"]`.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> ax = proposing(Figure().subplots())
-        >>> ax.texts[0].get_text()
-        'person $x$, noise $z$'
     """
     added, pale = COLOURS["added"], "#F8DDCB"
     blue, green = "#CFE3F3", "#CDEBDF"

@@ -21,12 +21,6 @@ def marginal(
         name: Of the feature.
         bins: How many, all equally wide.
     Raises: ValueError: a sample is empty or has no colour.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> samples = {"data": np.array([0.0, 1.0, 2.0]), "flow": np.array([0.5, 1.5])}
-        >>> marginal(Figure().subplots(), samples, "loan_amount").get_xlabel()
-        'loan amount (model units)'
     """
     _check_samples(samples)
     low = min(values.min() for values in samples.values())
@@ -58,13 +52,6 @@ def pair(
             colour for each key.
         levels: Shares of people, between 0 and 1.
     Raises: ValueError: a sample is empty or has no colour.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> samples = {"data": np.random.default_rng(0).normal(size=(50, 2))}
-        >>> ax = pair(Figure().subplots(), samples)
-        >>> len(ax.collections[0].levels)
-        3
     """
     _check_samples(samples)
     both = np.concatenate(list(samples.values()))
@@ -93,13 +80,6 @@ def band(ax: Axes, steps: np.ndarray, curves: np.ndarray, colour: str, label: st
         steps: Where the curves are known, with shape (n_steps,).
         curves: Their values, with shape (n_steps, n_members).
     Raises: ValueError: there is no value for each step.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> curves = np.array([[1.0, 3.0], [0.0, 2.0]])
-        >>> ax = band(Figure().subplots(), np.arange(2), curves, "black", "loss")
-        >>> ax.lines[0].get_ydata()
-        array([2., 1.])
     """
     if curves.ndim != 2 or len(curves) != len(steps):
         raise ValueError(
@@ -124,13 +104,6 @@ def errors_by_place(
         seen: Values of people on the same axis, with shape (P,).
     Raises: ValueError: there is no error for each place, or nobody
         was seen.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> place, errors = np.array([-3.0, 0.0, 3.0]), np.array([0.2, 0.0, 0.3])
-        >>> ax = errors_by_place(Figure().subplots(), place, errors, np.zeros(5))
-        >>> ax.collections[0].get_offsets().tolist()
-        [[-3.0, 0.2], [0.0, 0.0], [3.0, 0.3]]
     """
     if place.shape != errors.shape or place.ndim != 1 or len(seen) == 0:
         raise ValueError(
@@ -160,13 +133,6 @@ def log_densities(
         valid: Whether a person is accepted afterwards, with shape
             (N,), bool.
     Raises: ValueError: the shapes differ, or valid is not of bool.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> before, after = np.array([-8.0, -9.0]), np.array([-7.0, -400.0])
-        >>> ax = log_densities(Figure().subplots(), before, after, np.array([True, True]))
-        >>> ax.collections[0].get_offsets().tolist()
-        [[-8.0, -7.0], [-9.0, -25.0]]
     """
     if not log_p.shape == log_p_cf.shape == valid.shape or valid.dtype != bool:
         raise ValueError(

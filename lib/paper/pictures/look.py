@@ -50,13 +50,7 @@ LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for every figure of the notebooks.
-
-    Example:
-        >>> use_style()
-        >>> mpl.rcParams["savefig.dpi"]
-        150.0
-    """
+    """Set matplotlib's defaults for every figure of the notebooks."""
     mpl.rcParams.update(
         {
             "figure.dpi": 90,
@@ -78,15 +72,7 @@ def use_style() -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Save folder/name.png and .pdf, without dates, so that a rerun gives the same bytes.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(Figure(), Path(folder), "04_validity")
-        ...     sorted(path.name for path in Path(folder).iterdir())
-        ['04_validity.pdf', '04_validity.png']
-    """
+    """Save folder/name.png and .pdf, without dates, so that a rerun gives the same bytes."""
     for kind, undated in (("png", "Software"), ("pdf", "CreationDate")):
         drawn = io.BytesIO()
         figure.savefig(drawn, format=kind, metadata={undated: None})
@@ -104,17 +90,7 @@ def readable(name: str) -> str:
 
 
 def legend_once(figure: Figure, ax: Axes, n_columns: int = 4) -> None:
-    """Draw one legend below the figure, in which each label of the axes stands once.
-
-    Example:
-        >>> figure = Figure()
-        >>> ax = figure.subplots()
-        >>> for values in ([0, 1], [1, 0]):
-        ...     _ = ax.plot(values, label="the paper")
-        >>> legend_once(figure, ax)
-        >>> [text.get_text() for text in figure.legends[0].get_texts()]
-        ['the paper']
-    """
+    """Draw one legend below the figure, in which each label of the axes stands once."""
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     figure.legend(
@@ -126,10 +102,6 @@ def by_name(what: str, name: str, table: Mapping[str, Any]) -> Any:
     """Return what `COLOURS`, `MARKERS` or `LINES` give a name; capitals do not count.
 
     Raises: ValueError: there is nothing by that name.
-
-    Example:
-        >>> by_name("method", "iCARMA", MARKERS)
-        'o'
     """
     key = name if name in table else name.lower()
     checks.known(what, [key], tuple(table))
@@ -137,11 +109,7 @@ def by_name(what: str, name: str, table: Mapping[str, Any]) -> Any:
 
 
 def need(rows: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Raise ValueError unless the table has these columns.
-
-    Example:
-        >>> need(pd.DataFrame({"hap": [0.5]}), ["hap"])
-    """
+    """Raise ValueError unless the table has these columns."""
     if missing := [name for name in columns if name not in rows]:
         raise ValueError(
             f"The table has no column {', '.join(missing)}; "

@@ -64,16 +64,6 @@ def action_on_graph(
         forbidden: Names of those that the person can't act on.
     Raises: ValueError: a name is no feature, or a feature has no
         place or no value.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> graph = Graph({"income": (), "savings": ("income",)})
-        >>> at = {"income": (0.2, 0.5), "savings": (0.8, 0.5)}
-        >>> before, after = {"income": 0, "savings": 0}, {"income": 1, "savings": 2}
-        >>> ax = Figure().subplots()
-        >>> ax = action_on_graph(ax, graph, at, before, after, ["income"])
-        >>> [text.get_text() for text in ax.texts]
-        ['income', '0.0 → 1.0', 'savings', '0.0 → 2.0']
     """
     for what, given in (("place", at), ("value before", before), ("value after", after)):
         if missing := [name for name in graph.features if name not in given]:
@@ -154,15 +144,6 @@ def decision_slice(
         moves: Where each move ends, by a name of `COLOURS`.
     Raises: ValueError: a name has no colour, or `accepts` gives
         another shape.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> ax = decision_slice(
-        ...     Figure().subplots(), lambda points: points.sum(1) > 0,
-        ...     low=(-5, -5), high=(5, 5), now=(-1, -1), moves={"truth": (2, 1)},
-        ... )
-        >>> len(ax.patches)  # an arrow a move
-        1
     """
     checks.known("move", moves, tuple(COLOURS))
     lines = [np.linspace(*ends, 200) for ends in zip(low, high, strict=True)]

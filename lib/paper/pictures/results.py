@@ -24,15 +24,6 @@ def beside_paper(
         metric: Which of their metrics.
     Raises: ValueError: a column is missing, the metric is not in the
         table, or a method has no marker.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> one = {"method": "search", "setting": "4", "metric": "joint", "mean": 0.9}
-        >>> no_seeds = {"lowest": np.nan, "highest": np.nan, "reported": 0.9}
-        >>> rows = pd.DataFrame([one | no_seeds | {"paper": 0.8}])
-        >>> ax = beside_paper(Figure().subplots(), rows, "joint")
-        >>> ax.get_legend_handles_labels()[1]
-        ['search, ours', 'the paper']
     """
     ours = ("mean", "lowest", "highest", "reported")
     need(rows, ("metric", "setting", "method", "paper", *ours))
@@ -71,14 +62,6 @@ def intervals(
         order: Of the categories.
     Raises: ValueError: a column is missing, a category is not in the
         order, or a method has no marker.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> one = {"method": "oracle", "estimate": 0.2, "low": 0.1, "high": 0.4}
-        >>> rows = pd.DataFrame([one | {"group": "young"}, one | {"group": "old"}])
-        >>> ax = intervals(Figure().subplots(), rows, "group", ["old", "young"])
-        >>> [label.get_text() for label in ax.get_yticklabels()]
-        ['old', 'young']
     """
     need(rows, ("method", along, "estimate", "low", "high"))
     checks.known(along, dict.fromkeys(rows[along]), order)
@@ -115,14 +98,6 @@ def trials(ax: Axes, tried: pd.DataFrame, profile: str, across: str = "efficienc
         across: Column on the horizontal axis.
     Raises: ValueError: a column is missing, or the profile has no
         trial.
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> shares = {"joint": [0.5, 0.6, 0.4], "efficiency": [0.3, 0.2, 0.1]}
-        >>> whose = {"profile": ["linear", "linear", "convex"], "n_seeds": [1, 3, 1]}
-        >>> tried = pd.DataFrame(shares | whose | {"chosen": [False, True, False]})
-        >>> ax = trials(Figure().subplots(), tried, "linear")
-        >>> [len(dots.get_offsets()) for dots in ax.collections]
-        [1, 1, 1, 1]
     """
     need(tried, ("joint", across, "profile", "n_seeds", "chosen"))
     checks.known("profile", [profile], tuple(dict.fromkeys(tried.profile)))
@@ -162,16 +137,6 @@ def frontier(
         exact: Points of the line, in order: hap, joint.
     Raises: ValueError: a column is missing, or a profile has no
         colour.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> ours = pd.DataFrame({"profile": "linear", "hap": [0.8, 1.0], "joint": 0.5})
-        >>> theirs = {"profile": "linear", "hap": 0.1, "low": 0.3, "high": 0.4}
-        >>> paper = pd.DataFrame([theirs])
-        >>> exact = pd.DataFrame({"hap": [0.0, 0.2], "joint": [0.5, 0.6]})
-        >>> ax = frontier(Figure().subplots(), ours, paper, exact)
-        >>> ax.get_legend_handles_labels()[1]
-        ['linear', 'linear, the paper', 'exact search']
     """
     need(networks, ("profile", "hap", "joint"))
     need(paper, ("profile", "hap", "low", "high"))
