@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import files
+from lib.base import checks, files
+from lib.base.arithmetic import SGD, Adam, RMSprop
 from lib.base.files import parsed
 
 FORMAT = 1  # of the file; raise it when the meaning of what is in it changes
@@ -120,6 +121,60 @@ def steps(
         if step + 1 == n_steps or time.monotonic() - written >= every:
             _keep(path, live, made_of, step + 1)
             written = time.monotonic()
+
+
+def descend(
+    what: str,
+    descent: Adam | SGD | RMSprop,
+    n_epochs: int,
+    epoch: Callable[[int, Callable[[Tensor], None]], Mapping[str, float]],
+    live: Live,
+    inputs: Callable[[], Mapping[str, Any]] = dict,
+    folder: Path | None = None,
+    progress: Callable[[range], Iterable[int]] = iter,
+    after: Callable[[int], None] | None = None,
+    name: str | None = None,
+) -> None:
+    """Fit weights in place by descent, epoch by epoch: the one loop of every fit.
+
+    Arguments:
+        what: What is fitted, for messages.
+        descent: Holds the weights.
+        n_epochs: How many there are; where the descent has a
+            schedule, its rate is lowered after each.
+        epoch: Runs one. It gets its number, and a function that takes
+            one step against a loss; it returns what has to be finite
+            at the end, by name.
+        live: What else the epochs change.
+        inputs, folder, progress: As for `steps`.
+        after: Called with the number of an epoch that ended well.
+        name: Of the file in the folder; left out: as `what`.
+    Raises: ValueError: the fit diverged; as `steps`.
+
+    Example:
+        The mean of three numbers, as what is least far from them:
+
+        >>> x, mean = torch.tensor([1.0, 2.0, 6.0]), torch.zeros((), requires_grad=True)
+        >>> def epoch(number, step):
+        ...     loss = (x - mean).square().mean()
+        ...     step(loss)
+        ...     return {"loss": loss.item()}
+        >>> descend("mean", SGD([mean], learning_rate=0.1), 50, epoch, Live())
+        >>> round(mean.item(), 3)
+        3.0
+    """
+    weights = {f"weight_{i}": weight for i, weight in enumerate(descent.weights)}
+    every = Live({**weights, **descent.state, **live.tensors}, live.rngs, live.rows)
+
+    def step(loss: Tensor) -> None:
+        descent.step(torch.autograd.grad(loss, descent.weights))
+
+    for number in steps(n_epochs, every, inputs, folder, name or what, progress):
+        checks.converging(what, number, epoch(number, step))
+        if isinstance(descent, Adam) and descent.n_decays:
+            descent.decay()
+        if after is not None:
+            after(number)
 
 
 def digest(inputs: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """The classifier h that decides; it is fixed once fitted."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -267,12 +267,8 @@ def fit(
             "seed": seed,
         }
 
-    def epochs(live: Mapping[str, Tensor]) -> Iterator[int]:
-        state = fits.Live(live, [rng])
-        return fits.steps(n_epochs, state, inputs, checkpoint, "classifier", progress)
-
-    everyone = (x, y, weight)
-    losses = descend(descent, everyone, n_epochs, batch_size, shuffled, epochs)
+    everyone, kept = (x, y, weight), ([rng], inputs, checkpoint)
+    losses = descend(descent, everyone, n_epochs, batch_size, shuffled, progress, *kept)
     return NetworkClassifier(population.features, layers[0::2], layers[1::2]), losses
 
 
@@ -282,7 +278,10 @@ def descend(
     n_epochs: int,
     batch_size: int,
     shuffled: Callable[[int], Tensor],
-    epochs: Callable[[Mapping[str, Tensor]], Iterable[int]],
+    progress: Callable[[range], Iterable[int]] = iter,
+    rngs: Sequence[np.random.Generator] = (),
+    inputs: Callable[[], Mapping[str, Any]] = dict,
+    checkpoint: Path | None = None,
 ) -> np.ndarray:
     """Descend on the cross-entropy, and return its mean by epoch.
 
@@ -293,35 +292,34 @@ def descend(
         people: Their features, labels and weights in the loss.
         shuffled: From how many people there are to an order of them;
             asked once an epoch.
-        epochs: From all that changes to the numbers of the epochs.
+        rngs: What it draws from.
+        progress, inputs, checkpoint: As for `fits.descend`.
     Example:
         >>> layers = initial_layers([1, 1], np.random.default_rng(0), torch.float32)
         >>> x, y = torch.tensor([[-1.0], [1.0]]), torch.tensor([0.0, 1.0])
         >>> people = x, y, torch.ones(2)
-        >>> how = Adam(layers, 0.1), people, 3, 2, torch.arange, lambda live: range(3)
-        >>> losses = descend(*how)
+        >>> losses = descend(Adam(layers, 0.1), people, 3, 2, torch.arange)
         >>> bool(losses[2] < losses[0])
         True
     """
     layers, losses = descent.weights, np.zeros(n_epochs)
-    x = people[0]
-    live = {f"layer_{i}": layer for i, layer in enumerate(layers)}
-    live |= {**descent.state, "losses": torch.from_numpy(losses)}
-    for epoch in epochs(live):
-        order = shuffled(len(x))
-        ordered = [part[order].to(x.dtype) for part in people]
-        batches = zip(*(part.split(batch_size) for part in ordered), strict=True)
+
+    def epoch(number: int, step: Callable[[Tensor], None]) -> dict[str, float]:
+        order = shuffled(len(people[0]))
+        ordered = [part[order].to(people[0].dtype) for part in people]
         logits = []
-        for xs, ys, ws in batches:
+        for xs, ys, ws in zip(*(part.split(batch_size) for part in ordered), strict=True):
             out = network(xs, layers[0::2], layers[1::2])
             shown = out.squeeze(-1) if out.shape[-1] == 1 else out[:, 1] - out[:, 0]
-            loss = F.binary_cross_entropy_with_logits(shown, ys, ws)
-            descent.step(torch.autograd.grad(loss, layers))
+            step(F.binary_cross_entropy_with_logits(shown, ys, ws))
             logits.append(shown.detach())
         _, labels, weights = ordered
         loss = F.binary_cross_entropy_with_logits(torch.cat(logits), labels, weights)
-        losses[epoch] = loss.item()
-        checks.converging("classifier", epoch, {"cross-entropy": losses[epoch]})
+        losses[number] = loss.item()
+        return {"cross-entropy": losses[number]}
+
+    live = fits.Live({"losses": torch.from_numpy(losses)}, rngs)
+    fits.descend("classifier", descent, n_epochs, epoch, live, inputs, checkpoint, progress)
     return losses
 
 

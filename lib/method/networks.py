@@ -313,29 +313,28 @@ def fit(
     best_weights = networks.by_name()
     live = fits.Live(
         {
-            **{f"leaf_{i}": leaf for i, leaf in enumerate(networks.leaves)},
             **{f"best {name}": weight for name, weight in best_weights.items()},
-            **optimiser.state,
             "train": torch.from_numpy(train),
             "validation": torch.from_numpy(validation),
         },
         [rng],
     )
-    for epoch in fits.steps(n_epochs, live, inputs, checkpoint, "flow", progress):
+
+    def epoch(number: int, step: Callable[[Tensor], None]) -> dict[str, float]:
         for batch in x[torch.from_numpy(rng.permutation(len(x)))].split(batch_size):
             loss = -networks.log_likelihood(batch)
-            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
-            train[epoch] -= loss.item() * len(batch) / len(x)
-        optimiser.decay()
+            step(loss)
+            train[number] -= loss.item() * len(batch) / len(x)
         with torch.no_grad():
             now = networks.log_likelihood(x_validation).item()
-        reached = {
-            "log-likelihood of x": float(train[epoch]),
-            "log-likelihood of x_validation": now,
-        }
-        checks.converging("flow", epoch, reached)
         if now > validation.max():
             for name, weight in networks.by_name().items():
                 best_weights[name].copy_(weight)
-        validation[epoch] = now
+        validation[number] = now
+        return {
+            "log-likelihood of x": float(train[number]),
+            "log-likelihood of x_validation": now,
+        }
+
+    fits.descend("flow", optimiser, n_epochs, epoch, live, inputs, checkpoint, progress)
     return best_weights, {"train": train, "validation": validation}

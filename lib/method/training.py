@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks, fits
+from lib.base import fits
 from lib.base.arithmetic import Adam
 from lib.method.icarma import TERMS, ICarma, Settings, weight_shapes
 from lib.method.preferences import Preferences
@@ -165,8 +165,6 @@ def _fit_side_by_side(
     said = np.full((shared.n_epochs, len(seeds)), np.nan)
     live = fits.Live(
         {
-            **weights,
-            **optimiser.state,
             "multiplier": weigh.multiplier,
             "history": torch.from_numpy(history),
             "after_epoch": torch.from_numpy(said),
@@ -183,21 +181,22 @@ def _fit_side_by_side(
             "after_epoch": _source(after_epoch),
         }
 
-    for epoch in fits.steps(shared.n_epochs, live, inputs, checkpoint, name, progress):
+    def epoch(number: int, step: Callable[[Tensor], None]) -> dict[str, float]:
         rows = _epoch(stack, samplers, factual, rngs)
         for i in range(n_batches):
             own = slice(i * batch_size, (i + 1) * batch_size)
             by_term = stack.loss_terms({name: row[:, own] for name, row in rows.items()})
             terms = torch.stack([by_term[name] for name in TERMS])
-            loss = (weigh(terms.detach()) * terms).sum()
-            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
-            history[:, epoch] += terms.detach().numpy() / n_batches
-        reached = dict(zip(TERMS, history[:, epoch].sum(1).tolist(), strict=True))
-        checks.converging("networks", epoch, reached)
-        optimiser.decay()
-        if after_epoch is not None:
-            found = after_epoch(epoch + 1, stack)
-            said[epoch] = np.nan if found is None else found
+            step((weigh(terms.detach()) * terms).sum())
+            history[:, number] += terms.detach().numpy() / n_batches
+        return dict(zip(TERMS, history[:, number].sum(1).tolist(), strict=True))
+
+    def after(number: int) -> None:
+        found = after_epoch(number + 1, stack) if after_epoch is not None else None
+        said[number] = np.nan if found is None else found
+
+    how = (live, inputs, checkpoint, progress, after, name)
+    fits.descend("networks", optimiser, shared.n_epochs, epoch, *how)
     by_name = dict(zip(TERMS, history, strict=True))
     if after_epoch is not None:
         by_name["after_epoch"] = said

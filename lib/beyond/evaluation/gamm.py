@@ -7,35 +7,54 @@ distance more than others do:
 .. math:: y_i = \beta_0 + s(x_i) + b_{u(i)} + c_{u(i)} x_i + e_i, \quad
           b \sim N(0, \tau_b), \ c \sim N(0, \tau_c), \ e \sim N(0, \sigma^2)
 
-The curve s is a thin plate regression spline. Its wiggly part is one
-more random effect, so that three variances have to be estimated, and
-restricted maximum likelihood (REML) does that. This is the model that
-R's mgcv fits to `y ~ s(x) + s(u, bs = "re") + s(u, x, bs = "re")`.
+The curve s is a thin plate regression spline (`ThinPlate`). Its
+wiggly part is one more random effect, so that three variances have to
+be estimated, and restricted maximum likelihood does that (`reml`).
+This is the model that R's mgcv fits to `y ~ s(x) + s(u, bs = "re") +
+s(u, x, bs = "re")`.
 
 A fit takes milliseconds for two reasons. What depends on x and people
 alone is made once, in a `Design`. And the columns of one person meet
 those of another only through the curve: each evaluation inverts one
 2 x 2 matrix a person and one matrix with k columns.
+
+Then single terms are tested: how sure is it that they are? What a
+penalty shrinks has no whole number of degrees of freedom, and its
+covariance is nearly singular. Two statistics of Simon Wood's take
+this into account, and mgcv prints them. Their laws are sums of
+weighted chi-squared variables over an estimate of the error's
+variance; `tail` computes these to all digits, however small.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
+from scipy import optimize, stats
+from scipy.sparse.linalg import eigsh
+from torch import Tensor
 
 from lib.base import checks
 from lib.base.arithmetic import each
-from lib.beyond.evaluation import term_tests
 from lib.beyond.evaluation.reml import FLAT, N_FIXED, ROUNDING, Products, Search, State
-from lib.beyond.evaluation.term_tests import TermTest
-from lib.beyond.evaluation.thin_plate import ThinPlate
 
 TERMS = ("smooth", "intercepts", "slopes")
 FEWEST_X = 4  # distinct values of x that a curve needs
+MANY_KNOTS = 100  # above, only the eigenvectors that are needed are computed
 NO_ERROR = 1e-9  # share of the sum of squares below which nothing is left for an error
+STEP, END = 0.02, 40.0  # of the integral of `tail`: more steps change nothing
+
+
+class TermTest(NamedTuple):
+    """Test of one term against its absence: F, its reference df, and p."""
+
+    f: float
+    ref_df: float
+    p: float
 
 
 @dataclass(frozen=True)
@@ -124,7 +143,7 @@ class Fit:
         Arguments:
             term: One of `TERMS` that is in the model.
         Raises: ValueError: the model has no such term.
-        Source: see `term_tests.smooth` and `term_tests.effects`.
+        Source: see `curve_test` and `effects_test`.
         """
         checks.known("term", [term], tuple(self.edf))
         return _test_smooth(self) if term == "smooth" else _test_effects(self, term)
@@ -317,7 +336,7 @@ def _test_smooth(fit: Fit) -> TermTest:
     root = np.linalg.cholesky(fit.design._products.gram[1:, 1:]).T
     covariance = root @ fit.covariance[1:, 1:] @ root.T
     values = root @ fit.coefficients[1:]
-    return term_tests.smooth(values, covariance, _reference_df(fit), fit.residual_df)
+    return curve_test(values, covariance, _reference_df(fit), fit.residual_df)
 
 
 def _reference_df(fit: Fit) -> float:
@@ -359,7 +378,202 @@ def _test_effects(fit: Fit, term: str) -> TermTest:
     fixed[wiggly, wiggly] += ratio[0]
     weight = np.diag(squares) - left @ np.linalg.solve(fixed, left.T)
     own_effects = fit.effects[term].to_numpy() / np.sqrt(fit.sigma2)
-    return term_tests.effects(own_effects, weight, covariance, fit.residual_df)
+    return effects_test(own_effects, weight, covariance, fit.residual_df)
+
+
+def curve_test(
+    values: np.ndarray, covariance: np.ndarray, reference_df: float, residual_df: float
+) -> TermTest:
+    """Return the test of a smooth curve against none.
+
+    Only the directions are counted in which the penalty has left
+    something of the curve. Their number is reference_df, and if that
+    is fractional, the last two directions enter with a sign that is
+    arbitrary: mgcv takes one for F and the mean over both for p. Here
+    F is the mean as well, so that no eigenvector's sign matters.
+
+    Arguments:
+        values: The curve, in coordinates in which its sum of squares
+            over the answers is that of the coordinates, with shape
+            (c,).
+        covariance: Of these (Bayesian), with shape (c, c).
+        reference_df: How many directions are counted.
+        residual_df: Of the error.
+    Raises: ValueError: there is no direction to count.
+    Source: Wood, On p-values for smooth components of an extended
+        generalized additive model, Biometrika 2013; mgcv 1.8-41,
+        testStat.
+
+    Example:
+        With a whole number of directions it is the usual F test:
+
+        >>> found = curve_test(np.array([3.0, 1.0]), np.eye(2), 2.0, 100.0)
+        >>> round(found.f, 3), round(found.p, 4), round(float(stats.f.sf(5, 2, 100)), 4)
+        (5.0, 0.0085, 0.0085)
+    """
+    checks.positive(reference_df=reference_df, residual_df=residual_df)
+    own, vectors = np.linalg.eigh(covariance)
+    own, vectors = own[::-1], vectors[:, ::-1]
+    squares = (vectors.T @ values) ** 2 / np.abs(own)
+    whole = int(reference_df)
+    part = reference_df - whole
+    n_directions = int((own > own[0] * np.finfo(float).eps ** 0.9).sum())
+    if whole == 0:
+        raise ValueError(
+            f"reference_df is {reference_df:g}: expected 1 or more, as any curve has "
+            "that holds the straight line."
+        )
+    if part == 0 or n_directions <= whole:
+        rank = min(whole, n_directions)
+        f = float(squares[:rank].sum() / rank)
+        return TermTest(f, float(rank), float(stats.f.sf(f, rank, residual_df)))
+    weights = np.ones(whole + 1)
+    weights[-2] = (part + 1 + np.sqrt((part + 1) * (1 - part))) / 2
+    weights[-1] = part + 1 - weights[-2]
+    statistic = squares[:whole].sum() + part * squares[whole]
+    mixed = np.sqrt(2 * part * (1 - part) * squares[whole - 1] * squares[whole])
+    n_error = max(1, round(residual_df))
+    p = [tail(weights, n_error, statistic + sign * mixed) for sign in (-1, 1)]
+    return TermTest(float(statistic / reference_df), float(reference_df), sum(p) / 2)
+
+
+def effects_test(
+    values: np.ndarray, weight: np.ndarray, covariance: np.ndarray, residual_df: float
+) -> TermTest:
+    """Return the test of random effects against none, all of them at once.
+
+    Arguments:
+        values: Predicted effects, over the error's standard
+            deviation, with shape (m,).
+        weight: Information on them, with shape (m, m).
+        covariance: Of values (frequentist) if there are no effects,
+            with shape (m, m).
+        residual_df: Of the error.
+    Source: Wood, A simple test for random effects in regression
+        models, Biometrika 2013; mgcv 1.8-41, reTest.
+    """
+    checks.positive(residual_df=residual_df)
+    own, vectors = np.linalg.eigh(weight)
+    root = vectors * np.sqrt(np.maximum(own, 0))
+    weights = np.maximum(np.linalg.eigvalsh(root.T @ covariance @ root), 0)
+    rank = int((weights > weights.max() * np.finfo(float).eps ** 0.8).sum())
+    statistic = float(values @ weight @ values)
+    p = tail(weights, max(1, round(residual_df)), statistic)
+    return TermTest(statistic / rank, float(rank), p)
+
+
+def tail(weights: np.ndarray, n_error: int, value: float) -> float:
+    r"""Return P(sum_j w_j X_j / (Y / n) > value), X_j chi-squared with 1 df, Y with n.
+
+    The inverse Laplace transform along a line through its saddle
+    point, so that tiny probabilities keep their digits:
+
+    .. math:: p = \frac{1}{2 \pi i} \int_{s_0 - i \infty}^{s_0 + i \infty}
+              e^{K(s)} \frac{ds}{s}, \quad K(s) = - \frac{1}{2} \sum_j
+              \log(1 - 2 w_j s) - \frac{n}{2} \log(1 + 2 s \, value / n)
+
+    Arguments:
+        weights: Not negative, with shape (J,).
+        n_error: Degrees of freedom n of the error.
+        value: What is exceeded, above 0.
+    Raises: ValueError: value or n_error is not above zero, or no
+        weight is.
+    Source: after Daniels, Tail probability approximations,
+        International Statistical Review 1987.
+
+    Example:
+        With equal weights it is the F distribution:
+
+        >>> p, expected = tail(np.ones(4), 30, 400.0), stats.f.sf(100, 4, 30)
+        >>> f"{p:.10g}" == f"{expected:.10g}", f"{p:.1g}"
+        (True, '7e-17')
+    """
+    checks.positive(n_error=n_error, value=value, largest_weight=float(weights.max()))
+    weights = weights[weights > ROUNDING * weights.max()]
+
+    # torch's log and exp are pinned, and numpy's differ in bits from processor to processor
+    w = torch.from_numpy(weights)[:, None]
+
+    def log_transform(s: Tensor) -> Tensor:
+        own = torch.log(1 - 2 * w * s).sum(0)
+        of_error = torch.log(1 + 2 * s * value / n_error)
+        return -own / 2 - n_error / 2 * of_error - torch.log(s)
+
+    end = 0.5 / weights.max()
+    found = optimize.minimize_scalar(
+        lambda s: float(log_transform(torch.tensor([s], dtype=torch.float64))),
+        bounds=(0, end),
+        method="bounded",
+        options={"xatol": 1e-6 * end},
+    )
+    middle = found.x
+    # s = middle + i width sinh(v): equal steps in v see the peak and the long tails
+    v = np.arange(0, END, STEP)
+    width = min(middle, end - middle)
+    along = torch.from_numpy(width * each(math.sinh, v))
+    s = torch.complex(torch.full_like(along, middle), along)
+    terms = torch.exp(log_transform(s)).real * torch.from_numpy(each(math.cosh, v))
+    terms[0] /= 2
+    return float(terms.sum() * (width * STEP / math.pi))
+
+
+class ThinPlate:
+    """The columns of a thin plate regression spline, centred over some x.
+
+    Called with a grid (G,), it returns its columns there, with shape
+    (G, k - 1): the straight line, then the wiggly ones, scaled so
+    that the penalty is the sum of their squared coefficients. The
+    constant is left out. Beyond the observed x all columns go on
+    straight.
+
+    Arguments:
+        x: Observed values, with shape (n,).
+        k: Number of columns with the constant, from 2 (the straight
+            line) to the number of distinct x.
+    Raises: ValueError: k is not in this range.
+    Source: Wood, Thin plate regression splines, JRSS B 2003: mgcv's
+        s(x, bs = "tp").
+    """
+
+    def __init__(self, x: np.ndarray, k: int) -> None:
+        checks.counts(k=k)
+        self._knots = np.unique(x)
+        if not N_FIXED <= k <= len(self._knots):
+            raise ValueError(
+                f"k = {k} columns for {len(self._knots)} distinct values of x: expected a "
+                f"k from {N_FIXED} (a straight line) to {len(self._knots)}."
+            )
+        self._centre = x.mean()
+        self._weights = _weights_of_knots(self._knots - self._centre, k)
+        self._mean = np.zeros(k - 1)
+        self._mean = self(x).mean(0)
+
+    def __call__(self, grid: np.ndarray) -> np.ndarray:
+        """Return the columns at some values (G,), with shape (G, k - 1)."""
+        bends = np.abs(grid[:, None] - self._knots) ** 3 / 12
+        return np.column_stack([grid - self._centre, bends @ self._weights]) - self._mean
+
+
+def _weights_of_knots(knots: np.ndarray, k: int) -> np.ndarray:
+    """Return the weights of |x - knot|^3 / 12 in the wiggly columns, (K, k - 2).
+
+    The k largest eigenvectors of the knots' matrix, constrained to
+    bend without a level or a slope, and turned and scaled so that the
+    penalty on the curve's second derivative is a sum of squares.
+    """
+    if k == N_FIXED:
+        return np.zeros((len(knots), 0))
+    bends = np.abs(knots[:, None] - knots) ** 3 / 12
+    if len(knots) > MANY_KNOTS:
+        values, vectors = eigsh(bends, k, v0=np.arange(1.0, len(knots) + 1))
+    else:
+        values, vectors = np.linalg.eigh(bends)
+    largest = np.argsort(-np.abs(values), kind="stable")[:k]
+    values, vectors = values[largest], vectors[:, largest]
+    lines = vectors.T @ np.column_stack([np.ones_like(knots), knots])  # (k, 2)
+    free = np.linalg.qr(lines, mode="complete")[0][:, N_FIXED:]
+    root = np.linalg.cholesky(free.T @ (values[:, None] * free))
+    return vectors @ free @ np.linalg.inv(root).T
 
 
 def _numbers(name: str, values: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks
+from lib.base import checks, fits
 from lib.base.arithmetic import Adam, network
 from lib.beyond.hare.tabular import Tabular
 
@@ -104,7 +104,7 @@ class Autoencoder:
         return people
 
     def seen(self, conditioned: Tensor) -> Tensor:
-        """Return the decoded features alone, for latent points beside what they are told."""
+        """Return the decoded features alone, for latent points and what goes with them."""
         out = _run(self.nets["decoder"], conditioned)
         return out.sigmoid() if self.kind == "CCHVAE" else out
 
@@ -134,13 +134,14 @@ def fit(
     guessing = Adam(guess, recipe.learning_rate) if guess else None
     x, y = table.x["train"], table.y["train"].double()[:, None]
     losses = np.zeros(recipe.n_epochs)
-    for epoch in progress(range(recipe.n_epochs)):
+
+    def epoch(number: int, step: Callable[[Tensor], None]) -> dict[str, float]:
         order = torch.from_numpy(rng.permutation(len(x)))
         total = 0.0
         for rows in order.split(recipe.batch_size):
             own, label = x[rows], y[rows]
-            loss = _LOSSES[kind](model, own, label, rng, epoch / recipe.n_epochs)
-            descent.step(torch.autograd.grad(loss, others))
+            loss = _LOSSES[kind](model, own, label, rng, number / recipe.n_epochs)
+            step(loss)
             total += loss.item() * len(rows)
             if guessing:
                 z = _drawn(_run(model.nets["encoder"], own[:, model.is_seen]), rng)
@@ -148,8 +149,11 @@ def fit(
                     _run(guess, z.detach()), label
                 )
                 guessing.step(torch.autograd.grad(error, guess))
-        losses[epoch] = total / len(x)
-        checks.converging(f"{kind} autoencoder", epoch, {"loss": losses[epoch]})
+        losses[number] = total / len(x)
+        return {"loss": losses[number]}
+
+    how = (recipe.n_epochs, epoch, fits.Live())
+    fits.descend(f"{kind} autoencoder", descent, *how, progress=progress)
     nets = {name: [_rounded(part) for part in net] for name, net in model.nets.items()}
     return Autoencoder(kind, model.is_seen, nets), losses
 
@@ -165,7 +169,7 @@ def recipe_for(table: Tabular, kind: str) -> Recipe:
 
 
 def widths(table: Tabular, kind: str) -> dict[str, tuple[int, ...]]:
-    """Return the widths of each network of an autoencoder: inputs, hidden layers, outputs."""
+    """Return the widths of each network of an autoencoder: inputs, hidden, outputs."""
     recipe = recipe_for(table, kind)
     n_seen = int(is_seen(table, kind).sum())
     n_told, hidden, n_z = len(table.features) - n_seen, recipe.hidden, recipe.n_latent

@@ -135,28 +135,6 @@ class Dialogue:
                 "`incumbent` is the best so far; begin another one with it as the base."
             ) from error
 
-    def contradicted(self) -> Tensor:
-        """Return how many of each person's answers no shown option explains, shape (N,).
-
-        Whoever prefers what is nearer to some ideal contradicts none
-        if that ideal was shown. So a large number says that answers
-        were chance, or changed, or are about something else than
-        distance.
-        """
-        shown = [
-            chosen(q.is_asked, option, q.incumbent).x_cf
-            for q, _ in self.answers
-            for option in (q.incumbent, q.challenger)
-        ]
-        ideals = torch.stack([*shown, self.incumbent.x_cf])
-        contradicts = torch.zeros(ideals.shape[:-1], dtype=torch.long)
-        for q, is_better in self.answers:
-            nearer = _distance(ideals, q.challenger.x_cf) < _distance(
-                ideals, q.incumbent.x_cf
-            )
-            contradicts += (nearer != is_better) & q.is_asked
-        return contradicts.amin(0)
-
 
 @dataclass
 class _Best:

@@ -101,7 +101,7 @@ def rounds_of(method: str, budget: int, iters: int) -> tuple[int, int]:
 
 
 def settings() -> pd.DataFrame:
-    """Return what is held for the six tables, once each, and the control: a row a setting."""
+    """Return what is held for the six tables, once each, and the control, a row each."""
     controls = pd.DataFrame(
         [CONTROL | {"base": base} for base in ("Wachter", "GS", "FACE")]
     )

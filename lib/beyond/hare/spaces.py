@@ -117,7 +117,7 @@ class Features:
         return self.classifier.logit(torch.where(self.free, values, self.x))
 
     def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates overturn the decision, with shape (*, N); see `Space`."""
+        """Return whether candidates overturn the decision, (*, N); see `Space`."""
         return self.classifier.accepts(candidates.x_cf)
 
 
@@ -184,7 +184,7 @@ class Actions:
         return flow.maps(self.x, [*still, *flow.graph.at_rest(moves)])
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
-        """Return what follows from actions, in whole numbers where they are; see `Space`."""
+        """Return what follows from actions, whole where features are; see `Space`."""
         population = self.problem.population
         values = population.settled(self.x, _within(self, values))
         is_acted = is_acted & self.free & (values != self.x)

@@ -111,7 +111,7 @@ class Tabular:
 
     @property
     def is_free(self) -> Tensor:
-        """Which features recourse may move: continuous and mutable, bool, with shape (D,)."""
+        """Which features recourse may move: continuous and mutable ones, (D,), bool."""
         return self.is_continuous & ~self.is_immutable
 
     @property

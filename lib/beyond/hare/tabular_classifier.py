@@ -1,6 +1,6 @@
 """The classifiers of the HARE paper, fitted as it fits them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -53,11 +53,7 @@ def fit(
     layers, shuffled = _as_torch_draws([x.shape[-1], *HIDDEN[kind], 2], seed)
     descent = RMSprop(layers, learning_rate)
     everyone = (x, y, torch.ones_like(x[:, 0]))
-
-    def epochs(live: Mapping[str, Tensor]) -> Iterable[int]:
-        return progress(range(n_epochs))
-
-    losses = descend(descent, everyone, n_epochs, batch_size, shuffled, epochs)
+    losses = descend(descent, everyone, n_epochs, batch_size, shuffled, progress)
     with torch.no_grad():
         folded = [*layers[:-2], *(part[..., 1:] - part[..., :1] for part in layers[-2:])]
     return NetworkClassifier(table.features, folded[0::2], folded[1::2]), losses

@@ -32,7 +32,7 @@ class Unfit(ValueError):
 
 @contextmanager
 def in_sentences() -> Iterator[None]:
-    """Raise each ValueError of a block as `Unfit`: the same message, without a traceback."""
+    """Raise each ValueError of a block as `Unfit`: same message, without a traceback."""
     try:
         yield
     except ValueError as error:

@@ -275,9 +275,7 @@ def fit(
     scale = {name: getattr(settings, name) for name in TERMS}
     order = torch.arange(0 if lessons is None else len(lessons))
     by_term = {name: torch.from_numpy(values) for name, values in history.items()}
-    live = fits.Live(
-        {**weights, **optimiser.state, **by_term, "order of lessons": order}, [rng]
-    )
+    live = fits.Live({**by_term, "order of lessons": order}, [rng])
 
     def inputs() -> dict[str, Any]:
         taught = {} if lessons is None else vars(lessons)
@@ -285,9 +283,7 @@ def fit(
         own |= {"settings": asdict(settings), "seed": seed, "sets": sets}
         return problem.described(x) | own
 
-    for epoch in fits.steps(
-        settings.n_epochs, live, inputs, checkpoint, "proposer", progress
-    ):
+    def epoch(number: int, step: Callable[[Tensor], None]) -> dict[str, float]:
         people = _Epoch.drawn(x, n_features, settings, rng)
         for i in range(n_batches):
             own = slice(i * batch_size, (i + 1) * batch_size)
@@ -297,15 +293,15 @@ def fit(
             if lessons is not None:
                 rows = order[torch.arange(own.start, own.stop) % len(lessons)]
                 terms["imitation"] = _imitation(proposer, factual, lessons, rows)
-            loss = sum(scale[name] * term for name, term in terms.items())
-            optimiser.step(torch.autograd.grad(loss, optimiser.weights))
+            step(sum(scale[name] * term for name, term in terms.items()))
             for name, term in terms.items():
-                history[name][epoch] += term.item() / n_batches
-        reached = {name: float(values[epoch]) for name, values in history.items()}
-        checks.converging("proposer", epoch, reached)
-        optimiser.decay()
+                history[name][number] += term.item() / n_batches
         if lessons is not None:
             order.copy_(order[torch.from_numpy(rng.permutation(len(lessons)))])
+        return {name: float(values[number]) for name, values in history.items()}
+
+    how = (live, inputs, checkpoint, progress)
+    fits.descend("proposer", optimiser, settings.n_epochs, epoch, *how)
     trained = {name: weight.detach() for name, weight in weights.items()}
     return Proposer(problem, settings, sets, trained), history
 

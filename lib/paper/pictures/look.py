@@ -72,7 +72,7 @@ def use_style() -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Save folder/name.png and .pdf, without dates, so that a rerun gives the same bytes."""
+    """Save folder/name.png and .pdf, without dates: a rerun gives the same bytes."""
     for kind, undated in (("png", "Software"), ("pdf", "CreationDate")):
         drawn = io.BytesIO()
         figure.savefig(drawn, format=kind, metadata={undated: None})
