@@ -56,6 +56,46 @@ NUMBER = re.compile(
 )
 
 
+@pytest.fixture(autouse=True)
+def _shared_names(request: pytest.FixtureRequest) -> None:
+    """Give examples in docstrings the names that many of them need."""
+    if isinstance(request.node, pytest.DoctestItem):
+        request.getfixturevalue("doctest_namespace").update(shared_names())
+
+
+@functools.cache
+def shared_names() -> dict[str, Any]:
+    """Return what examples in docstrings may use without an import, by name.
+
+    Modules go by their usual names; `problem` is Loan's, `loan_flow`
+    its flow, and `stack` its ten networks for hard constraints.
+    """
+    import tempfile
+
+    import numpy as np
+    import pandas as pd
+    import torch
+
+    from lib.base.files import MODELS
+    from lib.method import loan
+    from lib.method.icarma import ICarma
+
+    problem = loan.problem()
+    return {
+        "np": np,
+        "pd": pd,
+        "torch": torch,
+        "tempfile": tempfile,
+        "TemporaryDirectory": tempfile.TemporaryDirectory,
+        "Path": Path,
+        "MODELS": MODELS,
+        "loan": loan,
+        "problem": problem,
+        "loan_flow": problem.flow,
+        "stack": ICarma.load(MODELS, "loan_icarma_hard", problem),
+    }
+
+
 class OutputsDiffer(Exception):
     """What is committed is not what the notebook should hold; the message says where."""
 

@@ -47,7 +47,6 @@ def write(path: Path, content: bytes | str) -> None:
         disk is full; what stood there before is whole.
 
     Example:
-        >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder) / "tables" / "one.csv"
         ...     write(path, "a,b\\n")
@@ -106,7 +105,6 @@ def content(path: Path, most: int) -> bytes:
     Raises: ValueError: there is no such file, it can't be read, or it
         is larger.
     Example:
-        >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "answers.csv"
         >>> _ = path.write_text("income,savings")
         >>> content(path, 100)
@@ -136,7 +134,6 @@ def text(path: Path, most: int) -> str:
 
     Raises: ValueError: as `content`, or it is no text.
     Example:
-        >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "answers.csv"
         >>> _ = path.write_bytes(b"income: caf\\xe9")
         >>> text(path, 100)  # doctest: +ELLIPSIS
@@ -183,7 +180,6 @@ def entries(path: Path) -> dict[str, Any]:
     Raises: ValueError: there is no such file (the message names those
         in its folder), or it does not hold lines `name: value`.
     Example:
-        >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "mine.yaml"
         >>> _ = path.write_text("n_actionable: 2")
         >>> entries(path)
@@ -314,7 +310,6 @@ def save(
         cannot hold the settings. OSError: as `files.write`.
 
     Example:
-        >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     path = save(Path(folder), "mine", {"w": torch.ones(2)}, {"depth": 1}, {})
         ...     tensors, settings = load(Path(folder), "mine")

@@ -89,8 +89,6 @@ def steps(
 
     Example:
         A sum that is interrupted after two of four steps, and goes on:
-
-        >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
         >>> def add_up(stop=None):
         ...     total, seen = torch.zeros(()), []

@@ -51,7 +51,6 @@ def read(
         csv, a column is missing or stands there twice, rows have more
         fields than there are names, or a text is too long.
     Example:
-        >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
         >>> _ = path.write_text("age,income\\n30,2000\\n")
         >>> read(path).income.tolist()
@@ -72,7 +71,6 @@ def unpacked(path: Path, most: int = MOST_BYTES) -> bytes:
     Raises: ValueError: there is no such file, it is damaged, or holds
         more bytes.
     Example:
-        >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "people.csv.gz"
         >>> _ = path.write_bytes(gzip.compress(b"age"))
         >>> unpacked(path)

@@ -173,7 +173,6 @@ class NetworkClassifier(Classifier):
         """Save to folder/name.safetensors; arguments and result as for `files.save`.
 
         Example:
-            >>> import tempfile
             >>> folder, one = Path(tempfile.mkdtemp()), torch.ones(1, 1)
             >>> h = NetworkClassifier(("income",), [one], [torch.zeros(1)])
             >>> h.save(folder, "mine", {"seed": 0}).name
@@ -238,7 +237,6 @@ def fit(
     Source: section 5.1 and appendix C of arXiv:2604.08030; for "sgd",
         https://github.com/ayanmaj92/carma-recourse.
     Example:
-        >>> from lib.method import loan
         >>> h, losses = fit(loan.population(200, 200, 200), n_epochs=2)
         >>> len(losses), h.features[0]
         (2, 'gender')

@@ -45,9 +45,6 @@ class CausalFlow(World):
     Example:
         The committed flow of the Loan population. A standard
         deviation more income brings more savings, and nothing else:
-
-        >>> from lib.base.files import MODELS
-        >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
         >>> x = torch.zeros(7)
         >>> x_cf = loan_flow.counterfactual(x, do={"income": 1.0})
         >>> [name for name, moves in zip(loan_flow.features, x_cf != x) if moves]
@@ -77,7 +74,6 @@ class CausalFlow(World):
         """The weights of the networks, by feature.
 
         Example:
-            >>> from lib.base.files import MODELS
             >>> weights = CausalFlow.load(MODELS, "loan_flow").weights
             >>> [name for name in weights if name.startswith("savings.weight")]
             ['savings.weight_0', 'savings.weight_1']
@@ -89,7 +85,6 @@ class CausalFlow(World):
         """The kind of numbers that the flow computes with, and expects.
 
         Example:
-            >>> from lib.base.files import MODELS
             >>> CausalFlow.load(MODELS, "loan_flow").dtype
             torch.float32
         """
@@ -99,8 +94,6 @@ class CausalFlow(World):
         """Raise ValueError unless x is finite, and has the flow's features and its dtype.
 
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> loan_flow.check("x", torch.zeros(7, dtype=torch.float64))
             Traceback (most recent call last):
             ...
@@ -124,9 +117,6 @@ class CausalFlow(World):
         Example:
             Age has no causes, so that everyone has the same shift and
             scale:
-
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> raw = loan_flow.raw_parameters(loan_flow.index("age"), torch.zeros(3, 0))
             >>> raw.shape, bool((raw == raw[0]).all())
             (torch.Size([3, 2]), True)
@@ -145,9 +135,6 @@ class CausalFlow(World):
 
         Example:
             Savings, of somebody with an average income:
-
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> savings = loan_flow.map_of(loan_flow.index("savings"), torch.zeros(1))
             >>> z, _ = savings.forward(torch.tensor(0.5))
             >>> round(savings.inverse(z).item(), 4)
@@ -159,8 +146,6 @@ class CausalFlow(World):
         """Return the maps of these features, given their parents in x (*, D), by column.
 
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> income = loan_flow.index("income")
             >>> x = torch.zeros(3, 7)
             >>> known = loan_flow.maps(x, [income])
@@ -176,8 +161,6 @@ class CausalFlow(World):
         Raises: ValueError: x has another shape or dtype, or is not
             finite.
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> x = torch.zeros(7)
             >>> torch.allclose(loan_flow.predict(loan_flow.abduct(x)), x, atol=1e-5)
             True
@@ -194,8 +177,6 @@ class CausalFlow(World):
         """Return feature j, with shape (*,); see `World.feature`.
 
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> loan_flow.feature(6, torch.zeros(3, 1), torch.zeros(3)).shape  # savings
             torch.Size([3])
         """
@@ -215,8 +196,6 @@ class CausalFlow(World):
             maps: A dictionary that is filled with the maps that are
                 asked on the way, by column.
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> x, acts = torch.zeros(1, 7), torch.zeros(1, 7, dtype=torch.bool)
             >>> acts[:, loan_flow.index("income")] = True
             >>> maps, noise = {}, loan_flow.abduct(x)
@@ -235,8 +214,6 @@ class CausalFlow(World):
         """Return standard normal noise with shape (N, D); see `World.draw_noise`.
 
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> loan_flow.draw_noise(5, np.random.default_rng(0)).shape
             torch.Size([5, 7])
         """
@@ -275,8 +252,6 @@ class CausalFlow(World):
         Returns: One term a column, with shape (*, len(columns)).
         Raises: ValueError: columns are unknown, or none are wanted.
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> x = loan_flow.sample(4, np.random.default_rng(0))
             >>> torch.allclose(loan_flow.log_prob_terms(x).sum(-1), loan_flow.log_prob(x))
             True
@@ -297,8 +272,6 @@ class CausalFlow(World):
         Example:
             Somebody average is more likely than somebody ten standard
             deviations away:
-
-            >>> from lib.base.files import MODELS
             >>> log_p = CausalFlow.load(MODELS, "loan_flow").log_prob
             >>> bool(log_p(torch.zeros(7)) > log_p(torch.full((7,), 10.0)))
             True
@@ -320,9 +293,6 @@ class CausalFlow(World):
         Example:
             Income (5) keeps its raw parameters, shift and scale;
             savings (6) follow from it:
-
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> parts = loan_flow.factual(torch.zeros(3, 7), [5, 6])
             >>> {name: tuple(part.shape) for name, part in parts.items()}
             {'x': (3, 7), 'z': (3, 7), 'slope': (3, 7), 'fixed': (3, 2)}
@@ -365,8 +335,6 @@ class CausalFlow(World):
         Returns: x_cf with shape (*, D), and log p(x_cf) - log p(x) in
             nats with shape (*,).
         Example:
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> x, income = torch.zeros(1, 7), loan_flow.index("income")
             >>> a = torch.ones(1, 1, requires_grad=True)
             >>> x_cf, gain = loan_flow.act(
@@ -424,10 +392,6 @@ class CausalFlow(World):
         Arguments:
             folder, name, made_with, fingerprint: As for `files.save`.
         Example:
-            >>> from pathlib import Path
-            >>> from tempfile import TemporaryDirectory
-            >>> from lib.base.files import MODELS
-            >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
             >>> with TemporaryDirectory() as folder:
             ...     loan_flow.save(Path(folder), "mine", {"seed": 0}).name
             'mine.safetensors'
@@ -445,7 +409,6 @@ class CausalFlow(World):
         Raises: ValueError: as `files.load`, or the file holds
             something else than a flow.
         Example:
-            >>> from lib.base.files import MODELS
             >>> CausalFlow.load(MODELS, "loan_flow").settings
             {'hidden': [8], 'activation': 'elu', 'n_bins': 0}
         """
@@ -490,10 +453,6 @@ def save_all(
         folder, name, made_with, fingerprint: As for `files.save`.
     Raises: ValueError: a name holds a slash.
     Example:
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> from lib.base.files import MODELS
-        >>> loan_flow = CausalFlow.load(MODELS, "loan_flow")
         >>> with TemporaryDirectory() as folder:
         ...     _ = save_all({"ours": loan_flow}, Path(folder), "graphs", {"seed": 0})
         ...     list(load_all(Path(folder), "graphs"))
@@ -518,7 +477,6 @@ def load_all(folder: Path, name: str, fingerprint: str = "") -> dict[str, Causal
         folder, name, fingerprint: As for `files.load`.
     Raises: ValueError: as `CausalFlow.load`.
     Example:
-        >>> from lib.base.files import MODELS
         >>> flows = load_all(MODELS, "gmsc_other_flows")
         >>> len({flow.features for flow in flows.values()})  # other graphs, same features
         1

@@ -88,8 +88,7 @@ def grids(
         centred: As for `Grid`. If given, what is returned are
             distances from a person's own value.
     Example:
-        >>> from lib.method import loan
-        >>> {j: len(values) for j, values in grids(loan.problem(), 25).items()}
+        >>> {j: len(values) for j, values in grids(problem, 25).items()}
         {3: 25, 4: 25, 5: 25, 6: 25}
     """
     population = problem.population
@@ -116,8 +115,6 @@ def blocks(
         max_acted: How many of them an action is on at most; None: any
             number.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> world, may = problem.population.truth, torch.ones(7, dtype=torch.bool)
         >>> [(b.columns, len(b.acts)) for b in blocks(world, grids(problem, 25), may)]
         [([3, 4], 676), ([5, 6], 676)]
@@ -180,8 +177,6 @@ class Grid:
         survey of algorithmic recourse, ACM Computing Surveys 55(5),
         2022.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:3]
         >>> only_income_and_savings = Preferences(torch.tensor([[5, 5, 1, 2]] * 3))
         >>> found = Grid(problem).recommend(x, only_income_and_savings)
@@ -234,9 +229,6 @@ class Grid:
             holds, those on too many features counted.
         Example:
             Who may change the amount only finds nothing:
-
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]]))
             >>> found = Grid(problem).recommend(problem.refused("test")[:1], only_amount)
             >>> found.has_recourse

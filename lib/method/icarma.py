@@ -109,9 +109,6 @@ class ICarma:
     Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is
         explained term by term in notebook 03.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
         >>> stack.n_members, stack.seeds[:2], stack.ids[:2]
         (10, [1000, 2000], [0, 1])
     """
@@ -145,8 +142,7 @@ class ICarma:
         """Number M of members.
 
         Example:
-            >>> from lib.method import loan
-            >>> ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem()).n_members
+            >>> stack.n_members
             10
         """
         return len(self.seeds)
@@ -155,8 +151,6 @@ class ICarma:
         """Return the members at these positions as a stack of their own; ids stay.
 
         Example:
-            >>> from lib.method import loan
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
             >>> stack.select([2, 5]).ids
             [2, 5]
         """
@@ -170,8 +164,6 @@ class ICarma:
 
         Raises: ValueError: there is no such member.
         Example:
-            >>> from lib.method import loan
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
             >>> stack.select([2, 5]).position(5)
             1
         """
@@ -183,9 +175,6 @@ class ICarma:
 
         Raises: ValueError: there is no such member.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
             >>> x = problem.refused("test")[:2]
             >>> anything = Preferences.from_mask(torch.ones(2, 4, dtype=torch.bool))
             >>> stack.member(3).recommend(x, anything).values.shape
@@ -229,9 +218,6 @@ class ICarma:
             z: Latent of each person, with shape (N, D) or (M, N, D).
             preferences: With scores (N, K) or (M, N, K).
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
             >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
             >>> stack.context(torch.zeros(3, 7), anything).shape
             torch.Size([10, 3, 15])
@@ -251,9 +237,6 @@ class ICarma:
             noise: Difference of two Gumbel draws, with shape (M, N,
                 K).
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
             >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
             >>> factual = problem.flow.factual(problem.refused("test")[:3], stack.columns)
             >>> batch = stack.batch(factual, anything, torch.zeros(10, 3, 4))
@@ -281,8 +264,6 @@ class ICarma:
         q is the probability of acting on each actionable feature.
 
         Example:
-            >>> from lib.method import loan
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
             >>> stack.mask_logits(torch.zeros(10, 3, 15)).shape
             torch.Size([10, 3, 4])
         """
@@ -297,8 +278,6 @@ class ICarma:
             m: Which features are acted on (0 or 1), with shape (M, N,
                 K).
         Example:
-            >>> from lib.method import loan
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
             >>> parts = (torch.zeros(10, 3, n) for n in (7, 15, 4))
             >>> stack.action_values(*parts).shape
             torch.Size([10, 3, 4])
@@ -312,9 +291,6 @@ class ICarma:
             batch: Tensors with leading axes (M, B), cut from what
                 `batch` gives.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
             >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
             >>> factual = problem.flow.factual(problem.refused("test")[:3], stack.columns)
             >>> batch = stack.batch(factual, anything, torch.zeros(10, 3, 4))
@@ -347,10 +323,7 @@ class ICarma:
         Example:
             Who does nothing has no cost, and is as plausible as
             before:
-
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem).select([0])
+            >>> stack = stack.select([0])
             >>> anything = Preferences.from_mask(torch.ones(1, 4, dtype=torch.bool))
             >>> factual = problem.flow.factual(problem.refused("test")[:1], stack.columns)
             >>> batch = stack.batch(factual, anything, torch.zeros(1, 1, 4))
@@ -393,9 +366,6 @@ class ICarma:
         Raises: ValueError: shapes differ, x holds NaN, or someone is
             accepted already.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
             >>> x = problem.refused("test")[:2]
             >>> income_only = torch.tensor([[False, False, True, False]]).expand(2, -1)
             >>> found = stack.recommend(x, Preferences.from_mask(income_only))
@@ -434,9 +404,6 @@ class ICarma:
         The fingerprint of the problem's population goes with it.
 
         Example:
-            >>> import tempfile
-            >>> from lib.method import loan
-            >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", loan.problem())
             >>> folder = Path(tempfile.mkdtemp())
             >>> stack.select([0]).save(folder, "mine", {"seed": 1000}).name
             'mine.safetensors'
@@ -457,7 +424,6 @@ class ICarma:
         Raises: ValueError: no such file, it holds no stack, or it was
             fitted to another population.
         Example:
-            >>> from lib.method import loan
             >>> other = loan.problem()
             >>> ICarma.load(files.MODELS, "loan_flow", other)  # doctest: +ELLIPSIS
             Traceback (most recent call last):
@@ -484,9 +450,6 @@ class Member:
     Arguments:
         stack: Of this member alone.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
-        >>> stack = ICarma.load(files.MODELS, "loan_icarma_hard", problem)
         >>> x = problem.refused("test")[:2]
         >>> anything = Preferences.from_mask(torch.ones(2, 4, dtype=torch.bool))
         >>> stack.member(3).recommend(x, anything).values.shape
@@ -508,8 +471,7 @@ def weight_shapes(
     Arguments:
         hidden: Width of the two hidden layers of either network.
     Example:
-        >>> from lib.method import loan
-        >>> shapes = weight_shapes(loan.problem(), 64, n_members=2)
+        >>> shapes = weight_shapes(problem, 64, n_members=2)
         >>> shapes["mask_weight_0"]  # members, inputs, width
         (2, 15, 64)
     """

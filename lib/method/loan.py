@@ -154,8 +154,7 @@ def problem(
     Raises: ValueError: as `population`; a model is missing, or was
         fitted to another population.
     Example:
-        >>> loan_problem = problem()
-        >>> share = len(loan_problem.refused("test")) / 5_000  # of the applicants
+        >>> share = len(loan.problem().refused("test")) / 5_000  # of the applicants
         >>> round(share, 2)
         0.49
     """

@@ -85,9 +85,6 @@ def per_person(
     Example:
         Two refused people who do nothing: as plausible as before, and
         refused as before.
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:2]
         >>> nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
         >>> all_easy = Preferences(torch.ones(2, 4, dtype=torch.long))
@@ -131,8 +128,6 @@ def outside(problem: Problem, x: Tensor, x_cf: Tensor) -> Tensor:
             D).
     Raises: ValueError: shapes differ.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:2]
         >>> x_cf = x.clone()
         >>> x_cf[1, problem.population.features.index("income")] = 99.0
@@ -161,9 +156,6 @@ def redundant(problem: Problem, x: Tensor, recommendation: Recommendation) -> Te
     Example:
         Acting on savings on top of income is not needed where income
         alone is enough:
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:1]
         >>> acts = torch.zeros_like(x, dtype=torch.bool)
         >>> acts[:, problem.population.features.index("income")] = True
@@ -273,8 +265,6 @@ def check_one_each(problem: Problem, x: Tensor, recommendation: Recommendation) 
     Arguments:
         x: People, with shape (N, D).
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:2]
         >>> check_one_each(problem, x, Recommendation(x > 99, x, x)[:1])
         Traceback (most recent call last):

@@ -57,7 +57,6 @@ class Population:
         split is empty, has NaN, or labels that do not fit.
 
     Example:
-        >>> from lib.method import loan
         >>> population = loan.population(100, 100, 100)
         >>> population.actionable
         ('loan_amount', 'loan_duration', 'income', 'savings')
@@ -291,7 +290,6 @@ class Population:
         gives the same digest.
 
         Example:
-            >>> from lib.method import loan
             >>> one, other = (loan.population(100, 100, 100, seed=i) for i in range(2))
             >>> len(one.fingerprint), one.fingerprint == other.fingerprint
             (16, False)
@@ -305,7 +303,6 @@ class Population:
         """Names of the D features.
 
         Example:
-            >>> from lib.method import loan
             >>> loan.population(100, 100, 100).features[:3]
             ('gender', 'age', 'education')
         """
@@ -316,7 +313,6 @@ class Population:
         """Names of the K globally actionable features (A), in the order of the features.
 
         Example:
-            >>> from lib.method import loan
             >>> loan.population(100, 100, 100).actionable
             ('loan_amount', 'loan_duration', 'income', 'savings')
         """
@@ -327,7 +323,6 @@ class Population:
         """Columns of the globally actionable features.
 
         Example:
-            >>> from lib.method import loan
             >>> loan.population(100, 100, 100).actionable_index
             [3, 4, 5, 6]
         """
@@ -340,7 +335,6 @@ class Population:
         It is taken over the recourse training split.
 
         Example:
-            >>> from lib.method import loan
             >>> population = loan.population(100, 100, 100)
             >>> bool((population.low < population.high).all())
             True
@@ -352,7 +346,6 @@ class Population:
         """Largest standardised value of each feature, with shape (D,); see `low`.
 
         Example:
-            >>> from lib.method import loan
             >>> loan.population(100, 100, 100).high.shape
             torch.Size([7])
         """
@@ -362,7 +355,6 @@ class Population:
         """Return standardised features (*, D) in the units of the data.
 
         Example:
-            >>> from lib.method import loan
             >>> population = loan.population(100, 100, 100)
             >>> bool((population.in_units(torch.zeros(7)) == population.mean.float()).all())
             True
@@ -377,7 +369,6 @@ class Population:
                 feature; other columns are left out.
         Raises: ValueError: as `from_frame` of such a table.
         Example:
-            >>> from lib.method import loan
             >>> population = loan.population(100, 100, 100)
             >>> mean = pd.DataFrame([population.mean.tolist()], columns=population.features)
             >>> population.standardised(mean)
@@ -393,7 +384,6 @@ class Population:
         whole.
 
         Example:
-            >>> from lib.method import loan
             >>> population = loan.population(100, 100, 100)
             >>> recorded = population.as_recorded(torch.zeros(7))
             >>> bool((recorded == population.mean).all())
@@ -411,7 +401,6 @@ class Population:
             x: Standardised features, with shape (*, D).
 
         Example:
-            >>> from lib.method import loan
             >>> x = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
             >>> bool((loan.population(100, 100, 100).possible(x) == x).all())
             True
@@ -433,7 +422,6 @@ class Population:
                 with shape (*, D).
 
         Example:
-            >>> from lib.method import loan
             >>> x = torch.zeros(7)
             >>> bool((loan.population(100, 100, 100).settled(x, x + 1) == x + 1).all())
             True
@@ -455,7 +443,6 @@ class Population:
             below 2.
 
         Example:
-            >>> from lib.method import loan
             >>> loan.population(100, 100, 100).grid("income", 25).shape
             torch.Size([25])
         """

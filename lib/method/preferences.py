@@ -336,7 +336,6 @@ def read_answers(path: Path, features: Sequence[str]) -> Preferences:
         message names its line and its feature).
 
     Example:
-        >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "answers.csv"
         >>> _ = path.write_text("name,income,savings\\nA,hard,1\\nB,easy,can't\\n")
         >>> read_answers(path, ("income", "savings")).scores

@@ -1,16 +1,20 @@
 """The problem every solver gets, and the recommendation every solver returns."""
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.method import classifier, flow
 from lib.method.classifier import Classifier
 from lib.method.flow import CausalFlow
+from lib.method.frames import Edges
 from lib.method.population import Population
 from lib.method.preferences import Preferences
 from lib.method.world import World
@@ -28,8 +32,6 @@ class Problem:
     Raises: ValueError: the parts are for other features, in another
         order, or for other kinds of numbers.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> problem.refused("test").shape
         torch.Size([2444, 7])
     """
@@ -64,13 +66,54 @@ class Problem:
                 f"{tuple(x.shape)}: {type(error).__name__}: {error}"
             ) from error
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        label: str,
+        kinds: Mapping[str, str],
+        edges: Edges,
+        seed: int = 0,
+        n_epochs: int | None = None,
+        progress: Callable[[range], Iterable[int]] = iter,
+    ) -> "Problem":
+        """Return the problem of a table of past applicants: classifier and flow are fitted.
+
+        They get the settings that `classifier.fit` and `flow.fit`
+        have by themselves. Who wants others, or has a classifier
+        already, builds the three parts one by one.
+
+        Arguments:
+            frame, label, kinds, edges: As for `Population.from_frame`.
+            seed: Of the splits and of both fits.
+            n_epochs: Of either fit; left out: 500 and 300.
+            progress: Wraps the ranges of epochs, for instance `tqdm`.
+        Raises: ValueError: as `Population.from_frame`, or a fit
+            diverges.
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> frame = pd.DataFrame({"income": rng.normal(3, 1, 80)})
+            >>> frame["savings"] = frame.income + rng.normal(0, 1, 80)
+            >>> frame["repaid"] = frame.savings > 3
+            >>> kinds = dict.fromkeys(("income", "savings"), "actionable")
+            >>> edges = {"savings": ["income"]}
+            >>> problem = Problem.from_frame(frame, "repaid", kinds, edges, n_epochs=5)
+            >>> problem.world is problem.flow  # nobody knows the true equations
+            True
+        """
+        population = Population.from_frame(frame, label, kinds, edges, seed=seed)
+        epochs = {} if n_epochs is None else {"n_epochs": n_epochs}
+        how: dict[str, Any] = {"seed": seed, "progress": progress, **epochs}
+        h, _ = classifier.fit(population, **how)
+        for_flow = population.x["flow/train"], population.x["flow/validation"]
+        density, _ = flow.fit(population.graph, *for_flow, **how)
+        return cls(population, h, density)
+
     @property
     def world(self) -> World:
         """Where actions take effect: the true SCM where it is known, else the flow.
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> problem.world is problem.population.truth
             True
         """
@@ -83,8 +126,6 @@ class Problem:
         It is taken over the recourse training split.
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> population = problem.population
             >>> bool((problem.range == population.high - population.low).all())
             True
@@ -104,8 +145,6 @@ class Problem:
         Immutable features do not count.
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x = problem.population.high.clone()
             >>> x[5] += 2 * problem.range[5]  # income
             >>> problem.outside(x[None])
@@ -122,8 +161,6 @@ class Problem:
             split: "train", "validation" or "test".
         Raises: ValueError: there is no such split.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> bool(problem.accepts(problem.refused("test")).any())
             False
         """
@@ -138,8 +175,6 @@ class Problem:
         numbers).
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x = problem.population.x["recourse/test"]
             >>> problem.accepts(x).float().mean().round(decimals=2)
             tensor(0.5100)
@@ -150,8 +185,6 @@ class Problem:
         """Raise ValueError unless x are refused people (N, D) with these preferences.
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x = problem.refused("test")[:2]
             >>> mask = torch.ones(3, 4, dtype=torch.bool)
             >>> problem.check(x, Preferences.from_mask(mask))
@@ -167,8 +200,6 @@ class Problem:
         """Raise ValueError unless x are refused people (N, D), of the flow's dtype.
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> problem.check_people(torch.zeros(7))  # doctest: +ELLIPSIS
             Traceback (most recent call last):
             ...
@@ -189,8 +220,7 @@ class Problem:
         by column.
 
         Example:
-            >>> from lib.method import loan
-            >>> loan.problem().check_world(loan.scm())
+            >>> problem.check_world(loan.scm())
         """
         if world.graph != self.flow.graph:
             ours, theirs = self.flow.graph.parents, world.graph.parents
@@ -208,8 +238,7 @@ class Problem:
         Arguments:
             solver: Who needs the gradient, for the message.
         Example:
-            >>> from lib.method import loan
-            >>> loan.problem().check_gradient("iCARMA")
+            >>> problem.check_gradient("iCARMA")
         """
         if not self.classifier.has_gradient:
             raise ValueError(
@@ -227,8 +256,6 @@ class Problem:
         Arguments:
             x: Standardised features, with shape (N, D).
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> list(problem.described(problem.refused("train")))[:3]
             ['x', 'log-odds of x', 'weights of the flow']
         """
@@ -254,7 +281,6 @@ class Problem:
             x: People, with shape (N, D).
             recommendation: For them, each part with shape (*, N, D).
         Example:
-            >>> from lib.method import loan
             >>> problem = loan.problem()  # any value is possible here
             >>> x = problem.refused("test")[:1]
             >>> nothing = Recommendation(x > 99, x, x)
@@ -290,8 +316,6 @@ class Problem:
         Source: CARMA's cost (doi 10.1145/3630106.3659003) with the
             weights of section 4.2, arXiv:2604.08030.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x, m = torch.zeros(4), torch.tensor([True, False, False, False])
             >>> cost = problem.action_cost(x, m, x + 1)
             >>> bool(torch.isclose(cost, 1 / problem.range[3] / 4))
@@ -311,8 +335,6 @@ class Problem:
             weights: Individual weights, with shape (N, K); left out:
                 the unweighted cost.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x = problem.refused("test")[:2]
             >>> problem.cost_of(x, Recommendation(x > 99, x, x))  # nothing is done
             tensor([0., 0.])

@@ -71,8 +71,6 @@ def fit(
     Source: CARMA's multiplier: its public code, see notebook 03.
     Example:
         >>> from lib.method.samplers import RankingSampler
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> sampler = RankingSampler(problem.population.actionable)
         >>> stack, history = fit(problem, sampler, Settings(n_epochs=1), seeds=[0, 1])
         >>> stack.n_members, history["cost"].shape
@@ -248,9 +246,8 @@ def initial_weights(
         rngs: The stream of each of the M members.
     Returns: By name, as in `ICarma`; they ask for gradients.
     Example:
-        >>> from lib.method import loan
         >>> rngs = [np.random.default_rng(seed) for seed in (0, 1)]
-        >>> weights = initial_weights(loan.problem(), 64, rngs, torch.float32)
+        >>> weights = initial_weights(problem, 64, rngs, torch.float32)
         >>> weights["mask_weight_0"].shape  # members, inputs, width
         torch.Size([2, 15, 64])
     """

@@ -48,8 +48,6 @@ def table(
         people do not fit, or a feature is called like one of the
         columns.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:1]
         >>> is_acted = torch.zeros_like(x, dtype=torch.bool)
         >>> is_acted[0, 5] = True  # income
@@ -97,8 +95,6 @@ def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list
             D).
     Raises: ValueError: x and the recommendation differ in shape.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:1]
         >>> is_acted = torch.zeros_like(x, dtype=torch.bool)
         >>> is_acted[0, 5] = True  # income

@@ -294,10 +294,8 @@ class World:
 
         Raises: ValueError: x has another shape, or is not finite.
         Example:
-            >>> from lib.method import loan
-            >>> loan_scm = loan.scm()
-            >>> x = loan_scm.sample(2, np.random.default_rng(0))
-            >>> noise = loan_scm.abduct(x)
+            >>> x = loan.scm().sample(2, np.random.default_rng(0))
+            >>> noise = loan.scm().abduct(x)
             >>> torch.allclose(noise[:, 0], x[:, 0])  # gender has no causes
             True
         """
@@ -309,8 +307,6 @@ class World:
         Example:
             Savings of somebody without income, and without luck, in
             the Loan model:
-
-            >>> from lib.method import loan
             >>> loan.scm().feature(6, torch.tensor([0.0]), torch.tensor(0.0))
             tensor(-4.)
         """
@@ -320,7 +316,6 @@ class World:
         """Return noise as this world's law has it, with shape (N, D).
 
         Example:
-            >>> from lib.method import loan
             >>> loan.scm().draw_noise(3, np.random.default_rng(0)).shape
             torch.Size([3, 7])
         """
@@ -331,7 +326,6 @@ class World:
 
         Raises: ValueError: n_people is no whole number above zero.
         Example:
-            >>> from lib.method import loan
             >>> x = loan.scm().sample(1_000, np.random.default_rng(0))
             >>> share_of_ones = x[:, 0].mean()  # gender is 0 or 1
             >>> round(share_of_ones.item(), 1)
@@ -347,10 +341,8 @@ class World:
 
         Raises: ValueError: noise has another shape, or is not finite.
         Example:
-            >>> from lib.method import loan
-            >>> loan_scm = loan.scm()
-            >>> x = loan_scm.sample(5, np.random.default_rng(0))
-            >>> torch.allclose(loan_scm.predict(loan_scm.abduct(x)), x)
+            >>> x = loan.scm().sample(5, np.random.default_rng(0))
+            >>> torch.allclose(loan.scm().predict(loan.scm().abduct(x)), x)
             True
         """
         self.check("noise", noise)
@@ -456,7 +448,6 @@ class World:
             x, noise: Features before the action, and the noise behind
                 them, each with shape (*, D).
         Example:
-            >>> from lib.method import loan
             >>> x, noise = torch.zeros(1, 7), torch.ones(1, 7)
             >>> bool((loan.scm().noise_after(x, noise) == noise).all())
             True
@@ -496,7 +487,6 @@ class World:
                 name gives it.
             noise: As `noise_after` gives it, with shape (*, D).
         Example:
-            >>> from lib.method import loan
             >>> world, x = loan.scm(), torch.zeros(1, 7)
             >>> income, acts = world.index("income"), torch.zeros(1, 7, dtype=torch.bool)
             >>> acts[:, income] = True

@@ -435,9 +435,6 @@ def by_profile(*stacks: ICarma) -> dict[str, ICarma]:
     Raises: ValueError: two stacks have members of the same profile,
         or none has a member of a named profile.
     Example:
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> names = ("loan_icarma_ranking", "loan_icarma_hard")
         >>> both = by_profile(*(ICarma.load(MODELS, name, problem) for name in names))
         >>> {profile: members.n_members for profile, members in both.items()}

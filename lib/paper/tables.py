@@ -61,9 +61,6 @@ def judged(
         preferences do not fit each other or the problem, a setting is
         unknown, or the stack has no such member.
     Example:
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> stack = ICarma.load(MODELS, "loan_icarma_hard", problem)
         >>> x = problem.refused("test")[:50]
         >>> preferences = hard_preferences(problem, len(x), seed=1)
@@ -166,10 +163,7 @@ def soft(
     Raises: ValueError: there is nobody, or a profile or the
         elicitation is unknown.
     Example:
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
         >>> from lib.paper.stacks import by_profile
-        >>> problem = loan.problem()
         >>> members = by_profile(ICarma.load(MODELS, "loan_icarma_ranking", problem))
         >>> x, x_validation = (problem.refused(s)[:20] for s in ("test", "validation"))
         >>> people = soft(problem, members, "ranking", x, x_validation, seed=0)
@@ -216,8 +210,6 @@ def ablation(
     Returns: Columns of `judged`.
     Raises: ValueError: there is nobody.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> people = ablation(problem, problem.refused("test")[:4], seed=0, n_values=3)
         >>> people.setting.unique()[:4].tolist()  # doctest: +NORMALIZE_WHITESPACE
         ['uniform random, 1, No', 'uniform random, 2, No',
@@ -267,8 +259,6 @@ def transfer(
         profile.
     Raises: ValueError: there is nobody, or a profile lacks members.
     Example:
-        >>> from lib.base.files import MODELS
-        >>> from lib.method import loan
         >>> from lib.paper.stacks import by_profile
         >>> problem = loan.problem()  # any problem with four actionable features will do
         >>> names = ("loan_icarma_hard", "loan_icarma_ranking")

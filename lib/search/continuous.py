@@ -71,9 +71,6 @@ class Search:
         `MOST_FEATURES` actionable features.
     Example:
         Three people who may change the amount only:
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:3]
         >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]] * 3))
         >>> search = Search(problem, n_scouts=32, n_starts=1)
@@ -158,8 +155,6 @@ class Search:
         Raises: ValueError: x are not refused people, or weights or
             starts have another shape.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x = problem.refused("test")[:3]
             >>> table = Search(problem, n_scouts=128, n_starts=2).table(x)
             >>> table.cost.shape  # 15 sets of four features
@@ -285,10 +280,7 @@ class Refined:
     Raises: ValueError: as `Search`.
     Example:
         A coarse grid, refined, costs less:
-
-        >>> from lib.method import loan
         >>> from lib.method.grid import Grid
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:3]
         >>> all_easy, grid = Preferences(torch.ones(3, 4).long()), Grid(problem, n_values=5)
         >>> refined = Refined(grid, problem, n_scouts=32)

@@ -51,8 +51,6 @@ class Judge:
     Raises: ValueError: a shape is another, slack is not a number,
         margin is below zero, or the world's graph is not the flow's.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:1]
         >>> acts = torch.tensor([[False, False, True, True]])
         >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
@@ -99,8 +97,6 @@ class Judge:
         not act.
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x = problem.refused("test")[:1]
             >>> acts = torch.tensor([[False, False, True, True]])
             >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
@@ -124,8 +120,6 @@ class Judge:
 
         Raises: ValueError: values are not finite.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> x = problem.refused("test")[:1]
             >>> acts = torch.tensor([[False, False, True, False]])
             >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
@@ -304,8 +298,6 @@ def scout(
             row, and how many are kept.
         rng: Of where the actions are scattered.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:20]
         >>> acts = torch.ones(20, 4, dtype=torch.bool)
         >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
@@ -360,8 +352,6 @@ def descend(
     Source: Nocedal and Wright, *Numerical Optimization*, 2nd edition,
         chapter 18.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:20]
         >>> acts = torch.ones(20, 4, dtype=torch.bool)
         >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
@@ -455,8 +445,6 @@ def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
             all sets of one person after the other, in this order.
     Raises: ValueError: the rows are not whole rounds of the sets.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> sets = torch.tensor([[False, False, True, False], [False, False, True, True]])
         >>> x = problem.refused("test")[:20].repeat_interleave(2, 0)
         >>> acts, weights = sets.repeat(20, 1), torch.ones(40, 4)
@@ -496,9 +484,6 @@ def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
         n_steps: Of each descent.
     Example:
         Where nothing is a count there is nothing to do:
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("test")[:2]
         >>> acts = torch.ones(2, 4, dtype=torch.bool)
         >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(2, 4))

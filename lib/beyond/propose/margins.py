@@ -60,9 +60,6 @@ def carried_out(
     Example:
         More income than the flow asks for, in the true world and in
         the flow's:
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x, truth = problem.refused("validation")[:1], problem.population.truth
         >>> preferences = Preferences(torch.ones(1, 4, dtype=torch.long))
         >>> acts = torch.tensor([[name == "income" for name in truth.features]])
@@ -188,10 +185,7 @@ def sure_on_average(
         recourse under imperfect causal knowledge, NeurIPS 2020,
         section 4. Their worlds are drawn from Gaussian processes.
     Example:
-        >>> from lib.base.files import MODELS
         >>> from lib.method import flow
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("validation")[:1]
         >>> worlds = list(flow.load_all(MODELS, "loan_other_flows").values())
         >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
@@ -246,8 +240,6 @@ def worst_log_odds(
         adversarial robustness of causal algorithmic recourse, ICML
         2022. Their actions may also shift a feature.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("validation")[:1]
         >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
         >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
@@ -307,8 +299,6 @@ def valid_nearby(
     Returns: A mask; False where nothing is recommended.
     Raises: ValueError: as `worst_log_odds`.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("validation")[:1]
         >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
         >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
@@ -338,9 +328,6 @@ def cheapest(
     Example:
         The first person may take the dear one only, the second
         nothing:
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("validation")[:2]
         >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]] * 2)
         >>> ladder = [Recommendation(acts, x + more, x + more) for more in (1, 2)]
@@ -389,9 +376,6 @@ class Renewed(World):
     Example:
         Savings after one action: as the flow has it, and as chance
         may.
-
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> x = problem.refused("validation")[:1]
         >>> worlds = [Renewed(problem.flow, share, seed=0) for share in (0.0, 0.5)]
         >>> same, other = (world.counterfactual(x, do={"income": 1.0}) for world in worlds)
@@ -418,7 +402,6 @@ class Renewed(World):
         """Raise ValueError unless x can be handed to the world below; see `World.check`.
 
         Example:
-            >>> from lib.method import loan
             >>> Renewed(loan.scm(), 0.5, seed=0).check("x", torch.zeros(2, 7))
         """
         self.world.check(name, x)
@@ -427,7 +410,6 @@ class Renewed(World):
         """Return the noise behind each person's features, before they act.
 
         Example:
-            >>> from lib.method import loan
             >>> x = loan.scm().sample(5, np.random.default_rng(0))
             >>> noise = Renewed(loan.scm(), 0.5, seed=0).abduct(x)
             >>> bool((noise == loan.scm().abduct(x)).all())
@@ -439,7 +421,6 @@ class Renewed(World):
         """Return feature j (*,) from its parents (*, P) and its own noise (*,).
 
         Example:
-            >>> from lib.method import loan
             >>> world = Renewed(loan.scm(), 0.5, seed=0)
             >>> world.feature(6, torch.tensor([0.0]), torch.tensor(0.0))
             tensor(-4.)
@@ -450,7 +431,6 @@ class Renewed(World):
         """Return noise as the world below has it, with shape (N, D).
 
         Example:
-            >>> from lib.method import loan
             >>> world = Renewed(loan.scm(), 0.5, seed=0)
             >>> world.draw_noise(3, np.random.default_rng(0)).shape
             torch.Size([3, 7])

@@ -170,8 +170,6 @@ class Proposer:
     Raises: ValueError: the classifier has no gradient, or the sets
         are not (S, K) of bool, at least one.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
         >>> len(proposer.sets)
         15
@@ -197,8 +195,6 @@ class Proposer:
         """Return the proposer for some of the sets only, a mask (S,) or rows.
 
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
             >>> proposer.select(proposer.sets.sum(-1) == 1).sets.shape
             torch.Size([4, 4])
@@ -221,8 +217,6 @@ class Proposer:
         Raises: ValueError: people or weights have another shape,
             weights are below zero, margin or slack are none.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
             >>> x = problem.refused("test")[:2]
             >>> proposer.propose(x, torch.ones(2, 4)).shape
@@ -241,8 +235,6 @@ class Proposer:
             weights: Of their cost, with shape (N, K).
             asked: Log-odds, and nats to be gained, with shape (N, 2).
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
             >>> x = problem.refused("test")[:2]
             >>> z, asked = problem.flow.abduct(x), torch.tensor([[0.0, 0.0], [5.0, 0.02]])
@@ -291,8 +283,6 @@ class Proposer:
         Raises: ValueError: as `Problem.check`; margin or slack are
             none.
         Example:
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
             >>> x = problem.refused("test")[:3]
             >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
@@ -329,9 +319,6 @@ class Proposer:
 
         Example:
             The second applicant may change the loan's amount only:
-
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
             >>> x = problem.refused("test")[1:2]
             >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]]))
@@ -368,9 +355,6 @@ class Proposer:
         Example:
             What one more feature would cost who may change the amount
             only:
-
-            >>> from lib.method import loan
-            >>> problem = loan.problem()
             >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
             >>> table = proposer.table(problem.refused("test")[1:2])
             >>> only_amount = torch.tensor([[True, False, False, False]])
@@ -526,9 +510,7 @@ class Proposer:
         """Save to folder/name.safetensors; arguments and result as for `files.save`.
 
         Example:
-            >>> import tempfile
-            >>> from lib.method import loan
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", loan.problem())
+            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
             >>> proposer.save(Path(tempfile.mkdtemp()), "mine", {"seed": 0}).name
             'mine.safetensors'
         """
@@ -541,8 +523,7 @@ class Proposer:
         Raises: ValueError: no such file, it holds no proposer or
             several, or it was fitted to another population.
         Example:
-            >>> from lib.method import loan
-            >>> Proposer.load(files.MODELS, "loan_flow", loan.problem())
+            >>> Proposer.load(files.MODELS, "loan_flow", problem)
             Traceback (most recent call last):
             ...
             ValueError: ...loan_flow.safetensors holds no proposer...
@@ -568,9 +549,7 @@ def save_all(
         proposers: By a name without a slash.
         folder, name, made_with: As for `files.save`.
     Example:
-        >>> import tempfile
-        >>> from lib.method import loan
-        >>> problem, folder = loan.problem(), Path(tempfile.mkdtemp())
+        >>> problem, folder = problem, Path(tempfile.mkdtemp())
         >>> one = Proposer.load(files.MODELS, "loan_propose", problem)
         >>> _ = save_all({"one": one, "other": one}, folder, "two", {"seed": 0})
         >>> list(load_all(folder, "two", problem))
@@ -594,8 +573,7 @@ def load_all(folder: Path, name: str, problem: Problem) -> dict[str, Proposer]:
 
     Raises: ValueError: as `Proposer.load`.
     Example:
-        >>> from lib.method import loan
-        >>> list(load_all(files.MODELS, "loan_propose", loan.problem()))
+        >>> list(load_all(files.MODELS, "loan_propose", problem))
         ['']
     """
     tensors, settings = files.load(folder, name, problem.population.fingerprint)
@@ -619,8 +597,7 @@ def widths(problem: Problem, settings: Settings, n_sets: int) -> list[int]:
     Arguments:
         n_sets: How many sets of features it proposes for.
     Example:
-        >>> from lib.method import loan
-        >>> widths(loan.problem(), Settings(hidden=64, n_hidden=2), n_sets=15)
+        >>> widths(problem, Settings(hidden=64, n_hidden=2), n_sets=15)
         [20, 64, 64, 60]
     """
     n_actionable = len(problem.population.actionable)

@@ -49,8 +49,7 @@ class Lessons:
             infinite where none was, with shape (L, S).
         values: Of that action, with shape (L, S, K).
     Example:
-        >>> from lib.method import loan
-        >>> lessons = searched(loan.problem(), n_people=3, n_scouts=16, n_starts=1)
+        >>> lessons = searched(problem, n_people=3, n_scouts=16, n_starts=1)
         >>> lessons.values.shape
         torch.Size([3, 15, 4])
     """
@@ -70,8 +69,7 @@ class Lessons:
         """Return some of the lessons.
 
         Example:
-            >>> from lib.method import loan
-            >>> lessons = searched(loan.problem(), n_people=3, n_scouts=16, n_starts=1)
+            >>> lessons = searched(problem, n_people=3, n_scouts=16, n_starts=1)
             >>> len(lessons[:2])
             2
         """
@@ -84,8 +82,7 @@ class Lessons:
         Raises: ValueError: there are no lessons on one of them, or
             they are of another number of features.
         Example:
-            >>> from lib.method import loan
-            >>> lessons = searched(loan.problem(), n_people=3, n_scouts=16, n_starts=1)
+            >>> lessons = searched(problem, n_people=3, n_scouts=16, n_starts=1)
             >>> lessons.on(lessons.sets[:4]).values.shape
             torch.Size([3, 4, 4])
         """
@@ -109,8 +106,7 @@ class Lessons:
         set under every one of the 2^K - 1.
 
         Example:
-            >>> from lib.method import loan
-            >>> lessons = searched(loan.problem(), n_people=20, n_scouts=16, n_starts=1)
+            >>> lessons = searched(problem, n_people=20, n_scouts=16, n_starts=1)
             >>> lessons.likeliest(5).shape
             torch.Size([5, 4])
         """
@@ -166,8 +162,7 @@ def searched(
     Raises: ValueError: as `Search`; the checkpoint is of
         other arguments.
     Example:
-        >>> from lib.method import loan
-        >>> lessons = searched(loan.problem(), n_people=8, n_scouts=16, n_starts=1)
+        >>> lessons = searched(problem, n_people=8, n_scouts=16, n_starts=1)
         >>> lessons.asked.unique(dim=0)
         tensor([[0.0000, 0.0000],
                 [2.4000, 0.0100],
@@ -249,9 +244,8 @@ def fit(
         refused, lessons are on other sets or none, the training
         diverges, or the checkpoint is of other arguments.
     Example:
-        >>> from lib.method import loan
         >>> brief = Settings(n_epochs=2, hidden=16)
-        >>> proposer, history = fit(loan.problem(), brief)
+        >>> proposer, history = fit(problem, brief)
         >>> list(history)
         ['cost', 'hinge', 'plausibility', 'feasibility', 'imitation']
         >>> bool(history["hinge"][1] < history["hinge"][0])
