@@ -546,10 +546,29 @@ def rebuilt(kind: type[T], given: Any) -> T:
     return kind(**values)
 
 
+def in_one_file(models: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the tensors of models that share a file, called "model/tensor".
+
+    Arguments:
+        models: Tensors by their own names, by a name of the model
+            without a slash.
+    Raises: ValueError: a model's name holds a slash.
+
+    Example:
+        >>> one = torch.ones(1)
+        >>> list(in_one_file({"a": {"w": one, "b": one}, "other": {"w": one}}))
+        ['a/w', 'a/b', 'other/w']
+    """
+    for name in models:
+        if "/" in name:
+            raise ValueError(f"Names of models must not hold a slash, got {name!r}.")
+    return {f"{a}/{b}": part for a, own in models.items() for b, part in own.items()}
+
+
 def by_first_name(
     tensors: Mapping[str, Tensor], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of models that share a file, by model and by their own names.
+    """Return what `in_one_file` put together, by model and by the tensors' own names.
 
     Arguments:
         tensors: Called "model/tensor".

@@ -458,14 +458,7 @@ def save_all(
         ...     list(load_all(Path(folder), "graphs"))
         ['ours']
     """
-    for key in flows:
-        if "/" in key:
-            raise ValueError(f"Names of flows must not hold a slash, got {key!r}.")
-    weights = {
-        f"{key}/{k}": weight
-        for key, flow in flows.items()
-        for k, weight in flow.weights.items()
-    }
+    weights = files.in_one_file({key: flow.weights for key, flow in flows.items()})
     settings = {key: flow._saved_settings() for key, flow in flows.items()}
     return files.save(folder, name, weights, settings, made_with, fingerprint)
 

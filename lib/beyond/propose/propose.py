@@ -555,14 +555,11 @@ def save_all(
         >>> list(load_all(folder, "two", problem))
         ['one', 'other']
     """
-    tensors: dict[str, Tensor] = {}
-    settings: dict[str, Any] = {}
-    fingerprints: set[str] = set()
-    for key, proposer in proposers.items():
-        own = proposer.weights | {"sets": proposer.sets}
-        tensors |= {f"{key}/{part}": tensor.clone() for part, tensor in own.items()}
-        settings[key] = dataclasses.asdict(proposer.settings)
-        fingerprints.add(proposer.problem.population.fingerprint)
+    settings = {key: dataclasses.asdict(own.settings) for key, own in proposers.items()}
+    parts = {key: own.weights | {"sets": own.sets} for key, own in proposers.items()}
+    # each tensor of its own, since a file holds none twice
+    tensors = {key: t.clone() for key, t in files.in_one_file(parts).items()}
+    fingerprints = {own.problem.population.fingerprint for own in proposers.values()}
     if len(fingerprints) != 1:
         raise ValueError("Expected proposers for one population, at least one of them.")
     return files.save(folder, name, tensors, settings, made_with, *fingerprints)
