@@ -60,21 +60,37 @@ PAINTED = """() => {
   };
 }"""
 # The graph's texts: how high a letter is on the screen, and which run into something else.
+# Of a text its ink counts: how high its line box is depends on the font.
 GRAPH = """() => {
   const graph = document.querySelector("#graph");
+  const pen = document.createElement("canvas").getContext("2d");
   const texts = [...graph.querySelectorAll("text")].filter((own) => own.textContent);
-  const box = (own) => own.getBoundingClientRect();
+  const circles = [...graph.querySelectorAll("circle")];
+  const box = (own) => {
+    const { x, y, width, height } = own.getBBox();
+    return { left: x, right: x + width, top: y, bottom: y + height };
+  };
+  const ink = (own) => {
+    pen.font = getComputedStyle(own).font;
+    const letters = pen.measureText(own.textContent);
+    const line = Number(own.getAttribute("y")); // that the letters stand on
+    const top = line - letters.actualBoundingBoxAscent;
+    const bottom = line + letters.actualBoundingBoxDescent;
+    return { ...box(own), top, bottom };
+  };
   const meet = (a, b) =>
-    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0 &&
-    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3; // a line box has air
+    Math.min(a.right, b.right) > Math.max(a.left, b.left) &&
+    Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top);
+  const holds = (a, b) =>
+    a.left <= b.left && b.right <= a.right && a.top <= b.top && b.bottom <= a.bottom;
+  const { width, height } = graph.viewBox.baseVal;
   const runsInto = (own) =>
-    box(own).left < box(graph).left ||
-    box(own).right > box(graph).right ||
-    texts.some((other) => other !== own && meet(box(own), box(other))) ||
-    [...graph.querySelectorAll("circle")].some((circle) =>
+    !holds({ left: 0, right: width, top: 0, bottom: height }, ink(own)) ||
+    texts.some((other) => other !== own && meet(ink(own), ink(other))) ||
+    circles.some((circle) =>
       own.parentElement.contains(circle) && own.classList.contains("label")
-        ? box(own).width > box(circle).width
-        : meet(box(own), box(circle)),
+        ? !holds(box(circle), ink(own))
+        : meet(ink(own), box(circle)),
     );
   const size = (own) => parseFloat(getComputedStyle(own).fontSize) * own.getScreenCTM().a;
   return {
