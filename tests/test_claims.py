@@ -1,11 +1,13 @@
-"""Rows made by hand, and of small networks, beside the paper's numbers."""
+"""Estimates, the paper's numbers beside rows made by hand and of networks, verdicts."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from lib.method import grid, icarma, metrics, training
 from lib.method.samplers import RankingSampler
 from lib.paper import claims, designs, tables
+from lib.paper.claims import Estimate, Verdicts, by_person, contrast, difference, ratio
 
 GOOD = {
     "has_recourse": True,
@@ -198,3 +200,219 @@ def test_networks_that_differ_more_agree_more_easily():
     assert found[0.0]["mean"] == found[0.1]["mean"] == pytest.approx(0.9)
     assert found[0.1].se_networks == pytest.approx(0.1)
     assert (found[0.0].agrees, found[0.1].agrees) == (False, True)
+
+
+# --- standard errors against draws of people and of networks, and against formulas
+
+
+def test_one_member_has_the_binomial_standard_error():
+    helped = np.arange(200) < 60
+    counted = np.arange(200) < 150
+    assert ratio(helped).se_people == pytest.approx((0.3 * 0.7 / 200) ** 0.5)
+    of_some = ratio(helped & counted, counted)
+    assert of_some.value == pytest.approx(0.4)
+    assert of_some.se_people == pytest.approx((0.4 * 0.6 / 150) ** 0.5)
+    assert np.isnan(of_some.se_networks)
+
+
+def test_members_that_answer_alike_are_no_more_people():
+    """Ten copies of a network leave the error over people as it is."""
+    helped = np.arange(50) % 3 == 0
+    ten = ratio(np.tile(helped, (10, 1)))
+    assert ten.se_people == pytest.approx(ratio(helped).se_people)
+    assert ten.se_networks == pytest.approx(0, abs=1e-12)
+
+
+def test_the_error_of_a_ratio_is_that_of_new_people():
+    """Two costs of the same people: the spread of the ratio over 4,000 draws of people."""
+    rng = np.random.default_rng(0)
+
+    def draw():
+        first = rng.gamma(2.0, size=300)
+        return ratio(first * rng.uniform(0.5, 1.5, 300) + 0.2, first)
+
+    drawn = [draw() for _ in range(4_000)]
+    spread = np.std([one.value for one in drawn])
+    assert np.mean([one.se_people for one in drawn]) == pytest.approx(spread, rel=0.05)
+
+
+def test_intervals_cover_new_people_and_new_networks():
+    """Each person has a chance, each network a level: 95 % of intervals hold the truth."""
+    rng = np.random.default_rng(1)
+    n_held = 0
+    for _ in range(1_000):
+        person, network = rng.uniform(-0.2, 0.2, 200), rng.normal(0, 0.05, (10, 1))
+        chance = 0.5 + person + network
+        found = ratio(rng.random(chance.shape) < chance)
+        n_held += found.low <= 0.5 <= found.high
+    assert 0.92 < n_held / 1_000 < 0.97  # the interval is for a normal, not for ten
+
+
+def test_the_difference_of_other_people_has_the_error_of_both_draws():
+    """Networks differ in level, which cancels; both draws of people remain."""
+    rng = np.random.default_rng(2)
+    level = np.array([[0.3], [0.7]])
+    first, second = (np.tile(rng.random(n) < 0.5, (2, 1)) + level for n in (100, 400))
+    found = difference(first, second)
+    assert found.value == pytest.approx(first.mean() - second.mean())
+    assert found.se_networks == pytest.approx(0, abs=1e-12)
+    expected = np.hypot(ratio(first).se_people, ratio(second).se_people)
+    assert found.se_people == pytest.approx(expected)
+    with pytest.raises(ValueError, match="of 2 networks and second of 1"):
+        difference(first, second[:1])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.5, "holds"), (0.21, "undecided"), (0.15, "undecided"), (0.0, "does not hold")],
+)
+def test_verdicts_speak_of_the_whole_interval(value, expected):
+    found = Estimate(value, value, value, se_people=0.05)
+    assert found.lies(above=0.2) == expected
+    mirrored = Estimate(-value, -value, -value, se_people=0.05)
+    assert mirrored.lies(below=-0.2) == expected
+
+
+def test_nobody_counted_decides_nothing():
+    found = ratio(np.zeros(5), np.zeros(5))
+    assert np.isnan(found.value) and found.lies(above=0) == "undecided"
+
+
+def test_what_cannot_be_set_side_by_side_is_said():
+    with pytest.raises(ValueError, match=r"above has shape \(1, 3\) and below \(1, 2\)"):
+        ratio(np.ones(3), np.ones(2))
+    with pytest.raises(ValueError, match=r"above has shape \(1, 0\)"):
+        ratio(np.ones(0))
+    rows = pd.DataFrame({"member": [0, 1], "person": [0, 1], "cost": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="members answer different people"):
+        by_person(rows, "cost")
+
+
+def test_a_contrast_of_one_ratio_is_that_ratio():
+    rng = np.random.default_rng(4)
+    above, below = rng.random((3, 40)), rng.random((3, 40))
+    assert contrast((1.0, above, below)) == ratio(above, below)
+
+
+def test_a_contrast_is_paired_over_people_and_over_members():
+    """Shares that differ by the same tenth for everybody: no error is left."""
+    first = np.random.default_rng(5).random((4, 60))
+    found = contrast((1.0, first + 0.1, None), (-1.0, first, None))
+    assert found.value == pytest.approx(0.1)
+    assert found.standard_error == pytest.approx(0, abs=1e-12)
+
+
+def test_the_error_of_a_contrast_is_that_of_new_people():
+    """Shares of different people among those asked, by two networks, over 3,000 draws."""
+    rng = np.random.default_rng(6)
+
+    def draw():
+        luck = rng.random(300)
+        answered = [rng.random(300) < share for share in (0.9, 0.6)]
+        good = [
+            (luck < share) & who for share, who in zip((0.5, 0.4), answered, strict=True)
+        ]
+        return contrast((1.0, good[0], answered[0]), (-1.0, good[1], answered[1]))
+
+    drawn = [draw() for _ in range(3_000)]
+    spread = np.std([one.value for one in drawn])
+    assert np.mean([one.se_people for one in drawn]) == pytest.approx(spread, rel=0.05)
+    assert np.mean([one.value for one in drawn]) == pytest.approx(0.1, abs=0.005)
+
+
+def test_a_search_stands_beside_every_member():
+    members, search = np.array([[1, 1, 0], [1, 0, 0]]), np.array([1, 1, 1])
+    found = contrast((1.0, members, None), (-1.0, search, None))
+    assert (found.lowest, found.highest) == pytest.approx((-2 / 3, -1 / 3))
+    assert found.se_networks == pytest.approx(1 / 6)
+
+
+def test_members_without_a_counterpart_are_left_out():
+    three, two = np.array([[1, 1], [1, 0], [0, 0]]), np.array([[1, 0], [1, 0]])
+    found = contrast((1.0, three, None), (-1.0, two, None))
+    assert found == contrast((1.0, three[:2], None), (-1.0, two, None))
+    assert (found.lowest, found.highest) == (0, 0.5)
+
+
+def test_what_cannot_be_contrasted_is_said():
+    with pytest.raises(ValueError, match=r"at least one ratio"):
+        contrast()
+    with pytest.raises(ValueError, match=r"of 5 and 6 people: expected the same people"):
+        contrast((1.0, np.ones((2, 5)), None), (-1.0, np.ones((2, 6)), None))
+
+
+# --- verdicts, on intervals made by hand
+
+
+def at(value: float, error: float = 0.05) -> Estimate:
+    return Estimate(value, value - 0.1, value + 0.1, se_people=error, se_networks=0.01)
+
+
+def asked() -> Verdicts:
+    verdicts = Verdicts()
+    verdicts.ask("rises", "linear", at(0.5), above=0, paper=0.2)
+    verdicts.ask("rises", "convex", at(0.05), above=0, paper=-0.2)
+    verdicts.ask("rises", "concave", at(-0.5), above=0)
+    verdicts.ask("dearer", "k = 1", at(1.5), above=1)
+    return verdicts
+
+
+def test_the_whole_interval_decides_of_ours_and_one_number_of_the_paper():
+    table = asked().of("rises")
+    assert table.here.to_dict() == {
+        "linear": "holds",
+        "convex": "undecided",
+        "concave": "does not hold",
+    }
+    of_paper = ["holds", "does not hold", "cannot be asked"]
+    assert table["in the paper"].tolist() == of_paper
+    assert table.loc["linear", "members"] == "0.400 to 0.600"
+
+
+def test_a_number_at_the_bound_is_a_tie():
+    """0.991 less 0.991 is no rise."""
+    verdicts = Verdicts()
+    verdicts.ask("rises", "linear", at(0.5), above=0, paper=0.991 - 0.991)
+    verdicts.ask("rises", "convex", at(0.5), above=0, paper=0.1)
+    assert verdicts.of("rises")["in the paper"].tolist() == ["a tie", "holds"]
+    assert verdicts.overall().loc["rises", "in the paper"] == "in part (holds 1, a tie 1)"
+
+
+def test_what_was_not_asked_of_the_paper_has_no_columns_for_it():
+    verdicts = asked()
+    assert "paper" not in verdicts.of("dearer") and "paper" in verdicts.of("rises")
+    search = Estimate(0.5, 0.5, 0.5, se_people=0.1)  # without networks
+    verdicts.ask("is possible", "search", search, above=0)
+    assert "members" not in verdicts.of("is possible")
+
+
+def test_the_parts_of_two_claims_stand_in_one_table():
+    both = asked().of("dearer", "rises")
+    assert both.index.tolist() == ["linear", "convex", "concave", "k = 1"]
+    assert both.loc["k = 1", "in the paper"] == "cannot be asked"
+    with pytest.raises(ValueError, match=r"Unknown claim 'falls'"):
+        asked().of("rises", "falls")
+
+
+def test_one_verdict_a_claim_counts_its_parts():
+    overall = asked().overall()
+    assert overall.loc["dearer"].tolist() == ["cannot be asked", "holds (1 of 1)"]
+    said = "in part (holds 1, does not hold 1, undecided 1)"
+    assert overall.loc["rises", "here"] == said
+    assert overall.loc["rises", "in the paper"] == "in part (holds 1, does not hold 1)"
+
+
+def test_a_number_that_is_not_there_decides_nothing():
+    verdicts = Verdicts()
+    verdicts.ask("rises", "nobody", Estimate(np.nan, np.nan, np.nan, np.nan), above=0)
+    assert verdicts.of("rises").here.tolist() == ["undecided"]
+
+
+def test_a_part_is_asked_once_and_a_claim_is_known():
+    verdicts = asked()
+    with pytest.raises(ValueError, match=r"'rises' has a part 'linear' already"):
+        verdicts.ask("rises", "linear", at(0.5), above=0)
+    with pytest.raises(ValueError, match=r"Unknown claim 'rise'.*Did you mean 'rises'"):
+        verdicts.of("rise")
+    with pytest.raises(ValueError, match=r"Unknown claim 'rises'"):
+        Verdicts().of("rises")

@@ -134,3 +134,13 @@ def test_the_margin_is_the_least_that_is_enough(shares, chosen):
     assert dialogues.margin_chosen(zip((1.0, 3.0, 5.0), tables, strict=True)) == chosen
     with pytest.raises(ValueError, match="margins"):
         dialogues.margin_chosen([])
+
+
+def test_a_line_of_a_table_by_hand():
+    rows = pd.DataFrame({"gtp": [0.5, 0.1], "gtd": [0.3, np.nan], "joint": [True, False]})
+    rows = rows.assign(usable=rows.joint, forbidden=False, valid_in_truth=True, wasted=0)
+    line = dialogues.summary(rows.assign(asked=[3, 2]))
+    assert (line["people"], line["questions"], line["joint"]) == (2, 2.5, 0.5)
+    assert (line["GTP"], line["+-"]) == pytest.approx((0.3, 0.2))
+    assert line["GTD"] == 0.3  # of those who have one
+    assert np.isnan(dialogues.summary(rows.assign(asked=1)[:1])["+-"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.spatial import distance_matrix
 
-from lib.beyond.hare import generators, tabular, tabular_classifier
+from lib.beyond.hare import fitted, generators, tabular
 from lib.beyond.hare.draws import streams
 from lib.method.classifier import NetworkClassifier
 
@@ -22,7 +22,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def h(table):
-    return tabular_classifier.fit(table, n_epochs=2, seed=1)[0]
+    return fitted.fit_classifier(table, n_epochs=2, seed=1)[0]
 
 
 @pytest.fixture(scope="module")

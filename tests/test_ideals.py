@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.beyond.hare import ideals, tabular, tabular_classifier
+from lib.beyond.hare import fitted, ideals, tabular
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.generators import growing_spheres
 
@@ -18,7 +18,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def h(table):
-    return tabular_classifier.fit(table, seed=1)[0]
+    return fitted.fit_classifier(table, seed=1)[0]
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,48 @@ def test_log_densities_are_drawn_at_the_edge_and_not_dropped():
     plt.close(figure)
 
 
+def test_samples_become_densities_and_contours_that_hold_shares_of_people():
+    figure, (left, right) = plt.subplots(1, 2)
+    rng = np.random.default_rng(0)
+    both = {"data": rng.normal(size=(3_000, 2)), "flow": rng.normal(size=(3_000, 2))}
+    ax = plots.marginal(
+        left, {name: own[:, 0] for name, own in both.items()}, "loan_amount"
+    )
+    assert ax.get_xlabel() == "loan amount (model units)"
+    x, y = ax.patches[0].get_xy().T  # what is filled, once around
+    assert (x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2 == pytest.approx(1)
+    ax = plots.pair(right, both, levels=(0.5, 0.9))
+    assert [len(own.levels) for own in ax.collections] == [2, 2]
+    outer = max(ax.collections[0].get_paths(), key=lambda path: path.get_extents().width)
+    assert outer.contains_points(both["data"][:2_000]).mean() == pytest.approx(
+        0.9, abs=0.02
+    )
+    plt.close(figure)
+
+
+def test_a_band_is_from_the_lowest_to_the_highest_and_its_legend_stands_once():
+    figure, ax = plt.subplots()
+    for colour in ("black", "red"):
+        plots.band(ax, np.arange(2), np.array([[1.0, 3.0], [0.0, 2.0]]), colour, "loss")
+    assert ax.lines[0].get_ydata().tolist() == [2, 1]
+    filled = ax.collections[0].get_paths()[0].get_extents()
+    assert (filled.ymin, filled.ymax) == (0, 3)
+    plots.legend_once(figure, ax)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["loss"]
+    plt.close(figure)
+
+
+def test_what_the_proposer_adds_has_the_colour_too():
+    figure, ax = plt.subplots()
+    plots.proposing(ax)
+    added = matplotlib.colors.to_rgba(plots.COLOURS["added"])
+    rims = [patch.get_edgecolor() for patch in ax.patches if hasattr(patch, "get_boxstyle")]
+    assert rims.count(added) == 4 and "person $x$, noise $z$" in [
+        text.get_text() for text in ax.texts
+    ]
+    plt.close(figure)
+
+
 def test_people_seen_stay_below_the_errors():
     figure, ax = plt.subplots()
     seen = np.random.default_rng(0).normal(size=200)

@@ -332,3 +332,13 @@ def test_a_summary_by_hand():
     assert found.sd["se"] == pytest.approx(np.sqrt(2 * 0.01**2 / 3))
     assert found.sd["edf_smooth > 2"] == pytest.approx(np.sqrt(4 * 0.25 / 3))
     assert list(found.columns) == ["mean", "sd", "datasets"]
+
+
+def test_the_print_stands_beside_refits():
+    names = [f"{what}_{term}" for what in ("edf", "F") for term in gamm.TERMS]
+    found = pd.DataFrame({"mean": 0.08, "sd": 0.01}, index=["se", "sigma2", "aic", *names])
+    table = refits.beside_print(printed(3), found)
+    assert table.printed["edf_slopes"] == 99.44 and table.printed["F_smooth"] == 18.46
+    assert table.printed["se"] == pytest.approx(2.63 / 38.06)
+    assert table.sds_away["se"] == pytest.approx((2.63 / 38.06 - 0.08) / 0.01)
+    assert np.isnan(table.refitted["intercept"])  # it was not among what was found

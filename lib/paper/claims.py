@@ -1,6 +1,9 @@
-"""The paper's numbers with ours beside them, cell by cell.
+"""The paper's numbers with ours beside them, and what its claims come to.
 
-What its claims say of such numbers is judged in `verdicts`.
+An `Estimate` is a mean over networks with an interval: `ratio` and
+`contrast` make it from rows of people. `beside_paper` sets estimates
+beside the paper's tables, cell by cell. `Verdicts` collects what its
+claims say of such numbers, and whether that holds.
 """
 
 from dataclasses import dataclass, field
@@ -150,13 +153,7 @@ def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
     for (coefficient, *_), (ratios, moves) in zip(terms, parts, strict=True):
         each = each + coefficient * ratios[:n_members]
         moved = moved + coefficient * moves[:n_members].mean(0)
-    return Estimate(
-        value=float(each.mean()),
-        lowest=float(each.min()),
-        highest=float(each.max()),
-        se_people=float(np.sqrt((moved**2).sum()) / len(moved)),
-        se_networks=_of_networks(each),
-    )
+    return _over_members(each, float(np.sqrt((moved**2).sum()) / len(moved)))
 
 
 def _linearised(
@@ -200,20 +197,15 @@ def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
             f"{len(np.atleast_2d(second))}: expected answers of the same networks."
         )
     each = np.atleast_2d(first).mean(1) - np.atleast_2d(second).mean(1)
+    return _over_members(each, float(np.hypot(new.se_people, old.se_people)))
+
+
+def _over_members(each: np.ndarray, se_people: float) -> Estimate:
+    """Return the mean of what M members say, of whom a single one has no spread."""
+    se_networks = float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.nan
     return Estimate(
-        value=float(each.mean()),
-        lowest=float(each.min()),
-        highest=float(each.max()),
-        se_people=float(np.hypot(new.se_people, old.se_people)),
-        se_networks=_of_networks(each),
+        float(each.mean()), float(each.min()), float(each.max()), se_people, se_networks
     )
-
-
-def _of_networks(each: np.ndarray) -> float:
-    """Return the standard error of the mean of M members, NaN for a single one."""
-    if len(each) < 2:
-        return np.nan
-    return float(each.std(ddof=1) / np.sqrt(len(each)))
 
 
 def by_person(rows: pd.DataFrame, column: str) -> np.ndarray:
@@ -331,7 +323,7 @@ def estimate(people: pd.DataFrame, metric: str) -> Estimate:
 def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Return what a metric is the ratio of: two arrays with shape (M, N), for M members.
 
-    `estimates.ratio` and `estimates.contrast` take them.
+    `ratio` and `contrast` take them.
 
     Arguments:
         people: Rows of one setting and method, as `tables.judged` gives them.
@@ -368,7 +360,7 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
     agrees: |mean - paper| <= 2 standard errors, where the squares
     of three standard errors are added up [R]:
 
-    - se_people, of ours over people (`estimates.ratio`);
+    - se_people, of ours over people (`ratio`);
     - se_networks, of ours over seeds: standard deviation of the M
       members over the root of M; empty for a search;
     - se_paper, of the paper's number over people. The paper gives

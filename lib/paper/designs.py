@@ -69,8 +69,6 @@ def hard_preferences(
         unknown.
     Source: table 1 of arXiv:2604.08030.
     Example:
-        >>> from lib.method import loan
-        >>> problem = loan.problem()
         >>> problem.population.actionable
         ('loan_amount', 'loan_duration', 'income', 'savings')
         >>> drawn = hard_preferences(problem, n_people=2, seed=0)

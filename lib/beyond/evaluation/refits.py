@@ -286,7 +286,7 @@ def calibrated(
     """
     checks.known("printed number", moved, tuple(CALIBRATED))
     checks.not_empty("moved", moved)
-    goal = _goal(model)[list(moved)]
+    goal = _of_print(model)[list(moved)]
     names = [CALIBRATED[name] for name in moved]
     for name, parameter in zip(moved, names, strict=True):
         begins = getattr(start, parameter)
@@ -325,17 +325,13 @@ def calibrated(
     return latent
 
 
-def _goal(model: Printed) -> pd.Series:
-    """Return what is printed of each number that calibration can aim at."""
-    return pd.Series(
-        {
-            "intercept": model.intercept,
-            "edf_intercepts": model.edf["intercepts"],
-            "edf_slopes": model.edf["slopes"],
-            "sigma2": model.error**2,
-            "F_smooth": model.F["smooth"],
-        }
-    )
+def _of_print(model: Printed) -> pd.Series:
+    """Return what is printed, or follows from the print, of what `refits` measures."""
+    known = {"intercept": model.intercept, "se": model.se, "aic": model.aic}
+    known["sigma2"] = model.error**2
+    known |= {f"edf_{term}": value for term, value in model.edf.items()}
+    known |= {f"F_{term}": value for term, value in model.F.items()}
+    return pd.Series(known)
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -370,10 +366,6 @@ def beside_print(model: Printed, found: pd.DataFrame) -> pd.DataFrame:
     Returns: Columns printed, refitted (mean), sd (over data sets)
         and sds_away, how far the print is from the mean.
     """
-    known = {"intercept": model.intercept, "se": model.se, "aic": model.aic}
-    known["sigma2"] = model.error**2
-    known |= {f"edf_{term}": value for term, value in model.edf.items()}
-    known |= {f"F_{term}": value for term, value in model.F.items()}
-    table = pd.DataFrame({"printed": known})
+    table = pd.DataFrame({"printed": _of_print(model)})
     table["refitted"], table["sd"] = found["mean"], found["sd"]
     return table.assign(sds_away=(table.printed - table.refitted) / table.sd)

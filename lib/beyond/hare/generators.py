@@ -10,7 +10,7 @@ Draws come from a list of generators, one a person (`draws.streams`), so that
 nobody's result depends on who else is in the batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -96,16 +96,14 @@ def growing_spheres(
     check(table, classifier, x, rngs)
     free = table.is_free
     directions, shares = _directions(rngs, N_POINTS, int(free.sum()))
-    found = torch.full_like(x, torch.nan)
-    for shell in range(N_SHELLS):
-        left = found.isnan().any(-1).nonzero().squeeze(-1)
-        if len(left) == 0:
-            break
+
+    def points(shell: int, left: Tensor) -> Tensor:
         points = x[left, None].repeat(1, N_POINTS, 1)
         own = points[..., free] + SHELL * (shell + shares[left, :, None]) * directions[left]
         points[..., free] = own.clamp(0, 1) if is_clipped else own
-        found[left] = _nearest_accepted(classifier, points, x[left, None])
-    return found
+        return points
+
+    return _in_shells(classifier, x, points)
 
 
 def face(
@@ -187,11 +185,8 @@ def cchvae(
     centre = torch.cat([model.encode(x), told], -1)
     n_moved = centre.shape[-1] - (0 if as_published else told.shape[-1])
     directions, shares = _directions(rngs, N_CODES, n_moved)
-    found = torch.full_like(x, torch.nan)
-    for shell in range(N_SHELLS):
-        left = found.isnan().any(-1).nonzero().squeeze(-1)
-        if len(left) == 0:
-            break
+
+    def points(shell: int, left: Tensor) -> Tensor:
         codes = centre[left, None].repeat(1, N_CODES, 1)
         codes[..., :n_moved] += (
             CODE_SHELL * (shell + shares[left, :, None]) * directions[left]
@@ -199,9 +194,11 @@ def cchvae(
         own = x[left, None].expand(-1, N_CODES, -1)
         decoded = own.clone()
         decoded[..., model.is_seen] = model.seen(codes)
-        points = _moved(table, own, decoded, as_published)
-        found[left] = _nearest_accepted(classifier, points, own)
-    return found
+        if as_published:
+            return torch.where(table.is_continuous, decoded, decoded.round())
+        return torch.where(table.is_free, decoded, own)
+
+    return _in_shells(classifier, x, points)
 
 
 def clue(
@@ -366,12 +363,27 @@ def _directions(
     return directions / directions.abs().sum(-1, keepdim=True), shares
 
 
-def _nearest_accepted(classifier: Classifier, points: Tensor, x: Tensor) -> Tensor:
-    """Return the accepted of points (N, points, D) nearest to x by L1 distance, or NaN."""
-    is_accepted = classifier.logit(points) >= 0
-    distance = torch.where(is_accepted, (points - x).abs().sum(-1), torch.inf)
-    nearest = points[torch.arange(len(points)), distance.argmin(-1)]
-    return torch.where(is_accepted.any(-1, keepdim=True), nearest, torch.nan)
+def _in_shells(
+    classifier: Classifier, x: Tensor, points: Callable[[int, Tensor], Tensor]
+) -> Tensor:
+    """Return the nearest accepted point of the first shell that has one, or NaN.
+
+    Arguments:
+        points: From the number of a shell, and the rows of people who
+            are left, to points with shape (left, points, D).
+    """
+    found = torch.full_like(x, torch.nan)
+    for shell in range(N_SHELLS):
+        left = found.isnan().any(-1).nonzero().squeeze(-1)
+        if len(left) == 0:
+            break
+        drawn = points(shell, left)
+        is_accepted = classifier.logit(drawn) >= 0
+        distance = (drawn - x[left, None]).abs().sum(-1)  # L1
+        distance = torch.where(is_accepted, distance, torch.inf)
+        nearest = drawn[torch.arange(len(drawn)), distance.argmin(-1)]
+        found[left] = torch.where(is_accepted.any(-1, keepdim=True), nearest, torch.nan)
+    return found
 
 
 def _keep_nearer(
@@ -387,13 +399,6 @@ def _keep_nearer(
     is_nearer = (classifier.logit(r) >= 0) & (distance < shortest) & may_change
     found[is_nearer] = r.detach()[is_nearer]
     shortest[is_nearer] = distance[is_nearer]
-
-
-def _moved(table: Tabular, x: Tensor, decoded: Tensor, as_published: bool) -> Tensor:
-    """Return decoded people as recourse: free features only, or binary ones rounded."""
-    if as_published:
-        return torch.where(table.is_continuous, decoded, decoded.round())
-    return torch.where(table.is_free, decoded, x)
 
 
 def _entropy(logit: Tensor) -> Tensor:

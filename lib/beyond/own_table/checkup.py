@@ -98,8 +98,7 @@ def refusals(problem: Problem) -> list[Finding]:
     Raises: Unfit: it refuses nobody in one of the splits.
 
     Example:
-        >>> from lib.method import loan
-        >>> refusals(loan.problem())[0].found
+        >>> refusals(problem)[0].found
         '4,826 of 10,000 train, 2,391 of 5,000 validation, 2,444 of 5,000 test people'
     """
     parts, fewest, most = [], np.inf, 0.0

@@ -35,7 +35,7 @@ class Scenario:
         by: Attribute that says who is privileged; None: nobody is.
         rates: Share of each of its labels that is privileged.
         privileged, others: Permutation distribution of either
-            (`rankings.FAVOURITES`).
+            (`samplers.FAVOURITES`).
     Raises: ValueError: n_actionable is no number of features; there
         is an attribute without rates, or the other way round; a rate
         is outside of [0, 1].

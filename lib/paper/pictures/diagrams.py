@@ -85,7 +85,9 @@ def causal_graph(
     checks.known("place of a feature", at, graph.features)
     checks.known("kind of feature", kinds.values(), ("actionable", "mutable", "immutable"))
     for name, (x, y) in at.items():
-        _feature(ax, x, y, name, COLOURS[kinds[name]])
+        ax.scatter(x, y, s=2_300, color=COLOURS[kinds[name]], zorder=3, **EDGE)
+        words = readable(name).replace(" ", "\n")  # a word a line
+        ax.text(x, y, words, ha="center", va="center", fontsize=7.5, zorder=4)
     for child, causes in graph.parents.items():
         for cause in causes:
             arrow(ax, at[cause], at[child], shrink=25)
@@ -193,10 +195,3 @@ def proposing(ax: Axes) -> Axes:
     ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.02))
     ax.axis("off")
     return ax
-
-
-def _feature(ax: Axes, x: float, y: float, name: str, colour: str) -> None:
-    """Draw a feature as a disc with its name, a word a line."""
-    ax.scatter(x, y, s=2_300, color=colour, zorder=3, **EDGE)
-    words = readable(name).replace(" ", "\n")
-    ax.text(x, y, words, ha="center", va="center", fontsize=7.5, zorder=4)
