@@ -60,15 +60,6 @@ def judged(
     Raises: ValueError: there is nobody or no setting, x and
         preferences do not fit each other or the problem, a setting is
         unknown, or the stack has no such member.
-    Example:
-        >>> stack = ICarma.load(MODELS, "loan_icarma_hard", problem)
-        >>> x = problem.refused("test")[:50]
-        >>> preferences = hard_preferences(problem, len(x), seed=1)
-        >>> people = judged(problem, stack, x, preferences, chosen=stack.ids[1])
-        >>> people.groupby(["setting", "member"]).size().unique()
-        array([50])
-        >>> people[people.reported].seed.unique()
-        array([2000])
     """
     if not preferences:
         raise ValueError(
@@ -118,14 +109,6 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
     Source: section 5.1 of arXiv:2604.08030 reports the model with the
         best validation result; that this is the joint share is our
         reading.
-    Example:
-        >>> columns = {"setting": "random", "person": range(4), "valid": True}
-        >>> rows = [
-        ...     pd.DataFrame(columns | {"member": i, "joint": [True, i > 0, i > 1, False]})
-        ...     for i in range(3)
-        ... ]
-        >>> best_member(pd.concat(rows))
-        2
     """
     checks.known("setting", [setting], list(validation.setting.unique()))
     rows = validation[validation.setting == setting]
@@ -162,17 +145,6 @@ def soft(
         as in `claims.published`, for instance "soft, linear".
     Raises: ValueError: there is nobody, or a profile or the
         elicitation is unknown.
-    Example:
-        >>> from lib.paper.stacks import by_profile
-        >>> members = by_profile(ICarma.load(MODELS, "loan_icarma_ranking", problem))
-        >>> x, x_validation = (problem.refused(s)[:20] for s in ("test", "validation"))
-        >>> people = soft(problem, members, "ranking", x, x_validation, seed=0)
-        >>> people[people.reported].groupby("profile", sort=False).member.nunique()
-        profile
-        concave    1
-        linear     1
-        convex     1
-        Name: member, dtype: int64
     """
     checks.known("profile", members, tuple(GAMMA))
     preferences = soft_preferences(problem, elicitation, len(x), seed + 1)
@@ -209,11 +181,6 @@ def ablation(
         n_values, progress, centred: As for `Grid`.
     Returns: Columns of `judged`.
     Raises: ValueError: there is nobody.
-    Example:
-        >>> people = ablation(problem, problem.refused("test")[:4], seed=0, n_values=3)
-        >>> people.setting.unique()[:4].tolist()  # doctest: +NORMALIZE_WHITESPACE
-        ['uniform random, 1, No', 'uniform random, 2, No',
-         'uniform random, 1, Yes', 'uniform random, 2, Yes']
     """
     parts = []
     for name, distribution in DISTRIBUTIONS.items():
@@ -258,15 +225,6 @@ def transfer(
     Returns: Columns of `judged`, number (of the table) and
         profile.
     Raises: ValueError: there is nobody, or a profile lacks members.
-    Example:
-        >>> from lib.paper.stacks import by_profile
-        >>> problem = loan.problem()  # any problem with four actionable features will do
-        >>> names = ("loan_icarma_hard", "loan_icarma_ranking")
-        >>> members = by_profile(*(ICarma.load(MODELS, name, problem) for name in names))
-        >>> x, x_validation = (problem.refused(s)[:20] for s in ("test", "validation"))
-        >>> people = transfer(problem, members, x, x_validation, seed=0)
-        >>> people.groupby("number").setting.unique()[2].tolist()
-        ['soft, linear', 'hard (3) + soft, constant', 'hard (3) + soft, linear']
     """
     preferences = transfer_preferences(problem, len(x), seed + 1)
     drawn = transfer_preferences(problem, len(x_validation), seed)

@@ -226,10 +226,12 @@ class Search:
             return
         partial = None
         if checkpoint is not None:  # other workers may train others, or by other code
-            x = self.problem.refused("validation")
-            these = {"proposals": proposals, "seeds": list(seeds), **fits.code()}
-            own = fits.digest(self.problem.described(x) | these)
-            partial = checkpoint / own
+
+            def inputs() -> dict[str, Any]:
+                these = {"proposals": proposals, "seeds": list(seeds)}
+                return self.problem.described(self.problem.refused("validation")) | these
+
+            partial = checkpoint / fits.digest(inputs() | fits.code(inputs))
         every = [seeds] * len(proposals)
         outcomes = self._judge(proposals, every, progress, partial)
         table = self.trials_table()  # another worker may have trained the same meanwhile

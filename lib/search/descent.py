@@ -50,14 +50,6 @@ class Judge:
             subtracted from what the judge says.
     Raises: ValueError: a shape is another, slack is not a number,
         margin is below zero, or the world's graph is not the flow's.
-    Example:
-        >>> x = problem.refused("test")[:1]
-        >>> acts = torch.tensor([[False, False, True, True]])
-        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
-        >>> nothing_changes = x[:, judge.columns]
-        >>> cost, log_odds, gain = judge(nothing_changes)
-        >>> cost.item(), (log_odds < 0).item(), round(gain.item(), 4)
-        (0.0, True, 0.0)
     """
 
     def __init__(
@@ -95,16 +87,6 @@ class Judge:
         They are within the range of the data, whole where a person
         can't have fractions, and the factual ones where a row does
         not act.
-
-        Example:
-            >>> x = problem.refused("test")[:1]
-            >>> acts = torch.tensor([[False, False, True, True]])
-            >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
-            >>> values = judge.allowed(judge.factual + 100)
-            >>> bool((values[:, :2] == judge.factual[:, :2]).all())
-            True
-            >>> bool((values[:, 2:] == judge.high[2:]).all())
-            True
         """
         population = self.problem.population
         values = values.maximum(self.low).minimum(self.high)
@@ -119,13 +101,6 @@ class Judge:
         people can have them; their gradient goes straight through.
 
         Raises: ValueError: values are not finite.
-        Example:
-            >>> x = problem.refused("test")[:1]
-            >>> acts = torch.tensor([[False, False, True, False]])
-            >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(1, 4))
-            >>> richer = judge.recommendation(x[:, judge.columns] + 1)
-            >>> (richer.x_cf - x)[0, 5:].round(decimals=2)  # savings follow income
-            tensor([1.0000, 0.5600])
         """
         spread = self._spread(values)
         checks.people("values", spread, self.problem.population.features)
@@ -224,15 +199,6 @@ class Found:
             (R,); minus infinity if none was plausible.
         gain: The highest change of log-density seen of valid actions,
             with shape (R,); minus infinity if none was valid.
-    Example:
-        >>> found = Found.nothing(torch.zeros(1, 1))
-        >>> seen = torch.tensor([[2.0]]), torch.tensor([3.0]), torch.tensor([0.5])
-        >>> found.see(*seen, torch.tensor([-0.1]))
-        >>> found.cost, found.gain  # valid, but not plausible
-        (tensor([inf]), tensor([-0.1000]))
-        >>> found.see(*seen, torch.tensor([0.2]))
-        >>> found.cost, found.values
-        (tensor([3.]), tensor([[2.]]))
     """
 
     cost: Tensor
@@ -242,26 +208,12 @@ class Found:
 
     @classmethod
     def nothing(cls, values: Tensor) -> "Found":
-        """Return a `Found` that has seen nothing yet, with these values (R, K).
-
-        Example:
-            >>> Found.nothing(torch.zeros(2, 3)).cost
-            tensor([inf, inf])
-        """
+        """Return a `Found` that has seen nothing yet, with these values (R, K)."""
         none = torch.full(values.shape[:-1], torch.inf, dtype=values.dtype)
         return cls(none, values.clone(), -none, -none)
 
     def see(self, values: Tensor, cost: Tensor, log_odds: Tensor, gain: Tensor) -> None:
-        """Keep of these actions, one a row, what is better than what is here.
-
-        Example:
-            >>> found = Found.nothing(torch.zeros(1, 1))
-            >>> good = torch.ones(1)
-            >>> for value, cost in [(5.0, 2.0), (4.0, 1.0), (6.0, 3.0)]:
-            ...     found.see(torch.tensor([[value]]), torch.tensor([cost]), good, good)
-            >>> found.values
-            tensor([[4.]])
-        """
+        """Keep of these actions, one a row, what is better than what is here."""
         valid, plausible = log_odds >= SURE, gain >= SURE
         better = valid & plausible & (cost < self.cost)
         self.cost = torch.where(better, cost, self.cost)
@@ -297,15 +249,6 @@ def scout(
         n_scouts, n_starts: How many actions are looked at for each
             row, and how many are kept.
         rng: Of where the actions are scattered.
-    Example:
-        >>> x = problem.refused("test")[:20]
-        >>> acts = torch.ones(20, 4, dtype=torch.bool)
-        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
-        >>> found = Found.nothing(x[:, judge.columns])
-        >>> scout(judge, found, 64, 2, np.random.default_rng(0)).shape
-        torch.Size([2, 20, 4])
-        >>> bool(found.cost.isfinite().any())
-        True
     """
     checks.positive(n_scouts=n_scouts, n_starts=n_starts)
     factual = judge.factual
@@ -351,14 +294,6 @@ def descend(
     Raises: ValueError: the classifier has no gradient.
     Source: Nocedal and Wright, *Numerical Optimization*, 2nd edition,
         chapter 18.
-    Example:
-        >>> x = problem.refused("test")[:20]
-        >>> acts = torch.ones(20, 4, dtype=torch.bool)
-        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(20, 4))
-        >>> found = Found.nothing(x[:, judge.columns])
-        >>> descend(judge, x[:, judge.columns], found, n_steps=10)
-        >>> bool(found.cost.isfinite().any())
-        True
     """
     judge.problem.check_gradient("descent")
     checks.positive(n_steps=n_steps)
@@ -414,10 +349,6 @@ def cheapest_within(slopes: tuple[Tensor, Tensor], bounds: Tensor, price: Tensor
         slopes: Two, each with shape (R, K).
         bounds: Theirs, with shape (2, R).
         price: Above zero, with shape (R, K).
-    Example:
-        >>> slopes = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-        >>> cheapest_within(slopes, torch.tensor([[2.0], [-1.0]]), torch.ones(1, 2))
-        tensor([[2., 0.]])
     """
     one, other = slopes
     # for each bound alone, then for both: multiples of slope / price
@@ -444,17 +375,6 @@ def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
         sets: The sets, with shape (S, K), bool. The judge's rows are
             all sets of one person after the other, in this order.
     Raises: ValueError: the rows are not whole rounds of the sets.
-    Example:
-        >>> sets = torch.tensor([[False, False, True, False], [False, False, True, True]])
-        >>> x = problem.refused("test")[:20].repeat_interleave(2, 0)
-        >>> acts, weights = sets.repeat(20, 1), torch.ones(40, 4)
-        >>> judge = Judge(problem, problem.population.truth, x, acts, weights)
-        >>> found = Found.nothing(x[:, judge.columns])
-        >>> descend(judge, x[:, judge.columns], found, n_steps=10)
-        >>> found.cost[1::2] = torch.inf  # forget what was found for the larger set
-        >>> copy_smaller_sets(judge, found, sets)
-        >>> bool(found.cost[1::2].isfinite().any())
-        True
     """
     if len(judge.acts) % len(sets):
         raise ValueError(
@@ -482,15 +402,6 @@ def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
 
     Arguments:
         n_steps: Of each descent.
-    Example:
-        Where nothing is a count there is nothing to do:
-        >>> x = problem.refused("test")[:2]
-        >>> acts = torch.ones(2, 4, dtype=torch.bool)
-        >>> judge = Judge(problem, problem.population.truth, x, acts, torch.ones(2, 4))
-        >>> found = Found.nothing(x[:, judge.columns])
-        >>> descend_from_neighbours(judge, found, n_steps=10)
-        >>> found.cost
-        tensor([inf, inf])
     """
     population = judge.problem.population
     if population.whole is None:

@@ -26,20 +26,6 @@ class Table:
         gain: The highest change of log-density seen of valid actions,
             in nats, with the search's slack added, with shape (N, S);
             minus infinity: none was valid.
-    Example:
-        One person, two features. The first alone does not help; both
-        together do.
-
-        >>> table = Table(
-        ...     sets_of(2),
-        ...     cost=torch.tensor([[torch.inf, 0.4, 0.3]]),
-        ...     values=torch.zeros(1, 3, 2),
-        ...     log_odds=torch.tensor([[-0.7, 0.1, 0.2]]),
-        ...     gain=torch.tensor([[-torch.inf, 0.0, 0.1]]),
-        ... )
-        >>> only_first = torch.tensor([[True, False]])
-        >>> table.cheapest(only_first)[0], table.key(only_first)
-        (tensor([inf]), tensor([[False,  True]]))
     """
 
     sets: Tensor
@@ -79,12 +65,6 @@ class Table:
         Returns: The highest log-odds seen of a plausible action, and
             the highest change of log-density of a valid one, with
             the search's slack added; each with shape (N,).
-        Example:
-            >>> none = torch.full((1, 3), torch.inf)
-            >>> log_odds = torch.tensor([[-2.0, -1.0, -0.5]])
-            >>> table = Table(sets_of(2), none, torch.zeros(1, 3, 2), log_odds, -none)
-            >>> table.blocked_by(torch.tensor([[True, False]]))
-            (tensor([-2.]), tensor([-inf]))
         """
         log_odds = self._allowed(self.log_odds, may, -torch.inf)
         return log_odds.amax(-1), self._allowed(self.gain, may, -torch.inf).amax(-1)
@@ -108,12 +88,6 @@ class Table:
 
         Of several such sets it is the cheapest. The key is empty for
         people who have recourse, and for those whom nothing helps.
-
-        Example:
-            >>> cost, anything = torch.tensor([[torch.inf, 0.4, 0.3]]), torch.zeros(1, 3)
-            >>> table = Table(sets_of(2), cost, torch.zeros(1, 3, 2), anything, anything)
-            >>> table.key(torch.tensor([[True, False]]))
-            tensor([[False,  True]])
         """
         best = torch.zeros_like(may)
         found = self.cheapest(may)[0].isfinite()

@@ -57,19 +57,6 @@ def carried_out(
         recommendation: One for each person, each part (N, D).
     Raises: ValueError: there is no world; a world's graph is not the
         flow's; otherwise as `metrics.per_person`.
-    Example:
-        More income than the flow asks for, in the true world and in
-        the flow's:
-        >>> x, truth = problem.refused("validation")[:1], problem.population.truth
-        >>> preferences = Preferences(torch.ones(1, 4, dtype=torch.long))
-        >>> acts = torch.tensor([[name == "income" for name in truth.features]])
-        >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
-        >>> worlds = {"truth": truth, "flow": problem.flow}
-        >>> people = carried_out(problem, worlds, x, preferences, richer)
-        >>> people[["world", "person", "valid", "plausible", "joint"]]
-           world  person  valid  plausible  joint
-        0  truth       0   True      False  False
-        1   flow       0   True      False  False
     """
     checks.not_empty("worlds", worlds)
     metrics.check_one_each(problem, x, recommendation)
@@ -107,26 +94,6 @@ def choose(people: pd.DataFrame) -> tuple[pd.DataFrame, tuple[float, float]]:
     Raises: ValueError: a column is missing, pairs are of different
         people, there are less than two people, or nobody has a
         recommendation.
-    Example:
-        A margin of 1 helps everybody. One of 2 does so, too, and
-        costs more.
-
-        >>> people = pd.DataFrame({
-        ...     "margin": [0, 0, 1, 1, 2, 2],
-        ...     "slack": 0.0,
-        ...     "person": [0, 1, 0, 1, 0, 1],
-        ...     "joint": [True, False, True, True, True, True],
-        ...     "has_recourse": True,
-        ...     "cost": [0.1, 0.1, 0.2, 0.2, 0.3, 0.3],
-        ... })
-        >>> table, chosen = choose(people)
-        >>> table[["margin", "joint", "cost", "is_near"]]
-           margin  joint  cost  is_near
-        0       0    0.5   0.1    False
-        1       1    1.0   0.2     True
-        2       2    1.0   0.3     True
-        >>> chosen
-        (1.0, 0.0)
     """
     needed = [*BOUNDS, "person", "joint", "has_recourse", "cost"]
     checks.known("column of people", needed, tuple(people.columns))
@@ -184,14 +151,6 @@ def sure_on_average(
     Source: Karimi, von Kuegelgen, Schoelkopf and Valera, Algorithmic
         recourse under imperfect causal knowledge, NeurIPS 2020,
         section 4. Their worlds are drawn from Gaussian processes.
-    Example:
-        >>> from lib.method import flow
-        >>> x = problem.refused("validation")[:1]
-        >>> worlds = list(flow.load_all(MODELS, "loan_other_flows").values())
-        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
-        >>> richer = Recommendation(acts, torch.where(acts, x + 0.5, x), x)
-        >>> [sure_on_average(problem, worlds, x, richer, n_sd) for n_sd in (0.0, 30.0)]
-        [tensor([True]), tensor([False])]
     """
     if len(worlds) < 2:
         raise ValueError(f"worlds holds {len(worlds)}, expected two or more to differ.")
@@ -239,13 +198,6 @@ def worst_log_odds(
     Source: Dominguez-Olmedo, Karimi and Schoelkopf, On the
         adversarial robustness of causal algorithmic recourse, ICML
         2022. Their actions may also shift a feature.
-    Example:
-        >>> x = problem.refused("validation")[:1]
-        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
-        >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
-        >>> worst = worst_log_odds(problem, problem.flow, x, richer, [0.0, 0.1, 0.2])
-        >>> bool((worst[0] > worst[1]) & (worst[1] > worst[2]))
-        True
     """
     radii = list(radii)
     checks.not_empty("radii", radii)
@@ -298,12 +250,6 @@ def valid_nearby(
     Arguments: As for `worst_log_odds`.
     Returns: A mask; False where nothing is recommended.
     Raises: ValueError: as `worst_log_odds`.
-    Example:
-        >>> x = problem.refused("validation")[:1]
-        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]])
-        >>> richer = Recommendation(acts, torch.where(acts, x + 2, x), x)
-        >>> valid_nearby(problem, problem.flow, x, richer, [0.0, 1.0, 5.0]).squeeze(-1)
-        tensor([ True,  True, False])
     """
     worst = worst_log_odds(problem, world, x, recommendation, radii)
     return recommendation.has_recourse & (worst >= 0)
@@ -325,16 +271,6 @@ def cheapest(
         passes: Which of them may be taken, with shape (L, N), bool.
         weights: Of the cost, with shape (N, K); left out: all one.
     Raises: ValueError: the ladder is empty or shapes differ.
-    Example:
-        The first person may take the dear one only, the second
-        nothing:
-        >>> x = problem.refused("validation")[:2]
-        >>> acts = torch.tensor([[name == "income" for name in problem.flow.features]] * 2)
-        >>> ladder = [Recommendation(acts, x + more, x + more) for more in (1, 2)]
-        >>> passes = torch.tensor([[False, False], [True, False]])
-        >>> found = cheapest(problem, x, ladder, passes)
-        >>> found.has_recourse, (found.values - x)[:, 5].round(decimals=2)
-        (tensor([ True, False]), tensor([2., 0.]))
     """
     checks.not_empty("ladder", ladder)
     for recommendation in ladder:
@@ -373,16 +309,6 @@ class Renewed(World):
         seed: Of what chance brings, a whole number, zero or more.
     Raises: ValueError: the world is of another kind, or share or seed
         are out of range.
-    Example:
-        Savings after one action: as the flow has it, and as chance
-        may.
-        >>> x = problem.refused("validation")[:1]
-        >>> worlds = [Renewed(problem.flow, share, seed=0) for share in (0.0, 0.5)]
-        >>> same, other = (world.counterfactual(x, do={"income": 1.0}) for world in worlds)
-        >>> (same == problem.flow.counterfactual(x, do={"income": 1.0})).all()
-        tensor(True)
-        >>> other != same
-        tensor([[False, False, False, False, False, False,  True]])
     """
 
     def __init__(self, world: World, share: float, seed: int) -> None:
@@ -399,60 +325,23 @@ class Renewed(World):
         self.world, self.share, self.seed = world, share, seed
 
     def check(self, name: str, x: Tensor) -> None:
-        """Raise ValueError unless x can be handed to the world below; see `World.check`.
-
-        Example:
-            >>> Renewed(loan.scm(), 0.5, seed=0).check("x", torch.zeros(2, 7))
-        """
+        """Raise ValueError unless x can be handed to the world below; see `World.check`."""
         self.world.check(name, x)
 
     def abduct(self, x: Tensor) -> Tensor:
-        """Return the noise behind each person's features, before they act.
-
-        Example:
-            >>> x = loan.scm().sample(5, np.random.default_rng(0))
-            >>> noise = Renewed(loan.scm(), 0.5, seed=0).abduct(x)
-            >>> bool((noise == loan.scm().abduct(x)).all())
-            True
-        """
+        """Return the noise behind each person's features, before they act."""
         return self.world.abduct(x)
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        """Return feature j (*,) from its parents (*, P) and its own noise (*,).
-
-        Example:
-            >>> world = Renewed(loan.scm(), 0.5, seed=0)
-            >>> world.feature(6, torch.tensor([0.0]), torch.tensor(0.0))
-            tensor(-4.)
-        """
+        """Return feature j (*,) from its parents (*, P) and its own noise (*,)."""
         return self.world.feature(j, x_parents, noise)
 
     def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
-        """Return noise as the world below has it, with shape (N, D).
-
-        Example:
-            >>> world = Renewed(loan.scm(), 0.5, seed=0)
-            >>> world.draw_noise(3, np.random.default_rng(0)).shape
-            torch.Size([3, 7])
-        """
+        """Return noise as the world below has it, with shape (N, D)."""
         return self.world.draw_noise(n_people, rng)
 
     def noise_after(self, x: Tensor, noise: Tensor) -> Tensor:
-        """Return noise (*, D) of which a share was drawn anew; see `World.noise_after`.
-
-        Example:
-            With a share of 1 nothing is left of a person's own noise:
-            savings that were 2 above what income brings can be
-            anything.
-
-            >>> from lib.method.scm import additive
-            >>> alone = additive((), lambda pa: 0.0, stats.norm())
-            >>> saved = additive(("income",), lambda pa: pa["income"], stats.norm())
-            >>> world = Renewed(SCM({"income": alone, "savings": saved}), 1.0, seed=0)
-            >>> x = torch.tensor([[1.0, 3.0]])
-            >>> bool((world.counterfactual(x, do={"income": 5.0})[0, 1] - 7).abs() > 0.1)
-            True
-        """
+        """Return noise (*, D) of which a share was drawn anew; see `World.noise_after`."""
         keep = np.sqrt(1 - self.share**2)
         fresh = self.share * self._fresh(x)
         if isinstance(self.world, CausalFlow):

@@ -65,9 +65,6 @@ class Settings:
         hidden, n_hidden: Width of the hidden layers, and how many.
     Raises: ValueError: a weight or a spare part is below zero, or
         another setting is not above zero.
-    Example:
-        >>> Settings(n_epochs=10).plausibility
-        1.0
     """
 
     cost: float = 1.0
@@ -118,9 +115,6 @@ class Walk:
             answer after that, and how many actions are scattered for
             each of their sets (a power of two).
     Raises: ValueError: one is not a whole number above zero.
-    Example:
-        >>> Walk().n_sets
-        4
     """
 
     n_sets: int = 4
@@ -169,10 +163,6 @@ class Proposer:
             with shape (out,), ...
     Raises: ValueError: the classifier has no gradient, or the sets
         are not (S, K) of bool, at least one.
-    Example:
-        >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-        >>> len(proposer.sets)
-        15
     """
 
     def __init__(
@@ -192,13 +182,7 @@ class Proposer:
         self.sets, self.weights = sets, weights
 
     def select(self, which: Tensor) -> "Proposer":
-        """Return the proposer for some of the sets only, a mask (S,) or rows.
-
-        Example:
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-            >>> proposer.select(proposer.sets.sum(-1) == 1).sets.shape
-            torch.Size([4, 4])
-        """
+        """Return the proposer for some of the sets only, a mask (S,) or rows."""
         weights = dict(self.weights)
         for name in (f"{part}_{self.settings.n_hidden}" for part in ("weight", "bias")):
             by_set = weights[name].unflatten(-1, self.sets.shape)
@@ -216,11 +200,6 @@ class Proposer:
             margin, slack: As for `recommend`.
         Raises: ValueError: people or weights have another shape,
             weights are below zero, margin or slack are none.
-        Example:
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-            >>> x = problem.refused("test")[:2]
-            >>> proposer.propose(x, torch.ones(2, 4)).shape
-            torch.Size([2, 15, 4])
         """
         check_bounds(margin, slack)
         check_weights(weights, (len(x), len(self.columns)))
@@ -234,12 +213,6 @@ class Proposer:
             x, z: People and their noise, each with shape (N, D).
             weights: Of their cost, with shape (N, K).
             asked: Log-odds, and nats to be gained, with shape (N, 2).
-        Example:
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-            >>> x = problem.refused("test")[:2]
-            >>> z, asked = problem.flow.abduct(x), torch.tensor([[0.0, 0.0], [5.0, 0.02]])
-            >>> proposer.values(x, z, torch.ones(2, 4), asked).shape
-            torch.Size([2, 15, 4])
         """
         most = torch.tensor([self.settings.most_log_odds, self.settings.most_nats])
         ratio = weights / weights.mean(-1, keepdim=True).clamp_min(LEAST_WEIGHT)
@@ -352,14 +325,6 @@ class Proposer:
             n_steps: Of each descent.
             x, margin, slack: As for `recommend`.
         Raises: ValueError: x are not refused people; as `propose`.
-        Example:
-            What one more feature would cost who may change the amount
-            only:
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-            >>> table = proposer.table(problem.refused("test")[1:2])
-            >>> only_amount = torch.tensor([[True, False, False, False]])
-            >>> table.unlocked_by(only_amount).isfinite()
-            tensor([[False, False, False,  True]])
         """
         self.problem.check_people(x)
         check_bounds(margin, slack)
@@ -507,13 +472,7 @@ class Proposer:
         return self._walked(asked, asked.is_open, values, *how)[:2]
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
-        """Save to folder/name.safetensors; arguments and result as for `files.save`.
-
-        Example:
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-            >>> proposer.save(Path(tempfile.mkdtemp()), "mine", {"seed": 0}).name
-            'mine.safetensors'
-        """
+        """Save to folder/name.safetensors; arguments and result as for `files.save`."""
         return save_all({"": self}, folder, name, made_with)
 
     @classmethod
@@ -522,11 +481,6 @@ class Proposer:
 
         Raises: ValueError: no such file, it holds no proposer or
             several, or it was fitted to another population.
-        Example:
-            >>> Proposer.load(files.MODELS, "loan_flow", problem)
-            Traceback (most recent call last):
-            ...
-            ValueError: ...loan_flow.safetensors holds no proposer...
         """
         found = load_all(folder, name, problem)
         if list(found) != [""]:
@@ -548,12 +502,6 @@ def save_all(
     Arguments:
         proposers: By a name without a slash.
         folder, name, made_with: As for `files.save`.
-    Example:
-        >>> problem, folder = problem, Path(tempfile.mkdtemp())
-        >>> one = Proposer.load(files.MODELS, "loan_propose", problem)
-        >>> _ = save_all({"one": one, "other": one}, folder, "two", {"seed": 0})
-        >>> list(load_all(folder, "two", problem))
-        ['one', 'other']
     """
     settings = {key: dataclasses.asdict(own.settings) for key, own in proposers.items()}
     parts = {key: own.weights | {"sets": own.sets} for key, own in proposers.items()}
@@ -569,9 +517,6 @@ def load_all(folder: Path, name: str, problem: Problem) -> dict[str, Proposer]:
     """Return the proposers that `save_all` saved, by name.
 
     Raises: ValueError: as `Proposer.load`.
-    Example:
-        >>> list(load_all(files.MODELS, "loan_propose", problem))
-        ['']
     """
     tensors, settings = files.load(folder, name, problem.population.fingerprint)
     found = {}
@@ -593,9 +538,6 @@ def widths(problem: Problem, settings: Settings, n_sets: int) -> list[int]:
 
     Arguments:
         n_sets: How many sets of features it proposes for.
-    Example:
-        >>> widths(problem, Settings(hidden=64, n_hidden=2), n_sets=15)
-        [20, 64, 64, 60]
     """
     n_actionable = len(problem.population.actionable)
     n_inputs = 2 * len(problem.population.features) + n_actionable + 2
