@@ -213,36 +213,3 @@ def test_outside_counts_what_moved_only(problem):
     assert metrics.outside(problem, x, x_cf).tolist() == [False, False, True]
     with pytest.raises(ValueError, match="x_cf has shape"):
         metrics.outside(problem, x, x_cf[0])
-
-
-def test_closeness_obeys_its_laws():
-    """Law 10, and numpy's formula person by person."""
-    rng = np.random.default_rng(0)
-    x, r, ideal = (torch.from_numpy(rng.normal(size=(3, 50, 4))) for _ in range(3))
-    near, away = metrics.closeness(x, r, ideal)
-    for i in np.ndindex(3, 50):
-        move, wanted = (r[i] - x[i]).numpy(), (ideal[i] - x[i]).numpy()
-        cosine = move @ wanted / np.linalg.norm(move) / np.linalg.norm(wanted)
-        assert away[i].item() == pytest.approx(1 - cosine, abs=1e-12)
-        assert near[i].item() == pytest.approx(np.linalg.norm((r - ideal)[i]))
-    zero = torch.zeros(3, 50)
-    assert all(part.equal(zero.double()) for part in metrics.closeness(x, ideal, ideal))
-    opposite = metrics.closeness(x, 2 * x - ideal, ideal)
-    assert opposite[1].numpy() == pytest.approx(np.full((3, 50), 2), abs=1e-12)
-    for scale in (1e-30, 1e-3, 7.0):
-        scaled = metrics.closeness(0 * x, scale * (r - x), ideal - x)[1]
-        assert scaled.numpy() == pytest.approx(away.numpy(), abs=1e-9)
-
-
-def test_closeness_of_who_did_not_move_has_no_direction():
-    x, one = torch.zeros(3, 2), torch.ones(3, 2)
-    x_cf, ideal = one.clone(), one.clone()
-    x_cf[0], ideal[1] = 0, 0
-    near, away = metrics.closeness(x, x_cf, ideal)
-    assert near.tolist() == pytest.approx([2**0.5, 2**0.5, 0])
-    assert away.isnan().tolist() == [True, True, False] and away[2] == 0
-    assert near.dtype == away.dtype == torch.float32
-    with pytest.raises(ValueError, match="x_cf has shape"):
-        metrics.closeness(x, x_cf[:2], ideal)
-    with pytest.raises(ValueError, match="ideal has shape"):
-        metrics.closeness(x, x_cf, ideal[:2])

@@ -9,10 +9,10 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import MODELS, ROOT
-from lib.beyond.hare import dialogues
+from lib.beyond.hare import dialogues, ideals
 from lib.beyond.hare.spaces import Actions, Features, walk_back
 from lib.beyond.hare.users import Simulated
-from lib.method import icarma, metrics
+from lib.method import icarma
 from lib.method.classifier import Classifier
 from lib.method.preferences import Preferences
 from lib.paper import designs
@@ -55,7 +55,7 @@ def as_told() -> pd.DataFrame:
 def which_way() -> Key:
     """GTD of a made-up outcome."""
     x, outcome, ideal = torch.tensor([[0.2, 0.3], [0.9, 0.3], [0.5, 0.7]]).double()
-    far, away = (own.item() for own in metrics.closeness(x, outcome, ideal))
+    far, away = (own.item() for own in ideals.closeness(x, outcome, ideal))
     from_zero = (outcome @ ideal / outcome.norm() / ideal.norm()).item()
     return Key(
         away,
@@ -65,7 +65,7 @@ def which_way() -> Key:
             (1 - from_zero, "A way begins at the person, and not at (0, 0)."),
             (from_zero, "A way begins at the person, and not at (0, 0)."),
             (
-                metrics.closeness(outcome, x, ideal)[1].item(),
+                ideals.closeness(outcome, x, ideal)[1].item(),
                 "Both ways begin at the person. The ideal's, too.",
             ),
             (

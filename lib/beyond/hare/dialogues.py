@@ -17,6 +17,7 @@ from torch import Tensor
 from lib.base import checks
 from lib.beyond.hare.draws import draw, streams
 from lib.beyond.hare.hare import Dialogue, Steps, remembered, rounds
+from lib.beyond.hare.ideals import closeness
 from lib.beyond.hare.proposals import Directions, Local
 from lib.beyond.hare.spaces import Actions, Space, walk_back
 from lib.beyond.hare.users import Simulated, refine
@@ -201,7 +202,7 @@ def judged(
         dialogue: That led to it, if there was one.
         truth: As for `metrics.per_person`.
     Returns: Columns of `metrics.per_person`; gtp and gtd as
-        `metrics.closeness`; forbidden (is there an action on what the
+        `closeness`; forbidden (is there an action on what the
         person cannot do?), usable (joint and not forbidden), asked
         (questions) and wasted (questions whose new option acts on
         what the person cannot do).
@@ -209,7 +210,7 @@ def judged(
     x, preferences = people.x, people.preferences
     columns = problem.population.actionable_index
     rows = metrics.per_person(problem, x, preferences, recommendation, truth)
-    gtp, gtd = metrics.closeness(x, recommendation.x_cf, people.ideal)
+    gtp, gtd = closeness(x, recommendation.x_cf, people.ideal)
 
     def is_forbidden(option: Recommendation) -> Tensor:
         return (option.is_acted[:, columns] & ~preferences.is_actionable).any(-1)

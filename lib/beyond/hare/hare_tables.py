@@ -25,7 +25,6 @@ from lib.beyond.hare.proposals import Directions, Local
 from lib.beyond.hare.spaces import Features
 from lib.beyond.hare.tabular import Tabular
 from lib.beyond.hare.users import Simulated, refine
-from lib.method import metrics
 from lib.method.classifier import Classifier
 from lib.method.problem import Recommendation
 
@@ -184,8 +183,8 @@ def _held(
         coins = streams(len(x), seed) if method == COIN else ()
         found = refine(dialogue, Simulated(ideal, 0.5 if coins else 0.0, coins))
         asked = dialogue.n_questions.double()
-    gtp, gtd = metrics.closeness(x, found.x_cf, ideal)
-    before, _ = metrics.closeness(x, start.x_cf, ideal)
+    gtp, gtd = ideals.closeness(x, found.x_cf, ideal)
+    before, _ = ideals.closeness(x, start.x_cf, ideal)
     values = classical(table, classifier, x, found.x_cf)
     values |= {"GTP": gtp, "GTD": gtd, "asked": asked}
     values |= {"worse": (gtp > before + 1e-9).double()}
@@ -390,14 +389,14 @@ def own_ideals(
     x, base, ideal = x[has], base[has], ideal[has]
     space = Features(h, x, table.is_free)
     start = Recommendation(base != x, base, base)
-    before, gtd = metrics.closeness(x, base, ideal)
+    before, gtd = ideals.closeness(x, base, ideal)
     same = {"dataset": table.name.upper(), "seed": seed, "scale": scale, "flips": flips}
     ended = [("base", before, gtd, torch.zeros(len(x)))]
     for i, (method, how) in enumerate(METHODS.items(), start=1):
         rngs, wrong = (streams(len(x), 100 * seed + 10 * j + i) for j in (0, 1))
         dialogue = Dialogue(_steps(space, start, how, rngs, flips))
         found = refine(dialogue, Simulated(ideal, flips, wrong if flips else ()))
-        gtp, gtd = metrics.closeness(x, found.x_cf, ideal)
+        gtp, gtd = ideals.closeness(x, found.x_cf, ideal)
         ended.append((method, gtp, gtd, dialogue.n_questions.double()))
     return pd.DataFrame(
         same

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks, tables
+from lib.base.arithmetic import exact_root
 from lib.base.files import PUBLISHED
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.generators import check, growing_spheres
@@ -134,3 +135,35 @@ def _gone(table: Tabular, classifier: Classifier, x: Tensor, way: Tensor) -> Ten
     moved = x.clone()
     moved[:, table.is_free] = (x[:, table.is_free] + way).clamp(0, 1)
     return torch.where(classifier.accepts(moved)[:, None], torch.nan, moved)
+
+
+def closeness(x: Tensor, x_cf: Tensor, ideal: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Return how far an outcome is from an ideal, and how far its move points elsewhere.
+
+    .. math:: \text{GTP} = |r - r^*|, \quad \text{GTD} = 1 -
+        \frac{\langle r - x, r^* - x \rangle}{|r - x|\, |r^* - x|}
+
+    Arguments:
+        x, x_cf, ideal: Features before, after (r), and as the person
+            would like them best (r*), each with shape (*, N, D).
+    Returns: GTP in the units of the features, and GTD from 0 (the
+        same direction) to 2 (the opposite), each with shape (*, N);
+        GTD is NaN where nothing moved, or nothing should.
+    Raises: ValueError: shapes differ.
+    Source: the metrics of HARE (TMLR 2025, OpenReview 56EBglCFvx).
+    Example:
+        The second person was moved in the opposite direction:
+
+        >>> x, ideal = torch.zeros(2, 2), torch.tensor([[3.0, 4.0], [1.0, 0.0]])
+        >>> closeness(x, torch.tensor([[3.0, 0.0], [-1.0, 0.0]]), ideal)
+        (tensor([4., 2.]), tensor([0.4000, 2.0000]))
+    """
+    checks.shape("x_cf", x_cf, x.shape)
+    checks.shape("ideal", ideal, x.shape)
+    move, wanted, apart = (
+        (b - a).double() for a, b in ((x, x_cf), (x, ideal), (x_cf, ideal))
+    )
+    along = (move * wanted).sum(-1)
+    lengths = exact_root(move.square().sum(-1) * wanted.square().sum(-1))
+    away = torch.where(lengths > 0, 1 - along / lengths, torch.nan).clamp(0, 2)
+    return exact_root(apart.square().sum(-1)).to(x), away.to(x)
