@@ -1,11 +1,14 @@
-# make reproduce   every notebook at the paper's size, from nothing, then one table: paper against ours
-# make verify      the same in a fresh folder, compared with the committed files; fails if one differs; half an hour to an hour on two cores
-# make quick       the same chain at a smaller size          make smoke    the same at the smallest
+# make reproduce   the paper: notebooks 00 to 07 at its size, from nothing, then one table: paper against ours
+# make beyond      the notebooks from 08 on, on top of that           make all      both
+# make verify      all of it in a fresh folder, compared with the committed files; fails if one differs; half an hour to an hour on two cores
+# make quick       all of it at a smaller size          make smoke    at the smallest
 # make sweep       networks of 1,000 seeds at 20 settings (PARAMETERS=params/sweep.yaml, or yours): a day of one core
 # make recommend   recommendations for a Parquet data set of Loan's or Give Me Some Credit's applicants, of any size (PARAMETERS=params/recommend.yaml, or yours)
-#                  reproduce, quick, smoke, sweep and recommend run on a cluster with PROFILE=slurm: workflow/CLUSTER.md
-# make test        unit tests, and every notebook executed again and compared with its committed outputs
-# make check       ruff (rules and format) and mypy over the code
+#                  all of these but verify run on a cluster with PROFILE=slurm: workflow/CLUSTER.md
+# make test        unit tests, examples, and the paper's notebooks executed again and compared with their committed outputs
+# make test-beyond the other notebooks, exercises, book, slides, and the page in a browser
+# make trust       a batch is killed, finds its disk full, runs on a cluster, shares a search: it ends as one that was left alone
+# make check       ruff (rules and format), mypy, and which room may import which
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
 #                  STORAGE=postgresql+psycopg://user@host/name FOLDER=/a/folder: several machines share it, and keep its files there
@@ -27,12 +30,18 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup environment reproduce verify quick smoke sweep recommend test exercises check lab page book slides tune notebooks models lock clean
+.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
 
 reproduce: setup
+	@$(BIN)/python workflow/reproduce.py paper --part paper --profile $(PROFILE)
+
+beyond: setup
+	@$(BIN)/python workflow/reproduce.py paper --part beyond --profile $(PROFILE)
+
+all: setup
 	@$(BIN)/python workflow/reproduce.py paper --profile $(PROFILE)
 
 verify: setup
@@ -49,9 +58,19 @@ sweep: setup
 recommend: setup
 	@$(BIN)/python workflow/recommend.py '$(PARAMETERS)' --profile $(PROFILE)
 
-# A notebook's cells share a kernel, so one worker takes a whole file; the folders (pyproject.toml) are begun in order.
+# A notebook's cells share a kernel, so one worker takes a whole file; what is named first is begun first.
+PYTEST = $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=1800
+
 test: setup
-	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout=1800 -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) $(NBVAL) notebooks/0[0-7]* tests lib workflow examples page --ignore tests/beyond --ignore tests/trust
+
+test-beyond: setup
+	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises book
+
+trust: setup
+	$(PYTEST) tests/trust
+	PYTHONPATH=workflow $(BIN)/python benchmarks/profiles.py generic
 
 exercises: setup
 	@$(BIN)/python exercises/make.py
@@ -122,15 +141,8 @@ notebooks: setup
 	  --extra-keys "metadata.papermill cell.metadata.papermill cell.metadata.execution metadata.language_info" notebooks/*.ipynb exercises/solutions/*.ipynb
 
 # The models that the notebooks read by default, and the tables: those of the last paper-size run.
-models:
-	@test -d runs/paper/models || { echo "There is no runs/paper/models: make reproduce first."; exit 1; }
-	mkdir -p models tables
-	cp runs/paper/models/loan_* runs/paper/models/hare* runs/paper/models/willingness* models/
-	cp $$(ls runs/paper/tables/*.csv | grep -v -e /07_ -e _gmsc_) tables/
-	@if PYTHONPATH=workflow $(BIN)/python -c "import compare, sys; from pathlib import Path; \
-	  sys.exit(not compare.is_of_real_people(Path('runs/paper/models')))"; then \
-	  cp runs/paper/models/gmsc_* models/; cp runs/paper/tables/07_*.csv runs/paper/tables/*_gmsc_*.csv tables/; \
-	else echo "gmsc_* were fitted to the stand-in, so the committed ones stay, and the tables 07_* and *_gmsc_*."; fi
+models: setup
+	@$(BIN)/python workflow/keep.py
 
 lock:
 	@( echo "# Exact pins for Python 3.11, made from requirements.in by 'make lock'."; \

@@ -44,7 +44,7 @@ IMAGES = ("image/png", "image/jpeg")
 # A widget's identity is drawn at random.
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
-# These are run by tests/test_exercises.py.
+# These are run by tests/beyond/test_exercises.py.
 collect_ignore_glob = [str(Path(__file__).parent / "exercises" / "*.ipynb")]
 
 # On a stand-in for its data such a notebook says something else than what was committed.

@@ -43,7 +43,7 @@ NO_RESULTS = (
     "failed",
     "locks",
     "partial",
-    "resources",
+    "benchmarks",
     ".lock",
     ".profile",
     "snakemake.log",
@@ -115,7 +115,7 @@ class Batch:
         """Return what Snakemake says was started, and what was finished."""
         path = self.run / "snakemake.log"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        started = re.findall(r"^(?:local)?rule (\w+):$", text, re.MULTILINE)
+        started = re.findall(r"^(?:local)?(?:rule|checkpoint) (\w+):$", text, re.MULTILINE)
         return started, re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)", text, re.M)
 
 

@@ -102,7 +102,7 @@ def fit_gmsc_flow() -> Task:
     """Prepare the fit of the flow of Give Me Some Credit."""
     population = gmsc_problem().population
     x = population.x["flow/train"], population.x["flow/validation"]
-    return partial(flow.fit, population.graph, *x, n_epochs=30, **stacks.GMSC_FLOW)
+    return partial(flow.fit, population.graph, *x, n_epochs=30, **gmsc.FLOW)
 
 
 def on_test_people(

@@ -63,12 +63,8 @@ def from_a_table(frame: pd.DataFrame, n_epochs: int = 100) -> pd.DataFrame:
         >>> found.loc["proposals"].outcome.isin(verified).all()
         np.True_
     """
-    population = Population.from_frame(frame, label="repaid", kinds=KINDS, edges=EDGES)
-    h, _ = classifier.fit(population, n_epochs=n_epochs)
-    for_flow = population.x["flow/train"], population.x["flow/validation"]
-    density, _ = flow.fit(population.graph, *for_flow, n_epochs=n_epochs)
-    problem = Problem(population, h, density)
-
+    problem = Problem.from_frame(frame, "repaid", KINDS, EDGES, n_epochs=n_epochs)
+    population = problem.population
     sampler = RankingSampler(population.actionable)  # any ranking, any number of "can't"
     stack, _ = training.fit(problem, sampler, icarma.Settings(n_epochs=n_epochs))
     # Log-odds are a few units here, a hundred with Loan's classifier: its margins, up to 8

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from lib.base import files, fits
+from lib.base import files, fits, rooms
 from lib.base.fits import Live, OtherInputs
 from lib.beyond.propose import propose, teaching
 from lib.method import classifier, flow, icarma, loan, training
@@ -290,21 +291,79 @@ def test_other_people_another_classifier_and_another_flow_are_refused(
 
 def test_other_code_and_versions_are_refused(tmp_path, each_step, monkeypatch):
     stopped("classifier", tmp_path, 2)
-    code = fits.code()
+    code = fits.code(dict)
     assert code["torch"] == torch.__version__ and code["lib.pinned"] == "imported"
+    as_it_is = fits.code
     for key in code:
-        monkeypatch.setattr(fits, "code", lambda key=key: code | {key: "x"})
+        other = {key: "x"}
+        monkeypatch.setattr(
+            fits, "code", lambda inputs, other=other: as_it_is(inputs) | other
+        )
         with pytest.raises(OtherInputs, match=f"got: {key} is '.*' there, 'x' here"):
             FITS["classifier"](tmp_path, iter)
 
 
-def test_an_edit_of_lib_is_other_code(tmp_path, monkeypatch):
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "a.py").write_text("A = 1")
+ROOMS = {
+    "lib/__init__.py": "",
+    "lib/fit.py": '"""A fit."""\n\nfrom lib import rates\n\ndef inputs():\n    return {}\n',
+    "lib/rates.py": "RATE = 1  # a step\n",
+    "lib/pictures.py": "INK = 1\n",
+}
+FIT = ROOMS["lib/fit.py"]
+
+
+@pytest.fixture
+def code_after(tmp_path, monkeypatch) -> Callable[..., str]:
+    """Say what a fit of another lib computes with, after an edit of one of its rooms."""
     monkeypatch.setattr(fits.files, "ROOT", tmp_path)
-    code = fits.code.__wrapped__()
-    (tmp_path / "lib" / "a.py").write_text("A = 2")
-    assert fits.code.__wrapped__() != code
+    monkeypatch.setattr(
+        fits.rooms, "imported_by", partial(rooms.imported_by, root=tmp_path)
+    )
+    monkeypatch.setattr(fits.rooms, "digest", partial(rooms.digest, root=tmp_path))
+
+    def edited(room: str = "fit", text: str = FIT, module: str = "a_fit") -> str:
+        for path, own in (ROOMS | {f"lib/{room}.py": text}).items():
+            files.write(tmp_path / path, own)
+        here = ModuleType("a_fit")
+        here.__file__ = str(tmp_path / "lib" / "fit.py")
+        monkeypatch.setitem(sys.modules, "a_fit", here)
+        return fits._code_of.__wrapped__(module)
+
+    return edited
+
+
+@pytest.mark.parametrize(
+    ("room", "text", "is_other"),
+    [
+        ("fit", FIT.replace("{}", "{1: 2}"), True),
+        ("rates", "RATE = 2  # a step\n", True),
+        ("fit", FIT.replace("A fit.", "The fit of all fits."), False),
+        ("fit", FIT.replace("    return", '    """Say nothing."""\n    return'), False),
+        ("fit", FIT.replace("{}\n", "{\n    }  # nothing\n"), False),
+        ("rates", "# in all\nRATE = 1", False),
+        ("pictures", "INK = 2\n", False),
+    ],
+)
+def test_an_edit_of_what_a_fit_imports_is_other_code(code_after, room, text, is_other):
+    """Not one of a docstring, a comment, the layout, or another room."""
+    assert (code_after(room, text) != code_after()) is is_other
+
+
+def test_a_fit_whose_file_is_not_known_computes_with_all_of_lib(code_after):
+    """As one of a notebook's cell."""
+    before = code_after(module="builtins")
+    assert code_after("pictures", "INK = 2\n", module="builtins") != before
+    assert code_after("pictures", "INK = 1  # blue\n", module="builtins") == before
+
+
+def test_the_code_of_a_fit_is_that_of_the_room_of_its_inputs(monkeypatch):
+    """Through a partial, too."""
+    asked = []
+    monkeypatch.setattr(fits, "_code_of", asked.append)
+    fits.code(dict)
+    fits.code(partial(flow.fit, None))
+    fits.code(lambda: {})
+    assert asked == ["builtins", "lib.method.flow", __name__]
 
 
 # --- damaged files

@@ -254,6 +254,13 @@ def test_a_stand_in_is_measured_as_the_models_were(small, without_data):
     assert stand_in.fingerprint == small.population.fingerprint
 
 
+def test_a_stand_in_fits_the_committed_models(monkeypatch):
+    monkeypatch.setattr(gmsc, "find", lambda path: None)
+    drawn = gmsc.applicants("", 400, seed=0, or_stand_in=True)
+    assert drawn.heading == "SYNTHETIC STAND-IN, 400 drawn people"
+    assert gmsc.problem(drawn).refused("test").shape[-1] == len(gmsc.COLUMNS)
+
+
 def test_a_stand_in_needs_a_whole_scaler(small):
     scaler = {"mean": small.population.mean}
     with pytest.raises(ValueError, match=r"The scaler has no 'std': expected mean, std"):

@@ -1,4 +1,4 @@
-"""Jobs of a batch: their notes, once at a time, and what other code left half done."""
+"""Jobs of a batch: notes, what they took, once at a time, what is left half done."""
 
 import contextlib
 import sys
@@ -9,18 +9,10 @@ import jobs
 import only
 import papermill
 import pytest
+import resources
 import run_notebook
 
-from lib.base import fits
-
-
-def test_a_job_whose_note_finds_no_room_has_still_done_its_work(tmp_path, capsys):
-    """Snakemake would remove what a job made, if the job failed after it."""
-    (tmp_path / "resources").write_text("no folder")
-    with jobs.noted(tmp_path, "a_fit"):
-        (tmp_path / "model").write_text("made")
-    assert "a_fit: finished" in capsys.readouterr().out
-    assert not (tmp_path / "failed").exists()
+from lib.base import files, fits
 
 
 def test_a_job_that_fails_leaves_a_note(tmp_path):
@@ -28,7 +20,43 @@ def test_a_job_that_fails_leaves_a_note(tmp_path):
         raise ValueError("no such people")
     note = (tmp_path / "failed" / "a_fit.txt").read_text()
     assert note == "a_fit failed\n  ValueError: no such people\n"
-    assert not (tmp_path / "resources").exists()
+
+
+def test_a_job_whose_note_finds_no_room_still_says_why(tmp_path):
+    (tmp_path / "failed").write_text("no folder")
+    with pytest.raises(SystemExit, match="no such people"), jobs.noted(tmp_path, "a_fit"):
+        raise ValueError("no such people")
+
+
+# --- what jobs took
+
+LOOKED_AT = "s\th:m:s\tmax_rss\tcpu_time\n90.00\t0:01:30\t1000.00\t20.00\n"
+TOO_FAST = "s\th:m:s\tmax_rss\tcpu_time\n0.30\t0:00:00\tNA\tNA\n"
+
+
+def test_what_snakemake_measured_is_put_into_the_table(tmp_path, monkeypatch, capsys):
+    """A job that did not run keeps its line, and so does one that was not looked at."""
+    monkeypatch.setattr(resources, "ROOT", tmp_path)
+    monkeypatch.setattr(resources, "TABLE", tmp_path / "resources.csv")
+    known = {"kept": {"mem_mb": 7, "minutes": 0.7}, "fast": {"mem_mb": 8, "minutes": 0.8}}
+    resources.write(resources.TABLE, known)
+    for job, text in (("fit", LOOKED_AT), ("fast", TOO_FAST)):
+        files.write(tmp_path / "runs" / "paper" / "benchmarks" / f"{job}.tsv", text)
+    monkeypatch.setattr(resources.read, "__defaults__", (resources.TABLE,))
+    resources.main()
+    assert "1 of 3 jobs were measured" in capsys.readouterr().out
+    found = {"mem_mb": 1049, "minutes": 1.5}
+    assert resources.read() == {**known, "fit": found}
+
+
+def test_a_part_counts_if_it_is_of_the_size_that_is_known(tmp_path):
+    files.write(tmp_path / "plan.json", '{"parameters": {"n_per_job": 40}, "n": 3}')
+    files.write(tmp_path / "benchmarks" / "0_40.tsv", LOOKED_AT)
+    row = {"mem_mb": 1049, "minutes": 1.5}
+    assert resources.of_parts(tmp_path, {"n_per_job": 40, "n": 3}) == [row]
+    assert resources.of_parts(tmp_path, {"n_per_job": 41}) == []
+    files.write(tmp_path / "summary.csv", "asked,applicants\n50,200\n")
+    assert resources.of_parts(tmp_path, {"n": 3}) == [row | {"minutes": 6.0}]
 
 
 # --- once at a time
@@ -72,7 +100,7 @@ def test_a_job_begins_anew_where_other_code_left_something(tmp_path, monkeypatch
     monkeypatch.setattr(jobs, "ROOT", tmp_path)
     monkeypatch.setattr(jobs, "read_network_parameters", lambda size: {})
     monkeypatch.setattr(jobs, "end_with_batch", lambda: True)
-    monkeypatch.setattr(sys, "argv", ["train.py", "smoke", "a_fit"])
+    monkeypatch.setattr(sys, "argv", ["networks.py", "smoke", "a_fit"])
     for number in (1, 1, 2):
         alpha = {"alpha": number}
         jobs.run({"a_fit": fit})

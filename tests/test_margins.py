@@ -4,10 +4,10 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import other_flows
 import pandas as pd
 import pytest
 import torch
-import train
 from parameters import read_network_parameters
 from scipy import stats
 
@@ -491,11 +491,11 @@ def test_renewal_asks_for_a_known_law(problem):
 def test_refits_are_fits_of_notebook_02_to_people_drawn_anew(tmp_path):
     given = read_network_parameters("smoke") | {"size": "smoke", "models": str(tmp_path)}
     given["partial"] = tmp_path / "partial"
-    train.loan_other_flows(given, "loan_other_flows")
+    other_flows.loan_other_flows(given, "loan_other_flows")
     drawn = {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
     population = loan.population(**drawn)
     refits = flow.load_all(tmp_path, "loan_other_flows", population.fingerprint)
-    shapes = [f"{activation} {width}" for activation, width in train.SHAPES]
+    shapes = [f"{activation} {width}" for activation, width in other_flows.SHAPES]
     assert list(refits) == ["resampled 1", "resampled 2", *shapes]
     other = refits["tanh 16"].settings
     assert (other["activation"], list(other["hidden"])) == ("tanh", [16])
@@ -514,4 +514,4 @@ def test_the_committed_flows_are_of_the_committed_population():
     refits = [other for name, other in flows.items() if "resampled" in name]
     assert len(refits) == read_network_parameters("paper")["n_refits"]
     assert all(refit.settings == ours.settings for refit in refits)
-    assert len(flows) == len(refits) + len(train.SHAPES)
+    assert len(flows) == len(refits) + len(other_flows.SHAPES)

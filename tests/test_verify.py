@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+import chain
 import compare
 import nbformat
 import numpy as np
@@ -233,6 +234,47 @@ def test_without_data_its_files_are_named_and_do_not_fail(run):
         "tables/09_gmsc_dialogues.csv",
     ]
     assert len([one for one in compare.compare(run, root, has_data=True) if one.fails]) == 4
+
+
+COMMITTED = [path for kind in compare.PATTERNS for path in (ROOT / kind).iterdir()]
+# names of Give Me Some Credit, and of features that no other population has
+TOLD = re.compile("gmsc|give me some credit|utilization|debt_ratio", re.IGNORECASE)
+
+
+def test_a_file_is_of_the_data_if_its_name_or_its_content_says_so():
+    """Else a batch without the data would miss it."""
+    names = {path.name for path in COMMITTED}
+    of_the_data = {name for name in names if chain.is_of_the_data(name)}
+    assert {"gmsc_flow.safetensors", "07_graphs.csv", "11_gmsc.csv"} < of_the_data
+    assert {"04_paper_vs_ours.csv", "hare.safetensors"} < names - of_the_data
+    for path in COMMITTED:
+        says_so = path.name.startswith("07_") or bool(TOLD.search(path.name))
+        if path.suffix == ".csv":
+            says_so |= bool(TOLD.search(path.read_text(encoding="utf-8")))
+        assert (path.name in of_the_data) is says_so, path.name
+
+
+def test_what_is_of_another_part_is_not_missing(run):
+    """Notebook 04 makes the table and the figures; 02, which it needs, the model."""
+    root = run.parent / "root"
+    (root / "tables" / "11_fronts.csv").write_text("a\n1\n")
+    (root / "models" / "hare_own_ideals.csv").write_text("a\n1\n")
+    found = compare.compare(run, root, has_data=True, notebooks=["04_hard_constraints"])
+    assert [one.file for one in found if one.is_equal] == [one.file for one in found]
+    assert len(found) == 4
+    whole = compare.compare(run, root, has_data=True)
+    assert [one.file for one in whole if one.fails] == [
+        "models/hare_own_ideals.csv",
+        "tables/11_fronts.csv",
+    ]
+
+
+def test_every_committed_file_is_of_one_part_at_least():
+    parts = [set(part) for part in chain.PARTS.values()]
+    for folder, patterns in compare.PATTERNS.items():
+        for pattern in patterns:
+            for path in (ROOT / folder).glob(pattern):
+                assert any(chain.is_of(part, folder, path.name) for part in parts), path
 
 
 # --- from nothing

@@ -1,30 +1,32 @@
-"""The batch: parameter files, the report, the lock, failures, kills, the environment."""
+"""The batch: parameters, what it is made of, what an edit touches, pins, the report."""
 
 import ast
-import contextlib
-import fcntl
-import os
 import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import lifeline
+import chain
+import hare
 import measure
 import nbformat
+import networks
+import other_flows
 import pandas as pd
 import parameters
+import proposers
 import pytest
 import report
-import rooms
+import reproduce
+import torch
+import willingness
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
-from reproduce import run_notebooks
 
-from lib.paper import stacks
+from lib.base import files, rooms
+from lib.base.files import MODELS
+from lib.paper import gmsc, stacks
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -149,7 +151,7 @@ def test_parameters_cell_must_be_tagged(tmp_path):
         )
 
 
-# --- this repository's own parameter files and pins
+# --- this repository's own parameter files
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
@@ -284,60 +286,129 @@ def test_networks_that_are_described_wrongly(sizes, content, message):
         parameters.read_network_parameters("tiny", sizes)
 
 
-def said_in_snakefile(name: str) -> dict | set:
-    """A table of the Snakefile that holds nothing but literals."""
-    text = (ROOT / "workflow" / "Snakefile").read_text()
-    table = re.search(rf"^{name} = (\{{.*?^\}})", text, flags=re.DOTALL | re.MULTILINE)
-    return ast.literal_eval(table.group(1))
+# --- what the batch is made of
 
 
-def test_edits_that_train_no_network_again():
-    trained_with = set(rooms.imported_by("workflow/train.py"))
-    assert {
-        "lib/pinned.py",
-        "lib/method/icarma.py",
-        "lib/base/arithmetic.py",
-    } < trained_with
-    assert {"lib/__init__.py", "lib/method/__init__.py"} < trained_with
-    looking = {"method/metrics", "method/grid", "paper/fairness/audit", "paper/tables"}
-    assert all((ROOT / "lib" / f"{room}.py").is_file() for room in looking)
-    assert not {f"lib/{room}.py" for room in looking} & trained_with
-    held_with = set(rooms.imported_by("workflow/hare.py"))
-    assert {
-        "lib/beyond/hare/hare.py",
-        "lib/beyond/hare/hare_tables.py",
-    } < held_with - trained_with
-    assert "lib/method/icarma.py" not in held_with
+def test_the_batch_runs_each_notebook_and_each_stack():
+    assert sorted(chain.NEEDS) == NOTEBOOKS
+    paper, beyond = chain.PARTS["paper"], chain.PARTS["beyond"]
+    assert [*paper, *beyond] == NOTEBOOKS and paper[-1] == "07_gmsc_transfer"
+    for program in (networks, other_flows, proposers, hare, willingness):
+        own = {fit for fit, (name, _) in chain.FITS.items() if name == program.__name__}
+        assert own == set(program.JOBS)
+    assert {name for name, _ in chain.FITS.values()} == set(chain.PROGRAMS)
+    assert set(networks.JOBS) == {*stacks.STACKS, "gmsc_icarma"}
 
 
-def test_rooms_are_found_through_others(tmp_path):
-    files = {
-        "train.py": "import numpy, lib.pinned\nfrom lib.a import one",
-        "lib/__init__.py": "",
-        "lib/pinned.py": "",
-        "lib/a/__init__.py": "",
-        "lib/a/one.py": "def f():\n    from lib.b.two import name",
-        "lib/b/two.py": "from lib.a import one",  # a circle
-        "lib/b/three.py": "import lib.pinned",
+def test_every_model_is_left_by_one_job_and_needed_by_what_comes_after():
+    """All that a model was made from is directly in front of whoever reads it.
+
+    Else Snakemake runs it, though what was made again is as it was: it looks again only at
+    what is directly behind a job that has ended.
+    """
+    jobs = [*chain.NEEDS, *chain.FITS]
+    maker = {model: job for job in jobs for model in chain.left_by(job)}
+    assert len(maker) == sum(len(chain.left_by(job)) for job in jobs)
+    for job in jobs:
+        behind = {maker[model] for model in chain.needed_by(job)}
+        assert behind == chain.run_for([job]) - {job}, job
+    assert {chain.file_of(model) for model in maker} == {
+        path.name for path in MODELS.iterdir() if path.is_file()
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert rooms.imported_by("train.py", tmp_path) == sorted(
-        files.keys() - {"train.py", "lib/b/three.py"}
-    )
 
 
-def test_the_batch_runs_each_notebook():
-    needs = said_in_snakefile("NEEDS")
-    assert sorted(needs) == NOTEBOOKS
-    assert {name for needed in needs.values() for name in needed} - set(needs) == set(
-        stacks.STACKS
-    ) | {
-        *("gmsc_icarma", "gmsc_other_flows", "gmsc_propose"),
-        *("loan_other_flows", "loan_propose", "loan_propose_others"),
-        *("hare", "gmsc_hare", "willingness"),
-    }
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_notebook_is_behind_the_models_that_it_names(notebook):
+    before = {model for job in chain.run_for([notebook]) for model in chain.left_by(job)}
+    models = {model for job in (*chain.NEEDS, *chain.FITS) for model in chain.left_by(job)}
+    assert models & set(re.findall(r'"(\w+)"', code_of(notebook))) <= before
+
+
+def code_of(notebook: str) -> str:
+    """The code of a notebook."""
+    cells = nbformat.read(ROOT / "notebooks" / f"{notebook}.ipynb", as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
+
+def test_what_a_job_reads_is_there():
+    for job, patterns in chain.READS.items():
+        assert job in chain.NEEDS or job in chain.FITS
+        for pattern in patterns:
+            assert list(ROOT.glob(pattern.format(size="paper"))), (job, pattern)
+
+
+# --- what an edit touches
+
+
+def touched(lib: Path, room: str, old: str, new: str) -> set[str]:
+    """The notebooks and fits whose digest another text in a room of a copy changes."""
+    jobs = [*chain.NEEDS, *chain.FITS]
+    path = lib.parent / room
+    before, text = [digest(job, lib.parent) for job in jobs], path.read_text()
+    assert text.count(old)
+    path.write_text(text.replace(old, new, 1))
+    after = [digest(job, lib.parent) for job in jobs]
+    path.write_text(text)
+    return {job for job, a, b in zip(jobs, before, after, strict=True) if a != b}
+
+
+def digest(job: str, root: Path) -> str:
+    return rooms.digest(*chain.code_files(job, root), root=root)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """The code of this repository, to be edited."""
+    root = tmp_path_factory.mktemp("copy")
+    for folder in ("lib", "notebooks", "workflow"):
+        only = shutil.ignore_patterns("__pycache__", ".*")
+        shutil.copytree(ROOT / folder, root / folder, ignore=only)
+    return root / "lib"
+
+
+NETWORKS, PROPOSERS, HARE = set(networks.JOBS), set(proposers.JOBS), set(hare.JOBS)
+FLOWS = set(other_flows.JOBS)
+
+
+@pytest.mark.parametrize(
+    ("room", "fits", "notebooks"),
+    [
+        ("lib/beyond/hare/hare.py", HARE, {"09", "10"}),
+        ("lib/beyond/propose/propose.py", PROPOSERS, {"09", "11", "12"}),
+        ("lib/method/training.py", NETWORKS, {"03", "03b", "12"}),
+        ("lib/method/icarma.py", NETWORKS | PROPOSERS, None),
+        ("lib/paper/stacks.py", NETWORKS, None),
+        ("lib/paper/pictures/results.py", set(), None),
+        ("lib/method/flow.py", {*chain.FITS} - {"willingness"}, None),
+        ("lib/beyond/evaluation/gamm.py", {"willingness"}, {"10"}),
+        ("lib/base/progress.py", set(), set()),
+        ("workflow/fitting.py", NETWORKS | PROPOSERS | FLOWS, set()),
+    ],
+)
+def test_an_edit_touches_what_imports_it(copy, room, fits, notebooks):
+    """None for notebooks: many."""
+    found = touched(copy, room, "\n\n\n", "\n\nEDITED = 1\n\n\n")
+    assert found & chain.FITS.keys() == fits
+    numbers = {name.partition("_")[0] for name in found - chain.FITS.keys()}
+    assert numbers == notebooks if notebooks is not None else len(numbers) > 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"""', '"""Look: '), ("\n\n\n", "\n\n# a comment\n\n")]
+)
+def test_what_is_only_read_touches_nothing(copy, old, new):
+    assert touched(copy, "lib/method/icarma.py", old, new) == set()
+
+
+def test_a_notebook_that_shows_what_a_room_says_is_touched_by_that():
+    for notebook in NOTEBOOKS:
+        shown = re.findall(r"(\w+)\.__doc__|getsource\((\w+)", code_of(notebook))
+        own = {Path(file).stem for file in chain.READS.get(notebook, ())}
+        assert {a or b for a, b in shown} <= own, notebook
+    assert "lib/paper/selection.py" in chain.READS["03b_choice_of_settings"]
+
+
+# --- pins
 
 
 @pytest.mark.parametrize("folder", [".", "book"])
@@ -468,258 +539,25 @@ def test_report_refuses_other_columns(tmp_path):
         report.collect(tmp_path)
 
 
+@pytest.mark.parametrize("people", ["real", "synthetic"])
+def test_the_paper_is_not_put_beside_a_stand_in(tmp_path, capsys, people):
+    write_table(tmp_path / "tables", "04_hard")
+    write_table(tmp_path / "tables", "07", table="Table 1, GMSC")
+    ones = torch.ones(len(gmsc.COLUMNS), dtype=torch.float64)
+    scaler = {"mean": ones, "std": ones.clone(), "weight": torch.tensor(1.0)}
+    files.save(tmp_path / "models", "gmsc_scaler", scaler, {"people": people}, {})
+    expected = ["Table 1", "Table 1, GMSC"] if people == "real" else ["Table 1"]
+    assert report.collect(tmp_path).table.tolist() == expected
+    assert pd.read_csv(tmp_path / "paper_vs_ours.csv").table.tolist() == expected
+    reproduce.print_table(tmp_path)
+    said = capsys.readouterr().out
+    assert ("GMSC" in said) is (people == "real")
+    assert (reproduce.LEFT_OUT in said) is (people == "synthetic")
+
+
 def test_report_needs_a_table(tmp_path):
     with pytest.raises(ValueError, match="No table"):
         report.collect(tmp_path)
-
-
-# --- a batch of two tiny notebooks
-
-FIRST = "seconds = 0\nmodels = 'models'\noutputs = 'out'\nfigures = 'figures'"
-TABLE = (
-    ",".join(report.COLUMNS)
-    + "\\nT1,k = 4,iCARMA,validity,,0.5,0.4,0.6,0.5,,0.01,0.01,,\\n"
-)
-WRITE = f"""
-import pathlib, sys, time
-folder = pathlib.Path(outputs)
-(folder / "tables").mkdir(parents=True, exist_ok=True)
-(folder / "python").write_text(sys.executable)
-(folder / "seconds").write_text(str(seconds))
-time.sleep(seconds)
-(folder / "tables" / "1_paper_vs_ours.csv").write_text("{TABLE}")
-"""
-
-
-@pytest.fixture
-def batch(tmp_path):
-    """A repository with this workflow and two notebooks; the second needs the first."""
-    shutil.copytree(
-        ROOT / "workflow",
-        tmp_path / "workflow",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    snakefile = tmp_path / "workflow" / "Snakefile"
-    text, n_tables = re.subn(
-        r"^NEEDS = \{.*?^\}\n",
-        'NEEDS = {"one": [], "two": ["one"]}\n',
-        snakefile.read_text(),
-        flags=re.DOTALL | re.MULTILINE,
-    )
-    assert n_tables == 1
-    snakefile.write_text(text)
-    shared = {"outputs": "runs/tiny", "models": "runs/tiny/models"}
-    for size in ("paper", "tiny"):
-        (tmp_path / "params" / size).mkdir(parents=True)
-        (tmp_path / "params" / size / "run.yaml").write_text(yaml.safe_dump(shared))
-        shutil.copy(ROOT / "params/smoke/networks.yaml", tmp_path / "params" / size)
-    for name in ("one", "two"):
-        write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", FIRST, WRITE)
-        set_parameters(tmp_path, name)
-    return tmp_path
-
-
-def set_parameters(batch: Path, notebook: str, **values) -> None:
-    path = batch / "params" / "tiny" / f"{notebook}.yaml"
-    path.write_text(yaml.safe_dump({"seconds": 0} | values))
-
-
-def start(batch: Path) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "workflow/reproduce.py", "tiny"],
-        cwd=batch,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-
-
-def reproduce(batch: Path) -> tuple[int, str]:
-    """Exit code and output of a whole batch."""
-    run = start(batch)
-    output, _ = run.communicate(timeout=300)
-    return run.returncode, output
-
-
-def killed_when(run: subprocess.Popen, is_so: Callable[[], bool]) -> None:
-    """Kill a batch as soon as something is so, and wait until its processes are gone."""
-    end = time.monotonic() + 300
-    try:
-        while not is_so():
-            assert run.poll() is None and time.monotonic() < end
-            time.sleep(0.05)
-    finally:
-        run.kill()
-    run.communicate(timeout=60)  # returns once no process is left to write
-
-
-def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
-    # Killed in the middle of the second notebook: its kernel ends too, and the next call
-    # begins there.
-    set_parameters(batch, "two", seconds=600)
-    said = batch / "runs/tiny/seconds"
-    killed_when(start(batch), lambda: said.is_file() and said.read_text() == "600")
-    assert [path.name for path in (batch / "runs/tiny/done").iterdir()] == ["one"]
-    set_parameters(batch, "two")
-    status, output = reproduce(batch)
-    assert status == 0, output
-    assert "one: started" not in output and "two: finished" in output
-    assert "T1\n" in output and (batch / "runs/tiny/paper_vs_ours.csv").is_file()
-    assert (batch / "runs/tiny/python").read_text() == sys.executable
-
-    # An edit of what is shared runs both again; that of the second one's file above did not
-    # touch the first.
-    for size in ("paper", "tiny"):
-        with open(batch / "params" / size / "run.yaml", "a") as shared:
-            print(f"figures: runs/{size}/elsewhere", file=shared)
-    assert re.findall(r"^(\w+): started", reproduce(batch)[1], flags=re.MULTILINE) == [
-        "one",
-        "two",
-    ]
-
-
-def test_part_of_a_batch_runs_in_a_copy_and_imports_its_lib(batch):
-    without = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "lib", batch / "lib", ignore=without)
-    write_notebook(
-        batch / "notebooks" / "one.ipynb",
-        FIRST,
-        "import lib, pathlib\npathlib.Path('seen').write_text(lib.__file__)",
-    )
-    run_notebooks("tiny", batch, ["one"])
-    assert (batch / "seen").read_text() == str(batch / "lib" / "__init__.py")
-    assert [path.name for path in (batch / "runs/tiny/done").iterdir()] == ["one"]
-
-
-def test_failed_notebook_is_kept_and_named(batch):
-    write_notebook(
-        batch / "notebooks" / "one.ipynb",
-        FIRST,
-        "a = 1",
-        "\nassert a == 2, 'no luck'\n",
-        "b = 1",
-    )
-    status, output = reproduce(batch)
-    assert status == 1
-    # In [1] is the parameters cell, In [2] the values that papermill puts after it.
-    assert (
-        "one failed in cell In [4]: assert a == 2, 'no luck'\n"
-        "  AssertionError: no luck\n"
-        "  kept: runs/tiny/one.ipynb"
-    ) in output
-    assert "two" not in output
-    kept = nbformat.read(batch / "runs/tiny/one.ipynb", as_version=4)
-    counts = [c.execution_count for c in kept.cells if c.cell_type == "code"]
-    assert counts == [1, 2, 3, 4, None]
-    assert not (batch / "runs/tiny/done/one").exists()
-
-
-def test_kernel_that_dies_is_a_failure(batch):
-    write_notebook(
-        batch / "notebooks" / "one.ipynb",
-        FIRST,
-        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-        "b = 1",
-    )
-    (batch / "runs" / "tiny").mkdir(parents=True)
-    run = subprocess.run(
-        [sys.executable, "workflow/run_notebook.py", "tiny", "one"], cwd=batch, timeout=60
-    )
-    assert run.returncode == 1
-    note = (batch / "runs/tiny/failed/one.txt").read_text()
-    assert note.startswith(
-        "one failed in cell In [3]: import os, signal\n  DeadKernelError: Kernel died"
-    )
-
-
-def test_wrong_parameter_is_refused_before_any_kernel_starts(batch):
-    set_parameters(batch, "two", secnods=1)
-    status, output = reproduce(batch)
-    assert status == 1
-    assert (
-        "params/tiny/two.yaml: the notebook has no parameter 'secnods'; did you mean "
-        "seconds?"
-    ) in output
-    assert not (batch / "runs").exists()
-
-
-def test_second_batch_at_once_is_refused(batch):
-    (batch / "runs" / "tiny").mkdir(parents=True)
-    with open(batch / "runs" / "tiny" / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        print("1234", end="", file=lock, flush=True)
-        status, output = reproduce(batch)
-    assert status == 1
-    assert "A batch in runs/tiny is running already (process 1234): wait for it" in output
-
-
-@pytest.mark.parametrize(
-    ("lock", "message"),
-    [
-        (None, ""),
-        ("runs/a/mine/.lock", "A batch in runs/a/mine is running already (process 12): it"),
-        ("runs/environment.lock", "The making of .venv is running already (process 12): w"),
-    ],
-)
-def test_the_environment_is_made_alone(tmp_path, lock, message):
-    (tmp_path / "workflow").mkdir()
-    for name in ("environment.py", "only.py"):
-        shutil.copy(ROOT / "workflow" / name, tmp_path / "workflow")
-    with contextlib.ExitStack() as held:
-        if lock:
-            (tmp_path / lock).parent.mkdir(parents=True)
-            file = held.enter_context(open(tmp_path / lock, "w"))
-            fcntl.flock(file, fcntl.LOCK_EX)
-            print("12", end="", file=file, flush=True)
-        ended = subprocess.run(
-            [sys.executable, "workflow/environment.py", "sh", "-c", "echo made; exit 3"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert ended.stderr.startswith(message)
-    expected = (1, "") if lock else (3, "made\n")
-    assert (ended.returncode, ended.stdout) == expected
-
-
-# --- the line from a job to its batch
-
-JOB = """
-import os, subprocess, sys, time
-from lifeline import VARIABLE, end_with_batch
-end_with_batch()
-print(os.environ.get(VARIABLE, "not passed on"), flush=True)
-time.sleep(float(sys.argv[1]))
-"""
-
-
-def start_job(seconds: float, **environment) -> subprocess.Popen:
-    """A job with a pipe as standard input."""
-    return subprocess.Popen(
-        [sys.executable, "-c", JOB, str(seconds)],
-        env={k: v for k, v in os.environ.items() if k != lifeline.VARIABLE} | environment,
-        cwd=ROOT / "workflow",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_job_of_a_batch_ends_with_it_and_says_so():
-    job = start_job(60, **{lifeline.VARIABLE: "stdin"})
-    assert job.stdout.readline() == "not passed on\n"
-    with pytest.raises(subprocess.TimeoutExpired):  # the batch lives, and the job too
-        job.wait(timeout=0.5)
-    _, why = job.communicate(timeout=20)  # closes its standard input
-    assert job.returncode == 1 and why == "The batch has ended, and so does this job.\n"
-
-
-def test_job_started_by_hand_outlives_its_pipe():
-    job = start_job(0.5)
-    assert job.communicate(timeout=20) == ("not passed on\n", "")
-    assert job.returncode == 0
 
 
 # --- what notebooks read of the benchmarks

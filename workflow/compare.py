@@ -6,11 +6,12 @@ are not the batch's.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import chain
 import numpy as np
 import pandas as pd
 from PIL import Image
@@ -24,8 +25,6 @@ PATTERNS = {
     "tables": ("*.csv",),
     "figures": ("[0-9]*.png", "[0-9]*.pdf"),
 }
-# what is fitted to, and drawn of, Give Me Some Credit
-OF_THE_DATA = ("gmsc_", "07_", "09_gmsc_", "10_gmsc_", "11_gmsc_")
 NO_DATA = "not rebuilt (no data)"
 
 
@@ -61,7 +60,9 @@ class Compared:
         return self.verdict == "missing" or self.verdict.startswith("DIFFERS")
 
 
-def compare(run: Path, root: Path, has_data: bool) -> list[Compared]:
+def compare(
+    run: Path, root: Path, has_data: bool, notebooks: Collection[str] | None = None
+) -> list[Compared]:
     """Return a verdict for each model, table and figure of a batch or of the repository.
 
     Arguments:
@@ -69,6 +70,7 @@ def compare(run: Path, root: Path, has_data: bool) -> list[Compared]:
         root: The repository.
         has_data: Whether the batch had the data of Give Me Some
             Credit; without it, nothing of it is compared.
+        notebooks: Only what is made when these are run; None: all.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -89,8 +91,10 @@ def compare(run: Path, root: Path, has_data: bool) -> list[Compared]:
             for path in (where / folder).glob(pattern)
         }
         for name in sorted(names):
+            if notebooks is not None and not chain.is_of(notebooks, folder, name):
+                continue
             rebuilt, committed = run / folder / name, root / folder / name
-            no_data = name.startswith(OF_THE_DATA) and not has_data
+            no_data = chain.is_of_the_data(name) and not has_data
             verdict = NO_DATA if no_data else verdict_on(rebuilt, committed)
             found.append(Compared(f"{folder}/{name}", verdict))
     return found

@@ -13,7 +13,6 @@ import lib.pinned
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -94,7 +93,7 @@ def _hare(tables: Mapping[str, Tabular], given: Mapping[str, Any], name: str) ->
 
 
 def _inputs(tables: Mapping[str, Tabular], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the results depend on, beside the code of lib."""
+    """Return what the results depend on, beside this program and what it imports."""
     people = {
         f"{what} of {key}, {split}": part
         for key, table in tables.items()
@@ -102,7 +101,7 @@ def _inputs(tables: Mapping[str, Tabular], given: Mapping[str, Any]) -> dict[str
         for split, part in parts.items()
     }
     own = {key: given[key] for key in ("hare_seeds", "hare_people")}
-    return {**people, **own, "program": Path(__file__).read_bytes()}
+    return people | own
 
 
 def _joined(tables: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,7 +11,6 @@ from typing import Any, TypeAlias
 from lifeline import end_with_batch
 from only import only_job
 from parameters import ROOT, read_network_parameters
-from resources import Stopwatch
 
 from lib.base import files, fits
 
@@ -51,11 +51,10 @@ def run(jobs: Mapping[str, Job]) -> None:
 
 @contextlib.contextmanager
 def noted(folder: Path, name: str) -> Iterator[None]:
-    """Say what a block of a job took; if it fails, leave a note and end the process.
+    """Say how long a block of a job took; if it fails, leave a note and end the process.
 
     Arguments:
-        folder: Of the run; the note is in its folder failed, and what
-            the job took in its folder resources.
+        folder: Of the run; the note is in its folder failed.
         name: Of the job.
 
     Example:
@@ -64,7 +63,7 @@ def noted(folder: Path, name: str) -> Iterator[None]:
         ...     pass
         nothing: finished after 0.0 min
     """
-    watch = Stopwatch()
+    began = time.monotonic()
     try:
         yield
     except Exception as error:  # printed at the end of the batch, like a failed notebook's
@@ -72,6 +71,4 @@ def noted(folder: Path, name: str) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a full disk has no room for it either
             files.write(folder / "failed" / f"{name}.txt", why)
         sys.exit(why)
-    with contextlib.suppress(OSError):  # what was made is worth more than this note
-        watch.write(folder, name)
-    print(f"{name}: finished after {watch.minutes:.1f} min", flush=True)
+    print(f"{name}: finished after {(time.monotonic() - began) / 60:.1f} min", flush=True)

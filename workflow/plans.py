@@ -1,6 +1,5 @@
 """Plans: what a run of many parts is made of, kept beside them, so that no two runs mix."""
 
-import functools
 import hashlib
 import json
 import platform
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from parameters import ROOT
-from rooms import imported_by
 
-from lib.base import files
+from lib.base import files, rooms
 
 MOST_BYTES = 100_000_000  # of a plan
 WAY_OUT = "Delete the folder, and begin anew."  # where a plan is damaged
@@ -23,8 +21,7 @@ def made_with(program: str, models: Sequence[Path]) -> dict[str, Any]:
     """Return what parts are made with: models, code and versions, as JSON can hold it.
 
     Arguments:
-        program: Of the parts; the rooms of lib that it passes through
-            count, too.
+        program: Of the parts; what it imports of lib counts, too.
         models: Files.
 
     Example:
@@ -33,7 +30,7 @@ def made_with(program: str, models: Sequence[Path]) -> dict[str, Any]:
     """
     return {
         "models": {path.name: digest([path]) for path in models},
-        "code": _code(program),
+        "code": rooms.digest(program, *rooms.imported_by(program, root=ROOT), root=ROOT),
         "versions": {name: version(name) for name in PACKAGES}
         | {"processor": platform.machine()},
     }
@@ -115,9 +112,3 @@ def digest(paths: Sequence[Path]) -> str:
         'e3b0c442'
     """
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
-
-
-@functools.cache
-def _code(program: str) -> str:
-    """Return the digest of a program and of the rooms of lib that it passes through."""
-    return digest([ROOT / path for path in [program, *imported_by(program)]])

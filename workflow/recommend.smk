@@ -32,7 +32,7 @@ rule all:
 rule blocks:
     input: ancient(f"{OUTPUTS}/plan.json")
     output: f"{OUTPUTS}/recommendations/blocks_{{first}}_{{last}}.parquet"
-    threads: GIVEN["threads"]
+    benchmark: f"{OUTPUTS}/benchmarks/blocks_{{first}}_{{last}}.tsv"
     resources: mem_mb=MEMORY, runtime=RUNTIME
     shell: "{PYTHON:q} workflow/answer.py {OUTPUTS:q} {wildcards.first} {wildcards.last}"
 

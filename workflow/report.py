@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import chain
 import pandas as pd
 
 from lib.base import files, tables
@@ -22,13 +23,15 @@ COLUMNS = [
     "se_paper",
     "agrees",
 ]
+TABLES = "*_paper_vs_ours.csv"
 
 
 def collect(run: Path) -> pd.DataFrame:
     """Return the rows of all tables/*_paper_vs_ours.csv of a batch, notebook by notebook.
 
-    They are also saved as paper_vs_ours.csv in the folder of the
-    batch.
+    Those of a stand-in are left out: what the paper says is about
+    people who were not there. The rows are also saved as
+    paper_vs_ours.csv in the folder of the batch.
 
     Raises: ValueError: there is no such table, or one has other
         columns.
@@ -43,10 +46,12 @@ def collect(run: Path) -> pd.DataFrame:
         ...     collect(Path(folder)).table.tolist()
         ['Table 1']
     """
-    paths = sorted((run / "tables").glob("*_paper_vs_ours.csv"))
+    paths = sorted((run / "tables").glob(TABLES))
+    if has_stand_in(run):
+        paths = [path for path in paths if not chain.is_of_the_data(path.name)]
     if not paths:
         raise ValueError(
-            f"No table *_paper_vs_ours.csv in {run / 'tables'}: did the notebooks write to "
+            f"No table {TABLES} in {run / 'tables'}: did the notebooks write to "
             "another folder?"
         )
     found = []
@@ -61,6 +66,23 @@ def collect(run: Path) -> pd.DataFrame:
     rows = pd.concat(found, ignore_index=True)
     files.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
     return rows
+
+
+def has_stand_in(run: Path) -> bool:
+    """Return whether a batch has such tables of a stand-in for Give Me Some Credit.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     has_stand_in(Path(folder))
+        False
+    """
+    names = [path.name for path in (run / "tables").glob(TABLES)]
+    if not any(map(chain.is_of_the_data, names)):
+        return False
+    import compare  # here, since it takes seconds
+
+    return not compare.is_of_real_people(run / "models")
 
 
 def as_text(rows: pd.DataFrame) -> str:

@@ -3,8 +3,10 @@
 `python workflow/reproduce.py paper` (or quick, or smoke) starts from
 nothing in runs/paper, goes on where an interrupted batch stopped, and
 runs again only what an edit since then touches. At the paper's size it
-also counts which of its files equal the committed ones. `--profile
-slurm` hands the jobs to a cluster (workflow/CLUSTER.md).
+also counts which of its files equal the committed ones. `--part paper`
+runs the notebooks about the paper, 00 to 07, and `--part beyond` the
+others, each with what they need. `--profile slurm` hands the jobs to a
+cluster (workflow/CLUSTER.md).
 """
 
 import argparse
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import chain
 import clusters
 import lifeline
 from only import only_one
@@ -31,8 +34,13 @@ from parameters import (
 from lib.base import files
 
 SNAKEMAKE = ["snakemake", "--snakefile"]
+LARGEST_MODEL = 1_000_000_000  # bytes; a larger one is taken for changed if it is newer
 INTERRUPTED = "\nInterrupted: the same command goes on from here."
 LEAST_ROOM = 10_000_000  # bytes on a disk; with less it is called full
+LEFT_OUT = (
+    "Left out: Give Me Some Credit. Its data was not there, and the paper's numbers are "
+    "about its people, not about the stand-in's (README says where to get the data)."
+)
 
 
 def main() -> None:
@@ -40,8 +48,11 @@ def main() -> None:
     sizes = sorted(file.parent.name for file in (ROOT / "params").glob("*/networks.yaml"))
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("size", choices=sizes)
+    arguments.add_argument(
+        "--part", choices=chain.PARTS, help="the notebooks about the paper, or the others"
+    )
     add_profile(arguments)
-    size, profile = vars(arguments.parse_args()).values()
+    size, part, profile = vars(arguments.parse_args()).values()
     run = ROOT / "runs" / size
     try:
         clusters.check_profile(profile)
@@ -49,10 +60,12 @@ def main() -> None:
             read_parameters(size, notebook.stem)
         read_network_parameters(size)
         with only_batch(run):
-            run_notebooks(size, profile=profile)
-            print_table(run)
+            wanted = chain.PARTS[part] if part else ()
+            run_notebooks(size, notebooks=wanted, profile=profile)
+            if part != "beyond":
+                print_table(run)
             if size == MODEL_SIZE:
-                print_count(run)
+                print_count(run, part)
     except (ValueError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -177,6 +190,7 @@ def run_rules(
         batch = subprocess.Popen(
             [sys.executable, "-m", *SNAKEMAKE, snakefile]
             + ["--profile", str(clusters.PROFILES / profile)]
+            + ["--max-checksum-file-size", str(LARGEST_MODEL)]
             + ["--config", config, f"profile={profile}"]
             + (["--", *wanted] if wanted else []),
             cwd=root,
@@ -227,18 +241,26 @@ def print_table(run: Path) -> None:
     table = report.as_text(report.collect(run))
     where = f"runs/{run.name}/paper_vs_ours.csv"
     print(f"\nThe paper's numbers and ours ({where}):\n\n{table}")
+    if report.has_stand_in(run):
+        print(f"\n{LEFT_OUT}")
 
 
-def print_count(run: Path) -> None:
+def print_count(run: Path, part: str | None = None) -> None:
     """Print how many models, tables and figures equal the committed ones, and which do not.
 
     What was fitted to the stand-in for Give Me Some Credit is not
     compared.
+
+    Arguments:
+        run: Folder of the batch.
+        part: Only what is made for this part, of `chain.PARTS`; None:
+            all.
     """
     import compare  # here, since torch is not needed before
 
     has_data = compare.is_of_real_people(run / "models")
-    print(f"\n{compare.count(compare.compare(run, ROOT, has_data))}")
+    wanted = None if part is None else chain.PARTS[part]
+    print(f"\n{compare.count(compare.compare(run, ROOT, has_data, wanted))}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from lifeline import end_with_batch
 from only import only_job
 from papermill.iorw import LocalHandler, papermill_io
 from parameters import ROOT, read_parameters
-from resources import Stopwatch
 
 from lib.base import files
 
@@ -48,7 +47,7 @@ def run_notebook(size: str, notebook: str) -> None:
     parameters = read_parameters(size, notebook)
     executed = ROOT / "runs" / size / f"{notebook}.ipynb"
     partial = executed.parent / "partial" / notebook
-    watch, began = Stopwatch(), time.time()
+    began = time.time()
     print(f"{notebook}: started", flush=True)
     try:
         with only_job(executed.parent, notebook):
@@ -68,9 +67,7 @@ def run_notebook(size: str, notebook: str) -> None:
         with contextlib.suppress(OSError):  # a full disk has no room for it either
             files.write(executed.parent / "failed" / f"{notebook}.txt", why)
         sys.exit(why)
-    with contextlib.suppress(OSError):  # what was made is worth more than this note
-        watch.write(executed.parent, f"notebook_{notebook}")
-    print(f"{notebook}: finished after {watch.minutes:.1f} min", flush=True)
+    print(f"{notebook}: finished after {(time.time() - began) / 60:.1f} min", flush=True)
 
 
 def _execute(notebook: str, executed: Path, parameters: dict[str, object]) -> None:

@@ -29,7 +29,7 @@ rule all:
 rule networks:
     input: ancient(f"{OUTPUTS}/plan.json")
     output: f"{OUTPUTS}/parts/{{setting}}_{{first}}.csv"
-    threads: GIVEN["threads"]
+    benchmark: f"{OUTPUTS}/benchmarks/{{setting}}_{{first}}.tsv"
     resources: mem_mb=GIVEN["mem_mb"], runtime=GIVEN["runtime"]
     shell: "{PYTHON:q} workflow/seeds.py {OUTPUTS:q} {wildcards.setting} {wildcards.first}"
 

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -140,8 +139,7 @@ def willingness(given: Mapping[str, Any], name: str) -> None:
     settings = list(Job(given["n_datasets"], given["seed"]).settings())
 
     def inputs() -> dict[str, Any]:
-        own = {key: given[key] for key in ("n_datasets", "seed")}
-        return own | {"program": Path(__file__).read_bytes()}
+        return {key: given[key] for key in ("n_datasets", "seed")}
 
     done: list[dict[str, Any]] = []
     for i in fits.steps(

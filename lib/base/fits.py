@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks, files
+from lib.base import checks, files, rooms
 from lib.base.arithmetic import SGD, Adam, RMSprop
 from lib.base.files import parsed
 
@@ -78,8 +78,8 @@ def steps(
         live: As it is before the first step.
         inputs: Gives what the fit depends on, by name: tensors,
             bytes, and what JSON can hold. It is asked only if there
-            is a folder. The number of steps, the code of `lib`, and
-            the versions of torch and numpy are added here.
+            is a folder. The number of steps, `code`, and the versions
+            of torch and numpy are added here.
         folder: For the file; None: nothing is kept.
         name: Of the file, without the ending.
         progress: Wraps the range of the steps that are left.
@@ -110,7 +110,7 @@ def steps(
     if folder is None:
         yield from progress(range(n_steps))
         return
-    made_of = _described({"steps": n_steps, **inputs(), **code()})
+    made_of = _described({"steps": n_steps, **inputs(), **code(inputs)})
     path = folder / f"{name}{files.ENDING}"
     n_done = _restored(path, live, made_of) if path.exists() else 0
     written = time.monotonic()
@@ -214,22 +214,36 @@ def _as_read(said: Any) -> Any:
         raise ValueError(f"JSON can't hold what is to be kept: {error}.") from error
 
 
-@cache
-def code() -> dict[str, str]:
-    """Return what a fit computes with: the code of lib, versions, the pins.
+def code(inputs: Callable[[], Mapping[str, Any]]) -> dict[str, str]:
+    """Return what a fit computes with: its code, versions, the pins.
 
+    Its code is the module in which its inputs are defined, and what
+    of lib that imports, without docstrings and comments; all of lib
+    if that module has no file, as a notebook's cells.
+
+    Arguments:
+        inputs: As for `steps`.
     Example:
-        >>> list(code())[:2]
-        ['format of checkpoints', 'code of lib']
+        >>> list(code(dict))[:2]
+        ['format of checkpoints', 'its code']
     """
-    files_of_lib = sorted((files.ROOT / "lib").rglob("*.py"))
+    defined_in = getattr(inputs, "func", inputs).__module__  # func: of a partial
     return {
         "format of checkpoints": str(FORMAT),
-        "code of lib": _digest(b"".join(path.read_bytes() for path in files_of_lib)),
+        "its code": _code_of(defined_in),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "lib.pinned": "imported" if "lib.pinned" in sys.modules else "not imported",
     }
+
+
+@cache
+def _code_of(module: str) -> str:
+    """Return the digest of a module and of what it imports, as when first asked."""
+    program = getattr(sys.modules.get(module), "__file__", None)
+    if program is None:
+        return rooms.digest(*sorted((files.ROOT / "lib").rglob("*.py")))
+    return rooms.digest(program, *rooms.imported_by(program))
 
 
 def _keep(path: Path, live: Live, made_of: Mapping[str, Any], n_done: int) -> None:

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,10 @@ HOW_TO_GET_IT = (
 )
 N_ROWS = 150_000
 MOST_BYTES = 50_000_000  # of a file that may be the data, which has 7.6 million
+
+# how its classifier and its flow are fitted
+CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
+FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
 
 # our names, in causal order, and the columns of the csv
 COLUMNS = {

@@ -1,8 +1,8 @@
 """The stacks of networks that the studies of soft preferences and of transfer need: who is
 in them, and trained on what.
 
-They are trained as jobs of the batch (`workflow/train.py`), side by
-side with the notebooks.
+They are trained as jobs of the batch (`workflow/networks.py`), side
+by side with the notebooks.
 """
 
 import math
@@ -44,20 +44,8 @@ TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau", "n_epochs")
 # are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 
-# Give Me Some Credit: how the classifier and the flow are fitted, and the batches of the
-# networks; their other settings are searched for
-GMSC_CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
-GMSC_FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
+# the batches of Give Me Some Credit's networks; their other settings are searched for
 GMSC: dict[str, Any] = {"batch_size": 512, "learning_rate": 5e-3}
-# its proposer: log-odds are on another scale than Loan's, where refused people lack 92
-GMSC_PROPOSE: dict[str, Any] = {
-    "hinge": 4.0,
-    "plausibility": 1.5,
-    "cap": 2.0,
-    "spare_log_odds": 0.1,
-    "most_log_odds": 1.0,
-    "batch_size": 256,
-}
 
 Members = tuple[list[Sampler], list[Settings], list[int]]  # what `icarma.fit` is given
 # from features, seeds, and n_epochs (None: as the search found)
@@ -76,10 +64,6 @@ def soft_samplers(features: Sequence[str], elicitation: str) -> dict[str, Sample
         for `MIXED`, each person can't do some things.
     Raises: ValueError: the elicitation is unknown.
     Source: tables 2 and 3 of arXiv:2604.08030.
-    Example:
-        >>> samplers = soft_samplers(("income", "savings"), "ranking")
-        >>> {setting: sampler.n_actionable for setting, sampler in samplers.items()}
-        {'soft': 2, 'hard (random) + soft': None}
     """
     checks.known("elicitation", [elicitation], ELICITATIONS)
     if elicitation == "ranking":
@@ -106,12 +90,6 @@ def tuned(search: str) -> dict[str, dict[str, float]]:
         missing or cannot be read; a profile is missing or unknown;
         a value is missing, unknown, no number or out of range. The
         message names the file.
-    Example:
-        >>> found = tuned("ranking")
-        >>> list(found)
-        ['constant', 'concave', 'linear', 'convex']
-        >>> found["linear"]["p_min"] < found["linear"]["p_max"]
-        True
     """
     checks.known("search", [search], tuple(SEARCHES))
     path = PARAMS / f"tuned_{search}.yaml"
@@ -162,10 +140,6 @@ def soft_settings(found: Mapping[str, Any], profile: str, **others: Any) -> Sett
             found.
     Raises: ValueError: the profile is unknown, or a value is
         missing or out of range.
-    Example:
-        >>> settings = soft_settings(tuned("ranking")["linear"], "linear", n_epochs=5)
-        >>> settings.profile.gamma, settings.profile.w_max, settings.n_epochs
-        (1.0, 7.0, 5)
     """
     given: dict[str, Any] = {k: v for k, v in found.items() if k not in PRIORS}
     given |= {name: value for name, value in others.items() if value is not None}
@@ -180,9 +154,6 @@ def soft_profile(found: Mapping[str, float], profile: str) -> Profile:
         profile: A key of `GAMMA`.
     Raises: ValueError: the profile is unknown, or a prior is
         missing or out of range.
-    Example:
-        >>> soft_profile({"p_min": 0.01, "p_max": 0.6}, "convex")
-        Profile(gamma=2.0, w_max=7.0, p_min=0.01, p_max=0.6)
     """
     checks.known("profile", [profile], tuple(GAMMA))
     if missing := [name for name in PRIORS if name not in found]:
@@ -206,10 +177,6 @@ def hard(
         n_epochs: Of training; None: as the search found.
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds; see `tuned`.
-    Example:
-        >>> samplers, settings, seeds = hard(("income", "savings"), [1000, 2000], 5)
-        >>> [own.n_epochs for own in settings], seeds
-        ([5, 5], [1000, 2000])
     """
     _check_seeds(seeds)
     own = soft_settings(tuned("ranking")["constant"], "constant", n_epochs=n_epochs)
@@ -236,12 +203,6 @@ def soft(
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds; the elicitation is
         unknown; see `tuned`.
-    Example:
-        >>> samplers, settings, seeds = soft("score", ("income", "savings"), [1, 2], 5)
-        >>> [own.profile.gamma for own in settings]
-        [None, None, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0]
-        >>> seeds
-        [1, 2, 1, 2, 1, 2, 1, 2]
     """
     _check_seeds(seeds)
     found = tuned(elicitation)
@@ -269,11 +230,6 @@ def biased(
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds, or `rco` leans to
         features that are not there.
-    Example:
-        >>> features = ("loan_amount", "loan_duration", "income", "savings")
-        >>> samplers, settings, seeds = biased(features, [1000], 5)
-        >>> samplers[0].distribution, seeds
-        ('rco', [1000])
     """
     _, settings, seeds = hard(features, seeds, n_epochs)
     samplers: list[Sampler] = [RankingSampler(tuple(features), "rco")] * len(seeds)
@@ -300,13 +256,6 @@ def carma(
     Raises: ValueError: there are no seeds, not four features; see
         `tuned`.
     Source: CARMA, doi 10.1145/3630106.3659003.
-    Example:
-        >>> features = ("loan_amount", "loan_duration", "income", "savings")
-        >>> samplers, settings, seeds = carma(features, [1000, 2000], 5)
-        >>> [own.profile.gamma for own in settings]
-        [None, None, 1.0, 1.0]
-        >>> [sampler.answers.scores.tolist() for sampler in samplers[1:3]]
-        [[[1, 1, 1, 1]], [[3, 2, 3, 2]]]
     """
     _check_seeds(seeds)
     n_scores = len(EVERYONE["uniform"])
@@ -346,10 +295,6 @@ def printed(
     Raises: ValueError: there are no seeds.
     Source: section 5.1 of arXiv:2604.08030; the multiplier of the
         hinge is that of CARMA's code.
-    Example:
-        >>> samplers, settings, seeds = printed(("income", "savings"), [1000], 5)
-        >>> [(own.hinge, own.mask, own.plausibility) for own in settings], seeds
-        ([(None, 1.5, 0.225), (40.0, 0.1, 11.0)], [1000, 1000])
     """
     _check_seeds(seeds)
     length = 450 if n_epochs is None else n_epochs
@@ -374,10 +319,6 @@ def everyone(population: str, n_people: int) -> Preferences:
     Returns: Scores with shape (n_people, 4).
     Raises: ValueError: the population is unknown, or there are no
         people.
-    Example:
-        >>> everyone("rco", 2).scores
-        tensor([[3, 2, 3, 2],
-                [3, 2, 3, 2]])
     """
     checks.known("population", [population], tuple(EVERYONE))
     checks.positive(n_people=n_people)
@@ -399,10 +340,6 @@ def transfer(
         n_epochs: Of training; None: as the search found.
     Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds; see `tuned`.
-    Example:
-        >>> samplers, settings, seeds = transfer(("income", "savings"), [1, 2], 5)
-        >>> [(own.profile.gamma, own.batch_size) for own in settings]
-        [(None, 512), (None, 512), (1.0, 512), (1.0, 512)]
     """
     _check_seeds(seeds)
     found = tuned("transfer")
@@ -434,11 +371,6 @@ def by_profile(*stacks: ICarma) -> dict[str, ICarma]:
         `GAMMA`, its members, which keep their ids.
     Raises: ValueError: two stacks have members of the same profile,
         or none has a member of a named profile.
-    Example:
-        >>> names = ("loan_icarma_ranking", "loan_icarma_hard")
-        >>> both = by_profile(*(ICarma.load(MODELS, name, problem) for name in names))
-        >>> {profile: members.n_members for profile, members in both.items()}
-        {'constant': 10, 'concave': 10, 'linear': 10, 'convex': 10}
     """
     found: dict[str, ICarma] = {}
     for profile, gamma in GAMMA.items():

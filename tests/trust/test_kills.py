@@ -1,7 +1,6 @@
 """A batch that is killed goes on and ends as one that was not; kernels end with it."""
 
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -9,12 +8,11 @@ import time
 from pathlib import Path
 
 import kills
-import nbformat
 import psutil
 import yaml
-from nbformat.v4 import new_code_cell, new_notebook
+from test_batch import set_chain
+from test_workflow import ROOT, write_notebook
 
-ROOT = Path(__file__).resolve().parents[1]
 # a fit of 40 slow epochs in place of this project's
 PROGRAM = """
 import lib.pinned
@@ -62,27 +60,18 @@ print(row)
 """
 
 
-def write_notebook(path: Path, *sources: str) -> None:
-    cells = [new_code_cell(source) for source in sources]
-    cells[0].metadata["tags"] = ["parameters"]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(new_notebook(cells=cells), path)
-
-
 def repository(root: Path) -> Path:
     """This workflow with one small fit, and one notebook that needs it."""
     without = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "workflow", root / "workflow", ignore=without)
     shutil.copytree(ROOT / "lib", root / "lib", ignore=without)
-    (root / "workflow" / "train.py").write_text(PROGRAM)
-    snakefile = root / "workflow" / "Snakefile"
-    text = re.sub(
-        r"^NEEDS = \{.*?^\}\n",
-        'NEEDS = {"one": ["small_fit"]}\n',
-        snakefile.read_text(),
-        flags=re.DOTALL | re.MULTILINE,
+    (root / "workflow" / "small.py").write_text(PROGRAM)
+    set_chain(
+        root,
+        NEEDS={"one": ("small_fit",)},
+        FITS={"small_fit": ("small", ())},
+        PROGRAMS={"small": ("workflow/small.py",)},
     )
-    snakefile.write_text(text)
     shared = {"models": "runs/tiny/models", "outputs": "runs/tiny"}
     shared |= {"figures": "runs/tiny/figures", "seed": 0}
     for size in ("paper", "tiny"):

@@ -22,15 +22,16 @@ import pytest
 import reproduce
 import seeds
 import sweep
-import test_workflow
+import test_batch
 import yaml
-from test_workflow import FIRST, ROOT, WRITE, set_parameters, write_notebook
+from test_batch import FIRST, WRITE, set_chain, set_parameters
+from test_workflow import ROOT, write_notebook
 
 from lib.base import fits
 from lib.method import loan
 from lib.paper import tuning
 
-batch = test_workflow.batch
+batch = test_batch.batch
 PROFILES = ROOT / "workflow" / "profiles"
 
 # Every start is written down; who finds the same job at work already says so.
@@ -54,13 +55,13 @@ with open("runs/tiny/models/willingness.csv", "w") as models:
 @pytest.fixture
 def watched(batch):
     """The batch of a notebook and of a fit that it needs, which say when they begin."""
-    snakefile = batch / "workflow" / "Snakefile"
-    text, needs = snakefile.read_text(), 'NEEDS = {"one": ["willingness"]}'
-    text, n_replaced = re.subn(r"^NEEDS = .*", needs, text, flags=re.MULTILINE)
-    assert n_replaced == 1
-    snakefile.write_text(text)
-    (batch / "published").mkdir()
-    (batch / "published" / "tominaga_tableS2.csv").touch()
+    set_chain(
+        batch,
+        NEEDS={"one": ("willingness.csv",)},
+        FITS={"willingness": ("willingness", ())},
+        PROGRAMS={"willingness": ("workflow/willingness.py",)},
+        LEAVES={"willingness": ("willingness.csv",)},
+    )
     fit = ALONE.format(name="fit") + FIT
     (batch / "workflow" / "willingness.py").write_text(fit)
     for file in (batch / "notebooks" / "two.ipynb", batch / "params/tiny/two.yaml"):

@@ -24,7 +24,7 @@ from optuna.trial import TrialState
 
 from lib.paper import stacks, tuning, workers
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:

@@ -1,0 +1,250 @@
+"""What the batch is made of: notebooks and fits, what each needs, reads and leaves."""
+
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from parameters import ROOT
+
+from lib.base import rooms
+
+# models that are always needed together
+LOAN = ("loan_classifier", "loan_flow")
+HARD = (*LOAN, "loan_icarma_hard")
+CREDIT = ("gmsc_scaler", "gmsc_classifier", "gmsc_flow")
+
+# A notebook, and the models that it reads. What these were made from stands there as well:
+# whoever is looked at again when something was made again has to be directly behind it.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "00_start_here": HARD,
+    "01_data_and_scm": (),
+    "02_causal_flow": (),
+    "03_icarma_training": LOAN,
+    "03b_choice_of_settings": (*HARD, "loan_icarma_printed"),
+    "04_hard_constraints": HARD,
+    "05_soft_constraints": (
+        *HARD,
+        "loan_icarma_score",
+        "loan_icarma_ranking",
+        "loan_carma",
+        "loan_icarma_rco",
+    ),
+    "06_fairness": HARD,
+    "07_gmsc_transfer": (*CREDIT, "gmsc_icarma", "gmsc_other_flows"),
+    "08_exact_and_unlocked": HARD,
+    "09_human_in_the_loop": (
+        *HARD,
+        "hare",
+        "hare_as_published.csv",
+        "hare_own_ideals.csv",
+        "gmsc_hare_as_published.csv",
+        "gmsc_hare_own_ideals.csv",
+        "loan_icarma_ranking",
+        "loan_propose",
+        *CREDIT,
+        "gmsc_icarma",
+        "gmsc_other_flows",
+    ),
+    "10_evaluation_functions": (
+        *HARD,
+        "loan_carma",
+        *CREDIT,
+        "willingness.csv",
+        "willingness_latent.csv",
+    ),
+    "11_propose_and_verify": (
+        *HARD,
+        "loan_propose",
+        "loan_propose_history.csv",
+        "loan_propose_others",
+        "loan_other_flows",
+        "loan_icarma_ranking",
+        "loan_icarma_score",
+        "loan_carma",
+        *CREDIT,
+        "gmsc_icarma",
+        "gmsc_other_flows",
+        "gmsc_propose",
+    ),
+    "12_your_own_problem": (),
+}
+# What is fitted outside of notebooks: by which program of workflow, from which models.
+FITS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "loan_icarma_printed": ("networks", LOAN),
+    "loan_icarma_score": ("networks", LOAN),
+    "loan_icarma_ranking": ("networks", LOAN),
+    "loan_icarma_rco": ("networks", LOAN),
+    "loan_carma": ("networks", LOAN),
+    "gmsc_icarma": ("networks", ()),
+    "gmsc_other_flows": ("other_flows", ()),
+    "loan_other_flows": ("other_flows", ()),
+    "loan_propose": ("proposers", LOAN),
+    "loan_propose_others": ("proposers", LOAN),
+    "gmsc_propose": ("proposers", CREDIT),
+    "hare": ("hare", ()),
+    "gmsc_hare": ("hare", ()),
+    "willingness": ("willingness", ()),
+}
+# What a program consists of, beside what it imports of lib.
+PROGRAMS: dict[str, tuple[str, ...]] = {
+    "networks": ("workflow/networks.py", "workflow/fitting.py"),
+    "other_flows": ("workflow/other_flows.py", "workflow/fitting.py"),
+    "proposers": ("workflow/proposers.py", "workflow/fitting.py"),
+    "hare": ("workflow/hare.py",),
+    "willingness": ("workflow/willingness.py",),
+}
+# The models that a notebook leaves, or a fit; those of other fits have the fit's name.
+LEAVES: dict[str, tuple[str, ...]] = {
+    "01_data_and_scm": ("loan_classifier",),
+    "02_causal_flow": ("loan_flow",),
+    "03_icarma_training": ("loan_icarma_hard", "loan_icarma_hard_history.csv"),
+    "gmsc_icarma": (*CREDIT, "gmsc_icarma"),
+    "loan_propose": ("loan_propose", "loan_propose_history.csv"),
+    "hare": ("hare", "hare_as_published.csv", "hare_own_ideals.csv"),
+    "gmsc_hare": ("gmsc_hare", "gmsc_hare_as_published.csv", "gmsc_hare_own_ideals.csv"),
+    "willingness": ("willingness.csv", "willingness_latent.csv"),
+}
+# What else each reads, beside its notebook and the parameters of its size.
+HARE = ("data/adult_*", "data/compas_*", "published/hare_*")
+TUNED = ("params/tuned_ranking.yaml",)
+EDGES = ("params/gmsc_edges.csv",)
+READS: dict[str, tuple[str, ...]] = {
+    "00_start_here": ("benchmarks/properties.csv", "page/*.*"),
+    "03_icarma_training": TUNED,
+    # it shows what this room says
+    "03b_choice_of_settings": (
+        "lib/paper/selection.py",
+        "params/tuned_*",
+        "params/trials_*",
+        "benchmarks/masks.csv",
+        "benchmarks/caps.csv",
+    ),
+    "04_hard_constraints": ("published/icarma_*",),
+    "05_soft_constraints": (
+        "params/answers.csv",
+        "params/tuned_*",
+        "params/trials_*",
+        "published/icarma_*",
+    ),
+    "06_fairness": (
+        "params/groups.yaml",
+        "params/scenarios/*",
+        "benchmarks/age_audit.csv",
+        "benchmarks/facts.csv",
+    ),
+    "07_gmsc_transfer": (
+        "params/gmsc_*",
+        "params/*_transfer.*",
+        *TUNED,
+        "published/icarma_*",
+    ),
+    "08_exact_and_unlocked": ("benchmarks/results.csv",),
+    "09_human_in_the_loop": (*HARE, *EDGES),
+    "10_evaluation_functions": ("published/tominaga_*", "tests/reference/gamm_t1*", *EDGES),
+    "11_propose_and_verify": ("benchmarks/results.csv", *EDGES),
+    "12_your_own_problem": ("data/credit_union.csv",),
+    "loan_icarma_score": ("params/tuned_score.yaml",),
+    "loan_icarma_ranking": TUNED,
+    "loan_icarma_rco": TUNED,
+    "loan_carma": TUNED,
+    "gmsc_icarma": ("params/tuned_transfer.yaml", *EDGES),
+    "gmsc_other_flows": ("params/gmsc_graphs.yaml", *EDGES),
+    "loan_other_flows": ("params/{size}/02_causal_flow.yaml",),
+    "gmsc_propose": EDGES,
+    "hare": HARE,
+    "gmsc_hare": ("data/give_me_some_credit_*", "published/hare_*"),
+    "willingness": ("published/tominaga_tableS2.csv",),
+}
+# The notebooks about the paper, and those that go beyond it.
+PARTS = {
+    "paper": tuple(name for name in NEEDS if name < "08"),
+    "beyond": tuple(name for name in NEEDS if name >= "08"),
+}
+# What is fitted to, and drawn of, Give Me Some Credit: all of notebook 07, and elsewhere
+# what has its name among the words of its own.
+OF_THE_DATA = re.compile(r"07_|(.*_)?gmsc[_.]")
+
+
+def left_by(name: str) -> tuple[str, ...]:
+    """Return the models that a notebook or a fit leaves.
+
+    Example:
+        >>> left_by("02_causal_flow"), left_by("04_hard_constraints"), left_by("loan_carma")
+        (('loan_flow',), (), ('loan_carma',))
+    """
+    return LEAVES.get(name, () if name in NEEDS else (name,))
+
+
+def needed_by(name: str) -> tuple[str, ...]:
+    """Return the models that a notebook or a fit reads.
+
+    Example:
+        >>> needed_by("gmsc_propose")
+        ('gmsc_scaler', 'gmsc_classifier', 'gmsc_flow')
+    """
+    return NEEDS[name] if name in NEEDS else FITS[name][1]
+
+
+def code_files(name: str, root: Path = ROOT) -> list[str]:
+    """Return the files whose code a notebook or a fit runs, without the bars it shows.
+
+    Example:
+        >>> code_files("hare")[0], "lib/method/icarma.py" in code_files("hare")
+        ('workflow/hare.py', False)
+    """
+    own = [f"notebooks/{name}.ipynb"] if name in NEEDS else PROGRAMS[FITS[name][0]]
+    imported = rooms.imported_by(*own, root=root)
+    return [*own, *(room for room in imported if room != "lib/base/progress.py")]
+
+
+def file_of(model: str) -> str:
+    """Return the name of a model's file.
+
+    Example:
+        >>> file_of("loan_flow"), file_of("willingness.csv")
+        ('loan_flow.safetensors', 'willingness.csv')
+    """
+    return model if "." in model else f"{model}.safetensors"
+
+
+def run_for(notebooks: Iterable[str]) -> set[str]:
+    """Return the notebooks and fits that run for some notebooks, with these.
+
+    Example:
+        >>> sorted(run_for(["03_icarma_training"]))
+        ['01_data_and_scm', '02_causal_flow', '03_icarma_training']
+    """
+    maker = {model: name for name in (*NEEDS, *FITS) for model in left_by(name)}
+    found: set[str] = set()
+    waiting = set(notebooks)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting |= {maker[model] for model in needed_by(name)} - found
+    return found
+
+
+def is_of(notebooks: Collection[str], folder: str, file: str) -> bool:
+    """Return whether a model, a table or a figure is made when some notebooks are run.
+
+    Example:
+        >>> paper = PARTS["paper"]
+        >>> is_of(paper, "models", "loan_flow.safetensors"), is_of(paper, "models", "hare")
+        (True, False)
+        >>> is_of(paper, "tables", "04_hard.csv"), is_of(paper, "figures", "11_front.pdf")
+        (True, False)
+    """
+    names = run_for(notebooks)
+    if folder == "models":
+        return file in {file_of(model) for name in names for model in left_by(name)}
+    return file.partition("_")[0] in {name.partition("_")[0] for name in names}
+
+
+def is_of_the_data(file: str) -> bool:
+    """Return whether a model, a table or a figure is of Give Me Some Credit, by its name.
+
+    Example:
+        >>> is_of_the_data("11_gmsc.csv"), is_of_the_data("11_fronts.csv")
+        (True, False)
+    """
+    return OF_THE_DATA.match(file) is not None

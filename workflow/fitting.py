@@ -1,0 +1,57 @@
+"""What the fits of Loan and of Give Me Some Credit share: who applies, and a flow."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lib.base import progress
+from lib.method import flow
+from lib.method.population import Population
+from lib.method.world import Graph
+from lib.paper import gmsc
+
+
+def drawn(given: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many people the Loan population has, and its seed."""
+    return {key: given[key] for key in ("n_classifier", "n_flow", "n_recourse", "seed")}
+
+
+def applicants(given: Mapping[str, Any]) -> tuple[gmsc.Applicants, dict[str, Any]]:
+    """Return the applicants of Give Me Some Credit, and what models are made with."""
+    n_people, seed = given["n_applicants"], given["seed"]
+    found = gmsc.applicants("", n_people, seed, or_stand_in=True)
+    print(found.heading, flush=True)
+    made_with = {
+        "people": "real" if found.is_real else "synthetic",
+        "n_people": len(found.people),
+        "seed": seed,
+    }
+    return found, made_with
+
+
+def credit_flow(
+    population: Population,
+    graph: Graph,
+    n_epochs: int,
+    seed: int,
+    name: str,
+    partial: Path,
+) -> flow.CausalFlow:
+    """Return a flow that is fitted to a population under a graph; print how well.
+
+    Arguments:
+        name: Of the bar, and in what is printed.
+        partial: The folder for how far the fit is.
+    """
+    fitted, history = flow.fit(
+        graph,
+        population.x["flow/train"],
+        population.x["flow/validation"],
+        n_epochs=n_epochs,
+        seed=seed,
+        progress=progress.bar(name),
+        checkpoint=partial,
+        **gmsc.FLOW,
+    )
+    print(f"{name}: {history['validation'].max():.3f} nats a validation person", flush=True)
+    return fitted

@@ -1,0 +1,104 @@
+"""Train the stacks of networks that the batch trains outside of notebooks.
+
+`python workflow/networks.py SIZE JOB`
+
+Called by the Snakefile. JOB is a stack of the studies of soft
+preferences (notebooks 03b and 05), or gmsc_icarma: the scaler, the
+classifier, the flow and the networks of notebook 07. params/SIZE/run.yaml
+and networks.yaml say how many people, seeds and epochs, and in which
+folder models lie. Stopped and started again, a job goes on where it
+was, fit by fit.
+"""
+
+import lib.pinned
+
+from collections.abc import Mapping
+from typing import Any
+
+import fitting
+import torch
+from jobs import run
+
+from lib.base import files, progress
+from lib.base.files import inside
+from lib.method import classifier, loan, training
+from lib.method.problem import Problem
+from lib.paper import gmsc, stacks
+
+
+def loan_networks(given: Mapping[str, Any], name: str) -> None:
+    """Save a stack of networks for the Loan population.
+
+    Its classifier and its flow are fitted by notebooks 01 and 02, and
+    are loaded here.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the stack, one of `stacks.STACKS`.
+    """
+    drawn = fitting.drawn(given)
+    problem = loan.problem(inside(given["models"]), **drawn)
+    _save_networks(problem, stacks.STACKS[name], given, name, drawn)
+
+
+def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
+    """Save the scaler, the classifier, the flow and the networks for Give Me Some Credit.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the stack of networks.
+    """
+    found, made_with = fitting.applicants(given)
+    population = gmsc.population(found, given["seed"])
+    models, epochs, seed = inside(given["models"]), given["n_epochs"], given["seed"]
+    scaler = {
+        "mean": population.mean,
+        "std": population.std,
+        "weight": torch.tensor(gmsc.CLASSIFIER["weight_of_refusable"]),
+    }
+    settings, fingerprint = {"people": made_with["people"]}, population.fingerprint
+    files.save(models, "gmsc_scaler", scaler, settings, made_with, fingerprint)
+    h, _ = classifier.fit(
+        population,
+        n_epochs=epochs["gmsc_classifier"],
+        seed=seed,
+        progress=progress.bar("gmsc_classifier"),
+        checkpoint=given["partial"],
+        **gmsc.CLASSIFIER,
+    )
+    h.save(models, "gmsc_classifier", made_with, fingerprint)
+    density = fitting.credit_flow(
+        population,
+        population.graph,
+        epochs["gmsc_flow"],
+        seed,
+        "gmsc_flow",
+        given["partial"],
+    )
+    density.save(models, "gmsc_flow", made_with, fingerprint)
+    problem = Problem(population, h, density)
+    _save_networks(problem, stacks.transfer, given, name, made_with)
+
+
+def _save_networks(
+    problem: Problem,
+    stack: stacks.Stack,
+    given: Mapping[str, Any],
+    name: str,
+    made_with: Mapping[str, Any],
+) -> None:
+    """Save the networks of a stack, fitted with the seeds 1000, 2000, ..."""
+    seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
+    members = stack(problem.population.actionable, seeds, given["n_epochs"].get(name))
+    print(f"{name}: {len(members[2])} networks", flush=True)
+    fitted, _ = training.fit(
+        problem, *members, progress=progress.bar(name), checkpoint=given["partial"]
+    )
+    fitted.save(inside(given["models"]), name, made_with)
+
+
+JOBS = dict.fromkeys(stacks.STACKS, loan_networks) | {"gmsc_icarma": gmsc_networks}
+
+
+if __name__ == "__main__":
+    run(JOBS)

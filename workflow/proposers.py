@@ -1,0 +1,125 @@
+"""Train the proposers of notebook 11; called by the Snakefile.
+
+`python workflow/proposers.py SIZE JOB`
+
+JOB is loan_propose, loan_propose_others (each with a part left out) or
+gmsc_propose. params/SIZE/run.yaml and networks.yaml say how many
+people, lessons and epochs, and in which folder models lie. Stopped and
+started again, a job goes on where it was, fit by fit.
+"""
+
+import lib.pinned
+
+from collections.abc import Mapping
+from typing import Any
+
+import fitting
+import pandas as pd
+from jobs import run
+
+from lib.base import files, progress
+from lib.base.files import inside
+from lib.beyond.propose import propose, teaching
+from lib.method import loan
+from lib.paper import gmsc
+
+# by name: the seed, how many people the search answered (None: all that it did), and
+# weights of the loss that differ
+PROPOSERS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
+    "both": (0, None, {}),
+    "both, seed 1": (1, None, {}),
+    "both, seed 2": (2, None, {}),
+    "both, 256 people": (0, 256, {}),
+    "both, 1,024 people": (0, 1024, {}),
+    "flow alone": (0, 0, {}),
+    "search alone": (0, None, dict.fromkeys(propose.TERMS[:4], 0.0)),
+}
+
+
+def loan_propose(given: Mapping[str, Any], name: str) -> None:
+    """Save the proposer of notebook 11, and the terms of its loss by epoch beside it.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the file.
+    """
+    drawn, n_epochs = fitting.drawn(given), given["n_epochs"][name]
+    folder, partial = inside(given["models"]), given["partial"]
+    problem = loan.problem(folder, **drawn)
+    lessons = teaching.searched(
+        problem,
+        given["n_lessons"],
+        seed=drawn["seed"],
+        progress=progress.bar("lessons"),
+        checkpoint=partial,
+    )
+    fitted, history = teaching.fit(
+        problem,
+        propose.Settings(n_epochs=n_epochs),
+        drawn["seed"],
+        lessons,
+        progress=progress.bar(name),
+        checkpoint=partial,
+    )
+    by_epoch = pd.DataFrame(history).rename_axis("epoch")
+    files.write(folder / f"{name}_history.csv", by_epoch.to_csv(float_format="%.6g"))
+    made_with = {"seed": drawn["seed"], "n_epochs": n_epochs}
+    fitted.save(folder, name, made_with)
+
+
+def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
+    """Save the proposers that notebook 11 compares, each with a part left out.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the file.
+    """
+    drawn, n_epochs = fitting.drawn(given), given["n_epochs"][name]
+    problem = loan.problem(inside(given["models"]), **drawn)
+    lessons = teaching.searched(
+        problem, given["n_lessons"], seed=drawn["seed"], checkpoint=given["partial"]
+    )
+    fitted = {}
+    for key, (seed, n_people, weights) in PROPOSERS.items():
+        taught = None if n_people == 0 else lessons[:n_people]
+        fitted[key], _ = teaching.fit(
+            problem,
+            propose.Settings(n_epochs=n_epochs, **weights),
+            drawn["seed"] + seed,
+            taught,
+            progress=progress.bar(f"{name}, {key}"),
+            checkpoint=given["partial"] / key,
+        )
+    made_with = drawn | {"n_epochs": n_epochs, "n_lessons": len(lessons)}
+    propose.save_all(fitted, inside(given["models"]), name, made_with)
+
+
+def gmsc_propose(given: Mapping[str, Any], name: str) -> None:
+    """Save a proposer for Give Me Some Credit, trained through the flow alone.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the file.
+    """
+    found, made_with = fitting.applicants(given)
+    problem = gmsc.problem(found, inside(given["models"]), given["seed"])
+    n_epochs = given["n_epochs"][name]
+    fitted, _ = teaching.fit(
+        problem,
+        propose.Settings(n_epochs=n_epochs, **teaching.GMSC_PROPOSE),
+        given["seed"],
+        progress=progress.bar(name),
+        checkpoint=given["partial"],
+    )
+    fitted.save(inside(given["models"]), name, made_with | {"n_epochs": n_epochs})
+
+
+JOBS = {
+    "loan_propose": loan_propose,
+    "loan_propose_others": loan_propose_others,
+    "gmsc_propose": gmsc_propose,
+}
+
+
+if __name__ == "__main__":
+    run(JOBS)
