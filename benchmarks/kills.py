@@ -10,6 +10,8 @@ that of a run without a kill (of a notebook: what its cells print and show, with
 warnings). Both runs lie in runs/kills.
 """
 
+import lib.pinned
+
 import argparse
 import contextlib
 import os

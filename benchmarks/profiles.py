@@ -7,6 +7,8 @@ Prints how long each run took, and which files differ, if any; then the exit cod
 runs begin from nothing, and lie in runs/profiles.
 """
 
+import lib.pinned
+
 import os
 import shutil
 import subprocess

@@ -46,9 +46,8 @@ model.write_text("fitted")
 def set_chain(root: Path, **tables: object) -> None:
     """Let the batch of a copy be made of other notebooks and fits."""
     with open(root / "workflow" / "chain.py", "a") as chain:
-        for name in ("NEEDS", "FITS", "PROGRAMS", "LEAVES", "READS"):
+        for name in ("NEEDS", "FITS", "PROGRAMS", "LEAVES", "READS", "PARTS"):
             print(f"{name} = {tables.get(name, {})!r}", file=chain)
-        print('PARTS = {"paper": tuple(NEEDS)}', file=chain)
 
 
 @pytest.fixture
@@ -77,9 +76,9 @@ def set_parameters(batch: Path, notebook: str, **values) -> None:
     path.write_text(yaml.safe_dump({"seconds": 0} | values))
 
 
-def start(batch: Path) -> subprocess.Popen:
+def start(batch: Path, *options: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "workflow/reproduce.py", "tiny"],
+        [sys.executable, "workflow/reproduce.py", "tiny", *options],
         cwd=batch,
         text=True,
         stdout=subprocess.PIPE,
@@ -87,9 +86,9 @@ def start(batch: Path) -> subprocess.Popen:
     )
 
 
-def reproduce(batch: Path) -> tuple[int, str]:
+def reproduce(batch: Path, *options: str) -> tuple[int, str]:
     """Exit code and output of a whole batch."""
-    run = start(batch)
+    run = start(batch, *options)
     output, _ = run.communicate(timeout=300)
     return run.returncode, output
 
@@ -152,6 +151,20 @@ def test_what_was_made_again_and_is_the_same_to_the_bit_reruns_nothing(batch):
     assert started(batch) == ["one"]
     write_notebook(folder / "one.ipynb", *first, "model.write_text('fitted again')")
     assert started(batch) == ["one", "two", "three"]
+
+
+def test_a_part_runs_with_what_it_needs_and_no_more(batch):
+    """The paper's ends with a table; the other is on top of it."""
+    needs = {"one": (), "two": ("one.csv",), "three": ()}
+    parts = {"paper": ("three",), "beyond": ("two",)}
+    set_chain(batch, NEEDS=needs, LEAVES={"one": ("one.csv",)}, PARTS=parts)
+    shutil.copy(batch / "notebooks" / "two.ipynb", batch / "notebooks" / "three.ipynb")
+    (batch / "params" / "tiny" / "three.yaml").write_text("seconds: 0\n")
+    for part, begun in (("paper", {"three"}), ("beyond", {"one", "two"})):
+        status, output = reproduce(batch, "--part", part)
+        assert status == 0, output
+        assert set(re.findall(r"^(\w+): started", output, flags=re.MULTILINE)) == begun
+        assert ("T1\n" in output) is (part == "paper")
 
 
 def test_part_of_a_batch_runs_in_a_copy_and_imports_its_lib(batch):

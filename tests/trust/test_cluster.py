@@ -20,6 +20,7 @@ import plans
 import psutil
 import pytest
 import reproduce
+import resources
 import seeds
 import sweep
 import test_batch
@@ -123,6 +124,7 @@ def killed_and_gone_on_with(
     assert begun == "fit alone\nnotebook alone\nnotebook alone\n"
     assert kills.results(batch / "runs" / "tiny") == local
     assert {"one.ipynb", "models/willingness.csv"} < local.keys()
+    assert dict(resources.measured(batch / "runs" / "tiny"))["notebook_one"]["mem_mb"] > 100
 
 
 # --- what is said before anything starts
