@@ -49,5 +49,5 @@ def keep(run: Path, root: Path, has_data: bool) -> None:
 if __name__ == "__main__":
     made = ROOT / "runs" / MODEL_SIZE
     if not (made / "models").is_dir():
-        sys.exit(f"There is no runs/{MODEL_SIZE}/models: make reproduce first.")
+        sys.exit(f"There is no runs/{MODEL_SIZE}/models: make all first.")
     keep(made, ROOT, compare.is_of_real_people(made / "models"))

@@ -275,7 +275,7 @@ DATA = ROOT / "data"  # tables of people that come with the repository
 PUBLISHED = ROOT / "published"  # tables of papers and the GMSC graph, as CSV
 
 ENDING = ".safetensors"
-REMEDY = "`make reproduce`, then `make models`, makes this project's; or restore the file."
+REMEDY = "`make all`, then `make models`, makes this project's; or restore the file."
 MOST_BYTES = 1_000_000_000  # of a model; the largest of this project has 6 million
 FLOATS = (torch.float32, torch.float64)
 LARGEST = 2**62  # of the whole numbers in a header

@@ -386,7 +386,7 @@ def by_profile(*stacks: ICarma) -> dict[str, ICarma]:
     if not found:
         raise ValueError(
             f"No member was trained for one of the profiles {', '.join(GAMMA)}. "
-            "`make reproduce` trains such members."
+            "`make all` trains such members."
         )
     return found
 
