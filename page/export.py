@@ -33,7 +33,7 @@ from lib.method.flow import CausalFlow
 from lib.method.icarma import ICarma
 from lib.method.maps import LOG_LEAST
 from lib.method.preferences import IMPOSSIBLE, WORDS
-from lib.method.problem import Problem
+from lib.method.problem import ROUNDING, Problem
 from lib.paper import designs, stacks, tables
 from lib.search import descent
 from lib.search.sets import sets_of
@@ -115,7 +115,7 @@ def data() -> dict[str, Any]:
             "sets": sets_of(len(columns)).int().tolist(),
             "scouts": sobol.random(N_SCOUTS).tolist(),
             "n_steps": N_STEPS,
-            "sure": descent.SURE,
+            "sure": ROUNDING,
             "missing": descent.MISSING,
             "tiny": descent.TINY,
             "least_weight": descent.LEAST_WEIGHT,

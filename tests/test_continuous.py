@@ -11,7 +11,7 @@ import torch
 from lib.method import grid, icarma, metrics, training
 from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.preferences import Preferences, Profile
-from lib.method.problem import Known, Recommendation
+from lib.method.problem import ROUNDING, Known, Recommendation
 from lib.method.samplers import RankingSampler
 from lib.method.world import Graph, World
 from lib.search import continuous, descent
@@ -49,7 +49,7 @@ def test_single_features_against_a_dense_grid(problem, people, world, slack):
             cost, log_odds, _ = judge(values)
             after = problem.flow.log_prob(judge.recommendation(values).x_cf)
             gain = after - problem.flow.log_prob(rows)
-            aim = 2 * descent.SURE  # what a descent steps towards
+            aim = 2 * ROUNDING  # what a descent steps towards
             will_do = (log_odds >= aim) & (gain + slack >= aim)
             least = torch.where(will_do, cost, torch.inf).min()
             assert found.cost[i, k] <= least * (1 + 1e-5)

@@ -33,9 +33,7 @@ def test_round_trip(tmp_path):
 
 
 def test_missing_and_corrupt_files_name_the_remedy(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"found none. `make all`, then `make models`"
-    ):
+    with pytest.raises(ValueError, match=r"found none. `make all`, then `make models`"):
         files.load(tmp_path, "loan_flow")
     path = files.save(tmp_path, "loan_flow", {"a": torch.ones(100)}, {}, {})
     path.write_bytes(path.read_bytes()[:-40])

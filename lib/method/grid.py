@@ -44,6 +44,8 @@ from lib.method.problem import (
     check_bounds,
     check_weights,
     in_columns,
+    is_plausible,
+    is_valid,
 )
 from lib.method.world import World
 
@@ -166,7 +168,7 @@ class Grid:
         max_acted: How many features an action is on at most; None:
             any number.
         margin: Log-odds that a positive decision must have.
-    Raises: ValueError: as `Problem.check_world`; n_values is below 2;
+    Raises: ValueError: as `Problem.in_world`; n_values is below 2;
         centred is not above zero, or the population has whole
         numbers; max_acted is not a whole number above zero; margin or
         slack are none.
@@ -195,7 +197,7 @@ class Grid:
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        self.problem.check_world(self._world)
+        self.problem.in_world(self.world)
         if not isinstance(self.n_values, Integral) or self.n_values < 2:
             raise ValueError(
                 f"n_values is {self.n_values!r}, expected a whole number of 2 or more: a "
@@ -205,11 +207,6 @@ class Grid:
         _check_centred(self.problem, self.centred)
         if self.max_acted is not None:
             checks.counts(max_acted=self.max_acted)
-
-    @property
-    def _world(self) -> World:
-        """Where actions take effect."""
-        return self.problem.world if self.world is None else self.world
 
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
         """Return each person's cheapest action on the grid, or none where none will do.
@@ -234,7 +231,7 @@ class Grid:
             >>> found.has_recourse
             tensor([False])
         """
-        problem, world = self.problem, self._world
+        problem, world = self.problem, self.problem.in_world(self.world)
         problem.check(x, preferences)
         columns, n_features = problem.population.actionable_index, x.shape[-1]
         may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
@@ -447,9 +444,9 @@ class _Choices:
         kept = []
         for i, table in enumerate(self.tables):
             beside = sum([*best[:i], table.gain, *best[i + 1 :]], torch.zeros(()))
-            is_plausible = beside >= -self.slack
-            is_plausible[:, 0] = True
-            kept.append(is_plausible)
+            holds = is_plausible(beside, self.slack, surely=True)
+            holds[:, 0] = True
+            kept.append(holds)
         return kept
 
     def cheapest(self) -> tuple[Tensor, Tensor]:
@@ -518,7 +515,7 @@ class _Choices:
         cost[:, 0] = torch.inf
         if self.slack < math.inf:
             gain = in_all((table.gain for table in self.tables), -torch.inf)
-            cost.masked_fill_(~(gain >= -self.slack), torch.inf)
+            cost.masked_fill_(~is_plausible(gain, self.slack, surely=True), torch.inf)
         if self.max_acted is not None:
             n_acted = in_all((table.acts.sum(-1) for table in self.tables), 0)
             cost.masked_fill_(n_acted > self.max_acted, torch.inf)
@@ -563,7 +560,7 @@ class _Choices:
         """Return whether actions, rows (n, B) of the tables, reach the margin, (n,)."""
         parts = zip(people.split(ASKED_AT_ONCE), rows.split(ASKED_AT_ONCE), strict=True)
         log_odds = [self._log_odds(*part) for part in parts]
-        return torch.cat(log_odds) >= self.margin
+        return is_valid(torch.cat(log_odds), self.margin, surely=True)
 
     def _log_odds(self, people: Tensor, rows: Tensor) -> Tensor:
         """Return the log-odds of a positive decision after actions, with shape (n,)."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lib.base import checks
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation
+from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
 from lib.method.world import World
 
 # what `summarise` reads of the columns that `per_person` gives
@@ -80,7 +80,8 @@ def per_person(
     Raises: ValueError: the recommendation is of a stack, or shapes or
         features differ.
     Source: section 5.1 of arXiv:2604.08030: valid is h(x_cf) >= 0.5,
-        plausible is log p(x_cf) >= log p(x).
+        plausible is log p(x_cf) >= log p(x); see
+        `problem.is_plausible`.
     Example:
         Two refused people who do nothing: as plausible as before, and
         refused as before.
@@ -95,19 +96,19 @@ def per_person(
     """
     _check(problem, x, preferences, recommendation, truth)
     log_p = problem.flow.log_prob(x)
-    log_p_cf = problem.flow.log_prob(recommendation.x_cf)
+    log_odds, gain = problem.outcome(x, recommendation.x_cf)
     acts, actionable = recommendation.is_acted, problem.population.actionable_index
     columns = {
         "has_recourse": recommendation.has_recourse,
-        "valid": problem.accepts(recommendation.x_cf),
-        "plausible": log_p_cf >= log_p,
+        "valid": is_valid(log_odds),
+        "plausible": is_plausible(gain),
         "cost": problem.cost_of(x, recommendation),
         "hard_action": hard_action(preferences, acts[..., actionable]),
         "n_acted": acts.sum(-1),
         "outside": outside(problem, x, recommendation.x_cf),
         "log_p": log_p,
-        "log_p_cf": log_p_cf,
-        "log_p_change": log_p_cf - log_p,
+        "log_p_cf": log_p + gain,
+        "log_p_change": gain,
     }
     columns["joint"] = columns["valid"] & columns["plausible"]
     if truth is not None:
@@ -166,10 +167,10 @@ def redundant(problem: Problem, x: Tensor, recommendation: Recommendation) -> Te
     """
     check_one_each(problem, x, recommendation)
     acts, values = recommendation.is_acted, recommendation.values
-    log_p = problem.flow.log_prob(x)
 
     def helps(x_cf: Tensor) -> Tensor:
-        return problem.accepts(x_cf) & (problem.flow.log_prob(x_cf) >= log_p)
+        log_odds, gain = problem.outcome(x, x_cf)
+        return is_valid(log_odds) & is_plausible(gain)
 
     is_redundant = torch.zeros(len(x), dtype=torch.bool)
     for j in problem.population.actionable_index:

@@ -431,6 +431,22 @@ class Population:
         after = self.possible(x_cf)
         return torch.where(after == self.possible(x), x, after)
 
+    def counts(self, column: int) -> Tensor:
+        """Return every whole number that a feature can be, standardised, with shape (n,).
+
+        They are those within its range in the recourse training
+        split; none if it is no count.
+
+        Example:
+            >>> loan.population(100, 100, 100).counts(5).shape  # income is a fraction
+            torch.Size([0])
+        """
+        if self.whole is None or not self.whole.is_whole[column]:
+            return self.low.new_zeros(0)
+        ends = self.as_recorded(torch.stack([self.low, self.high]))[:, column]
+        numbers = torch.arange(int(ends[0]), int(ends[1]) + 1, dtype=ends.dtype)
+        return ((numbers - self.mean[column]) / self.std[column]).to(self.low)
+
     def grid(self, feature: str, n_values: int) -> Tensor:
         """Return the values that an exact search tries for a feature, with shape (n,).
 

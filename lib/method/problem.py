@@ -19,6 +19,47 @@ from lib.method.population import Population
 from lib.method.preferences import Preferences
 from lib.method.world import World
 
+ROUNDING = 1e-4  # log-odds, or nats: more than rounding moves either
+
+
+def is_valid(log_odds: Tensor, margin: float = 0.0, surely: bool = False) -> Tensor:
+    """Return whether the decision after an action is positive, with shape (*,).
+
+    Everything that searches, recommends or judges asks this function,
+    and `is_plausible`.
+
+    Arguments:
+        log_odds: Of a positive decision, with shape (*,).
+        margin: How much of them is asked for.
+        surely: Say yes only where rounding can't take it back, as
+            solvers do of their answers.
+    Source: section 5.1 of arXiv:2604.08030: h(x_cf) >= 0.5.
+    Example:
+        >>> log_odds = torch.tensor([2.0, 0.0, -0.1])
+        >>> is_valid(log_odds), is_valid(log_odds, surely=True)
+        (tensor([ True,  True, False]), tensor([ True, False, False]))
+    """
+    return log_odds >= margin + (ROUNDING if surely else 0.0)
+
+
+def is_plausible(gain: Tensor, slack: float = 0.0, surely: bool = False) -> Tensor:
+    """Return whether a person is as plausible after an action as before, with shape (*,).
+
+    Who falls by no more than `ROUNDING` is.
+
+    Arguments:
+        gain: Log-density after the action less that before, in nats,
+            with shape (*,).
+        slack: How much of it may be given up.
+        surely: As for `is_valid`.
+    Source: section 5.1 of arXiv:2604.08030: log p(x_cf) >= log p(x).
+    Example:
+        >>> gain = torch.tensor([0.1, -0.00001, -0.1])
+        >>> is_plausible(gain), is_plausible(gain, surely=True)
+        (tensor([ True,  True, False]), tensor([ True, False, False]))
+    """
+    return gain >= -slack - (0.0 if surely else ROUNDING)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -213,15 +254,33 @@ class Problem:
             )
         checks.refused(self.accepts(x))
 
-    def check_world(self, world: World) -> None:
-        """Raise ValueError unless the world has the flow's graph.
+    def outcome(self, x: Tensor, x_cf: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what tells whether people who become x_cf are helped, each (*, N).
 
-        Who moves, and whose density changes, must be the same, column
-        by column.
-
+        Arguments:
+            x, x_cf: Features before and after an action, with shapes
+                (N, D) and (*, N, D).
+        Returns: The log-odds of a positive decision, and the gain in
+            log-density in nats.
         Example:
-            >>> problem.check_world(loan.scm())
+            >>> x = problem.refused("test")[:2]
+            >>> problem.outcome(x, x)[1]  # nothing is done
+            tensor([0., 0.])
         """
+        log_odds = self.classifier.logit(self.population.possible(x_cf))
+        return log_odds, self.flow.log_prob(x_cf) - self.flow.log_prob(x)
+
+    def in_world(self, world: World | None) -> World:
+        """Return the world in which actions take effect: this one, or the problem's own.
+
+        Raises: ValueError: it has not the flow's graph. Who moves, and
+            whose density changes, must be the same, column by column.
+        Example:
+            >>> problem.in_world(None) is problem.world
+            True
+        """
+        if world is None:
+            return self.world
         if world.graph != self.flow.graph:
             ours, theirs = self.flow.graph.parents, world.graph.parents
             at = [name for name in ours if set(ours[name]) != set(theirs.get(name, ()))]
@@ -231,6 +290,7 @@ class Problem:
                 "world with the flow's graph, or make the problem with a flow that was "
                 "fitted under the world's."
             )
+        return world
 
     def check_gradient(self, solver: str) -> None:
         """Raise ValueError unless torch can differentiate the classifier.

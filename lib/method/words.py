@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
-from lib.method.problem import Problem, Recommendation
+from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
 
 OUTCOMES = {
     "joint": "accepted, and as plausible as before",
@@ -61,8 +61,7 @@ def table(
         raise ValueError(f"people names {len(people)}, but x holds {len(x)}.")
     acts, x_cf = recommendation.is_acted, recommendation.x_cf
     with torch.no_grad():
-        log_odds = problem.classifier.logit(problem.population.possible(x_cf))
-        gain = problem.flow.log_prob(x_cf) - problem.flow.log_prob(x)
+        log_odds, gain = problem.outcome(x, x_cf)
     kinds = _kinds(recommendation.has_recourse, log_odds, gain)
     before, after = (_in_units(problem, part) for part in (x, x_cf))
     shown = (
@@ -134,7 +133,7 @@ def _in_units(problem: Problem, x: Tensor) -> pd.DataFrame:
 
 def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
     """Return which of `OUTCOMES` each person's recommendation has."""
-    valid, plausible = (log_odds >= 0).numpy(), (gain >= 0).numpy()
+    valid, plausible = is_valid(log_odds).numpy(), is_plausible(gain).numpy()
     named = np.where(valid, np.where(plausible, "joint", "implausible"), "refused")
     return np.where(has_recourse.numpy(), named, "nothing").tolist()
 

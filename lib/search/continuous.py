@@ -18,15 +18,24 @@ from torch import Tensor
 
 from lib.base import checks
 from lib.method.preferences import CONSTANT, Preferences, Profile
-from lib.method.problem import Problem, Recommendation, Solver, check_bounds, check_weights
+from lib.method.problem import (
+    ROUNDING,
+    Problem,
+    Recommendation,
+    Solver,
+    check_bounds,
+    check_weights,
+    is_plausible,
+    is_valid,
+)
 from lib.method.world import World
 from lib.search.descent import (
-    SURE,
     Found,
     Judge,
     copy_smaller_sets,
     descend,
     descend_from_neighbours,
+    enumerate_counts,
     scout,
 )
 from lib.search.sets import Table, sets_of
@@ -91,16 +100,11 @@ class Search:
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self.problem, self._world)
+        _check(self.problem, self.world)
         check_bounds(self.margin, self.slack)
         checks.positive(n_threads=self.n_threads)
         sets_of(len(self.problem.population.actionable))
         self._effort  # noqa: B018 - raises if one is not above zero
-
-    @property
-    def _world(self) -> World:
-        """Where actions take effect."""
-        return self.problem.world if self.world is None else self.world
 
     @property
     def _effort(self) -> "_Effort":
@@ -132,7 +136,7 @@ class Search:
         cost, which = table.cheapest(preferences.is_actionable, max_acted)
         acts = table.sets[which] & cost.isfinite()[:, None]
         values = table.values[torch.arange(len(x)), which]
-        judge = Judge(self.problem, self._world, x, acts, torch.ones_like(values))
+        judge = Judge(self.problem, self.world, x, acts, torch.ones_like(values))
         return judge.recommendation(values)
 
     def table(
@@ -167,9 +171,7 @@ class Search:
         check_weights(weights, (len(x), len(columns)))
         weights = weights.to(x)
         starts = _checked_starts(starts, x, problem.population.features)
-        judge_of = partial(
-            Judge, problem, self._world, slack=self.slack, margin=self.margin
-        )
+        judge_of = partial(Judge, problem, self.world, slack=self.slack, margin=self.margin)
         sets = sets_of(len(columns))
         search_some = partial(_search_some, judge_of, sets, self._effort)
         firsts = range(0, len(x), PEOPLE_AT_ONCE)
@@ -224,6 +226,7 @@ def _search_some(
     scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
     for values in [first_start, *scattered]:
         descend(judge, values, found, effort.n_steps)
+    enumerate_counts(judge, found)
     copy_smaller_sets(judge, found, sets)
     descend(judge, found.values, found, 2 * effort.n_steps)
     descend_from_neighbours(judge, found, effort.n_steps)
@@ -255,9 +258,10 @@ def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> 
             cost, log_odds, gain = judge(known)
         # a known action that is valid and plausible stays so, on whichever side of a
         # rounding error it lies
-        good = same_set & (log_odds >= -SURE) & (gain >= -SURE)
+        good = same_set & is_valid(log_odds + ROUNDING) & is_plausible(gain)
         bounds = (
-            torch.where(good, part.clamp_min(SURE), -torch.inf) for part in (log_odds, gain)
+            torch.where(good, part.clamp_min(ROUNDING), -torch.inf)
+            for part in (log_odds, gain)
         )
         found.see(known, cost, *bounds)
         first_start = torch.where(same_set[:, None], known, first_start)
@@ -300,13 +304,8 @@ class Refined:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.problem, self._world)
+        _check(self.problem, self.world)
         self._effort  # noqa: B018 - raises if one is not above zero
-
-    @property
-    def _world(self) -> World:
-        """Where actions take effect."""
-        return self.problem.world if self.world is None else self.world
 
     @property
     def _effort(self) -> _Effort:
@@ -334,12 +333,12 @@ class Refined:
         acts, values = (
             part[:, columns] for part in (recommendation.is_acted, recommendation.values)
         )
-        own = Judge(problem, self._world, x, acts, weights)
+        own = Judge(problem, self.world, x, acts, weights)
         cost, log_odds, gain = (part.detach() for part in own(values))
-        best_cost = torch.where((log_odds >= 0) & (gain >= 0), cost, torch.inf)
+        best_cost = torch.where(is_valid(log_odds) & is_plausible(gain), cost, torch.inf)
         rng = np.random.default_rng(self.seed)
         for on in (acts, preferences.is_actionable):
-            judge = Judge(problem, self._world, x, on, weights)
+            judge = Judge(problem, self.world, x, on, weights)
             found = Found.nothing(values)
             scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
             for start in [values, *scattered]:
@@ -349,13 +348,13 @@ class Refined:
             acts = torch.where(better[:, None], on, acts)
             values = torch.where(better[:, None], found.values, values)
             best_cost = torch.where(better, found.cost, best_cost)
-        return Judge(problem, self._world, x, acts, weights).recommendation(values)
+        return Judge(problem, self.world, x, acts, weights).recommendation(values)
 
 
-def _check(problem: Problem, world: World) -> None:
+def _check(problem: Problem, world: World | None) -> None:
     """Raise ValueError unless descent can search in this world."""
     problem.check_gradient("The continuous search")
-    problem.check_world(world)
+    problem.in_world(world)
 
 
 def _checked_starts(

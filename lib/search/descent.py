@@ -7,7 +7,8 @@ can differentiate.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -17,21 +18,24 @@ from torch import Tensor
 from lib.base import checks
 from lib.method.maps import Map
 from lib.method.problem import (
+    ROUNDING,
     Problem,
     Recommendation,
     check_bounds,
     in_columns,
+    is_plausible,
+    is_valid,
 )
 from lib.method.world import World
 
-# by which log-odds and log-density must exceed their bounds, so that rounding cannot take
-# it back
-SURE = 1e-4
 # by which a consequence is moved up and down before it is made whole (in standard
-# deviations): one on the edge between two whole numbers could fall to either side
-EDGE = 1e-3
+# deviations): one on the edge between two whole numbers can fall to either side
+EDGE = 1e-5
 MISSING = 4.0  # what a unit of log-odds, or a nat, that is missing weighs beside the cost
 TINY = 1e-12  # so that nothing is divided by zero
+MOST_COUNTED = 10_000  # combinations of whole numbers that are tried one by one
+FIRST_COUNTED, TIMES_AS_MANY = 64, 4  # of them at once: the cheapest; and the next time
+STRIDES = (-3, -1, 1, 3)  # by how much a count is moved from the best so far
 LEAST_WEIGHT = 1e-3  # so that a step along a feature that costs nothing has a length, too
 
 
@@ -39,7 +43,7 @@ class Judge:
     """Say what actions come to: cost, log-odds and change of log-density, a row an action.
 
     Arguments:
-        world: Where actions take effect.
+        world: Where actions take effect; None: the problem's own.
         x: Whose action it is, with shape (R, D).
         acts: Which of the K actionable features they act on, with
             shape (R, K), bool.
@@ -55,7 +59,7 @@ class Judge:
     def __init__(
         self,
         problem: Problem,
-        world: World,
+        world: World | None,
         x: Tensor,
         acts: Tensor,
         weights: Tensor,
@@ -66,9 +70,9 @@ class Judge:
         checks.people("x", x, problem.population.features)
         checks.shape("acts", acts, (len(x), len(self.columns)))
         checks.shape("weights", weights, acts.shape)
-        problem.check_world(world)
         check_bounds(margin, slack)
-        self.problem, self.world, self.margin = problem, world, margin
+        self.problem, self.slack, self.margin = problem, slack, margin
+        self.world = world = problem.in_world(world)
         self.x, self.acts, self.weights = x, acts, weights
         self.moves = world.graph.moved_by(self.columns)
         self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
@@ -76,10 +80,34 @@ class Judge:
         self.low = problem.population.low[self.columns].to(x)
         self.high = problem.population.high[self.columns].to(x)
         self.reached = world.reached(self.is_acted)
-        with torch.no_grad():
-            self.known = self._at_rest(x)
-            self.least = self._log_density(x, self.known) - slack
-            self.noise = world.noise_after(x, world.abduct(x))
+
+    @cached_property
+    @torch.no_grad()
+    def known(self) -> dict[int, Map]:
+        """The flow's maps of features whose causes no action moves, by column."""
+        return self._at_rest(self.x)
+
+    @cached_property
+    @torch.no_grad()
+    def least(self) -> Tensor:
+        """The log-density that must be reached, with shape (R,)."""
+        return self._log_density(self.x, self.known) - self.slack
+
+    @cached_property
+    @torch.no_grad()
+    def noise(self) -> Tensor:
+        """What these people keep whatever they do, with shape (R, D)."""
+        return self.world.noise_after(self.x, self.world.abduct(self.x))
+
+    def of(self, rows: Tensor) -> "Judge":
+        """Return the judge of some of these rows, one or several times each."""
+        x, acts, weights = self.x[rows], self.acts[rows], self.weights[rows]
+        bounds = self.slack, self.margin
+        return Judge(self.problem, self.world, x, acts, weights, *bounds)
+
+    def cost(self, values: Tensor) -> Tensor:
+        """Return what setting features to values (R, K) costs, with shape (R,)."""
+        return self.problem.action_cost(self.factual, self.acts, values, self.weights)
 
     def allowed(self, values: Tensor) -> Tensor:
         """Return the nearest values that these people can have, with shape (R, K).
@@ -146,7 +174,7 @@ class Judge:
             margin, and change of log-density in nats, with the slack
             added.
         """
-        cost = self.problem.action_cost(self.factual, self.acts, values, self.weights)
+        cost = self.cost(values)
         x_cf, maps = self._followed(values)
         settled, known = self._settled(x_cf), self.known
         if settled is x_cf and not values.requires_grad:
@@ -214,7 +242,8 @@ class Found:
 
     def see(self, values: Tensor, cost: Tensor, log_odds: Tensor, gain: Tensor) -> None:
         """Keep of these actions, one a row, what is better than what is here."""
-        valid, plausible = log_odds >= SURE, gain >= SURE
+        valid = is_valid(log_odds, surely=True)
+        plausible = is_plausible(gain, surely=True)
         better = valid & plausible & (cost < self.cost)
         self.cost = torch.where(better, cost, self.cost)
         self.values = torch.where(better[:, None], values, self.values)
@@ -222,6 +251,17 @@ class Found:
             plausible, torch.maximum(log_odds, self.log_odds), self.log_odds
         )
         self.gain = torch.where(valid, torch.maximum(gain, self.gain), self.gain)
+
+    def of(self, rows: Tensor) -> "Found":
+        """Return a copy of some rows."""
+        return Found(*(getattr(self, own.name)[rows] for own in fields(self)))
+
+    def put(self, rows: Tensor, others: "Found") -> None:
+        """Replace some rows by others."""
+        for own in fields(self):
+            part = getattr(self, own.name).clone()
+            part[rows] = getattr(others, own.name)
+            setattr(self, own.name, part)
 
 
 def penalised_cost(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
@@ -232,7 +272,8 @@ def penalised_cost(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
         >>> penalised_cost(cost, log_odds, gain).round(decimals=2)
         tensor([0.5000, 4.5000])
     """
-    return cost + MISSING * ((2 * SURE - log_odds).relu() + (2 * SURE - gain).relu())
+    missing = (2 * ROUNDING - log_odds).relu() + (2 * ROUNDING - gain).relu()
+    return cost + MISSING * missing
 
 
 @torch.no_grad()
@@ -337,7 +378,7 @@ def _slopes(
 
 def _lacking(cost: Tensor, log_odds: Tensor, gain: Tensor) -> Tensor:
     """Return by how much either bound is missed, below zero if it is not: (2, R)."""
-    return 2 * SURE - torch.stack([log_odds, gain])
+    return 2 * ROUNDING - torch.stack([log_odds, gain])
 
 
 def cheapest_within(slopes: tuple[Tensor, Tensor], bounds: Tensor, price: Tensor) -> Tensor:
@@ -393,12 +434,52 @@ def copy_smaller_sets(judge: Judge, found: Found, sets: Tensor) -> None:
     found.see(copied, *judge(copied))
 
 
-def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
-    """Move one whole number at a time by one, and descend on what can be fractions.
+@torch.no_grad()
+def enumerate_counts(judge: Judge, found: Found) -> None:
+    """Try every combination of whole numbers on the sets that consist of counts alone.
 
-    From the best so far each count that is acted on goes one up and
-    one down, and stays there while the other features descend. What
-    is found goes into `found`.
+    The cheapest come first. What costs more than what is known is not
+    tried, so that the answer is exact. Sets with more than
+    `MOST_COUNTED` combinations are left to the descents. What is
+    found goes into `found`.
+    """
+    counts = [judge.problem.population.counts(j) for j in judge.columns]
+    is_count = torch.tensor([len(own) > 0 for own in counts])
+    of_counts = ~(judge.acts & ~is_count).any(-1)
+    for acts in judge.acts[of_counts].unique(dim=0):
+        pairs = zip(counts, acts, strict=True)
+        every = torch.cartesian_prod(
+            *(own if on else own.new_zeros(1) for own, on in pairs)
+        ).view(-1, len(acts))
+        if len(every) > MOST_COUNTED:
+            continue
+        (rows,) = (judge.acts == acts).all(-1).nonzero(as_tuple=True)
+        pairs = judge.of(rows.repeat_interleave(len(every)))
+        values = pairs.allowed(every.repeat(len(rows), 1))
+        cost, order = pairs.cost(values).view(len(rows), -1).sort(-1)
+        values = values.view(len(rows), *every.shape)
+        n_tried, n_next = 0, FIRST_COUNTED
+        while n_tried < len(every):
+            (waiting,) = (cost[:, n_tried] < found.cost[rows]).nonzero(as_tuple=True)
+            if len(waiting) == 0:
+                break
+            next_ones = order[waiting, n_tried : n_tried + n_next]
+            tried = values[waiting[:, None], next_ones]
+            own = judge.of(rows[waiting].repeat_interleave(next_ones.shape[1]))
+            seen = [part.view(next_ones.shape) for part in own(tried.flatten(0, 1))]
+            here = found.of(rows[waiting])
+            for i in range(next_ones.shape[1]):
+                here.see(tried[:, i], *(part[:, i] for part in seen))
+            found.put(rows[waiting], here)
+            n_tried, n_next = n_tried + n_next, n_next * TIMES_AS_MANY
+
+
+def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
+    """Move one whole number at a time, and descend on what can be fractions.
+
+    From the best so far each count that is acted on goes up and down
+    by `STRIDES`, and stays there while the other features descend.
+    What is found goes into `found`.
 
     Arguments:
         n_steps: Of each descent.
@@ -409,7 +490,7 @@ def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
     is_count = population.whole.is_whole[judge.columns]
     one = (1 / population.std[judge.columns]).to(found.values)
     for k in is_count.nonzero().squeeze(-1):
-        for sign in (-1, 1):
+        for stride in STRIDES:
             start = found.values.clone()
-            start[:, k] += sign * one[k]
+            start[:, k] += stride * one[k]
             descend(judge, start, found, n_steps, may_change=~is_count)

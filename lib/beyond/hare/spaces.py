@@ -17,9 +17,8 @@ from lib.base import checks
 from lib.method.classifier import Classifier
 from lib.method.maps import Map
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation
+from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
 from lib.method.world import World
-from lib.search.descent import SURE
 
 # shares of the training people below the least and above the greatest value that a
 # proposal reaches: outliers would stretch the range
@@ -127,7 +126,7 @@ class Actions:
     A candidate is acceptable if it acts on nothing that is not free,
     its log-odds reach the margin, and its outcome is as plausible as
     the person is now, both by so much that rounding cannot take it
-    back (`descent.SURE`). Of two candidates
+    back (`problem.is_valid`). Of two candidates
     the person compares the outcomes, in standard deviations.
 
     Arguments:
@@ -155,8 +154,7 @@ class Actions:
         if not margin >= 0:
             raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
         self.problem, self.x, self.margin = problem, x, margin
-        self.world: World = problem.flow if world is None else world
-        problem.check_world(self.world)
+        self.world: World = problem.in_world(problem.flow if world is None else world)
         self.free = torch.zeros_like(x, dtype=torch.bool)
         self.free[:, problem.population.actionable_index] = preferences.is_actionable
         people = problem.population.x["recourse/train"].double()
@@ -206,11 +204,12 @@ class Actions:
         See `Space`.
         """
         x_cf = self.problem.population.possible(candidates.x_cf)
-        is_valid = self.problem.classifier.logit(x_cf) >= self.margin + SURE
+        log_odds = self.problem.classifier.logit(x_cf)
         known = self._known if candidates.x_cf.shape == self.x.shape else {}
         log_p_cf = self.problem.flow.log_prob_terms(candidates.x_cf, known=known).sum(-1)
-        is_plausible = log_p_cf >= self._log_p + SURE
-        return is_valid & is_plausible & ~(candidates.is_acted & ~self.free).any(-1)
+        valid = is_valid(log_odds, self.margin, surely=True)
+        plausible = is_plausible(log_p_cf - self._log_p, surely=True)
+        return valid & plausible & ~(candidates.is_acted & ~self.free).any(-1)
 
 
 def walk_back(

@@ -28,10 +28,11 @@ from lib.method.problem import (
     check_bounds,
     check_weights,
     in_columns,
+    is_plausible,
+    is_valid,
 )
 from lib.search.descent import (
     LEAST_WEIGHT,
-    SURE,
     Found,
     Judge,
     descend,
@@ -382,7 +383,7 @@ class Proposer:
         judge = self._judge(asked, who, which)
         allowed = judge.allowed(values[who, which])
         cost, log_odds, gain = judge(allowed)
-        holds = (log_odds >= SURE) & (gain >= SURE)
+        holds = is_valid(log_odds, surely=True) & is_plausible(gain, surely=True)
         losses = torch.full(asked.is_open.shape, torch.inf, dtype=values.dtype)
         costs = losses.clone()
         losses[who, which] = penalised_cost(cost, log_odds, gain)
