@@ -55,7 +55,7 @@ def test_counts_alone_are_enumerated(monkeypatch):
 
 @needs_data
 def test_real_applicants_whom_descents_alone_failed():
-    """Refused test people for whom nothing was found, or at two and a half times the cost."""
+    """Descents alone found nothing for the first, and too dear an action for the others."""
     problem = gmsc.problem(gmsc.applicants("", 120_269, 0))
     x = problem.refused("test")
     for row, names, cost in (

@@ -222,5 +222,7 @@ def test_a_bad_sampler_is_named(make, message):
 def test_samplers_of_different_features_do_not_mix():
     two = TableSampler(Preferences(torch.tensor([[1, 2]])))
     hybrid = HybridSampler((LIKELY, two), (0.5, 0.5))
-    with pytest.raises(ValueError, match=r"same people and features, got .*\(3, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"same people, features and scale, got .*\(3, 2\)"
+    ):
         hybrid.draw(range(3), np.random.default_rng(0))

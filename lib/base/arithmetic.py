@@ -280,6 +280,7 @@ class Adam:
         lowest: The learning rate at the end.
         amsgrad: Divide by the root of the largest mean square so far,
             not of the latest one.
+        weight_decay: So much of each weight is added to its gradient.
     Raises: ValueError: there are no weights, or the learning rate is
         not above zero.
 
@@ -299,9 +300,10 @@ class Adam:
         n_decays: int = 0,
         lowest: float = 0.0,
         amsgrad: bool = False,
+        weight_decay: float = 0.0,
     ) -> None:
         checks.positive(learning_rate=learning_rate)
-        self.weights = list(weights)
+        self.weights, self._weight_decay = list(weights), weight_decay
         checks.not_empty("weights", self.weights)
         self._rate = torch.tensor(learning_rate, dtype=torch.float64)
         self.n_decays = n_decays
@@ -382,7 +384,7 @@ class Adam:
             lr=self.learning_rate,
             beta1=0.9,
             beta2=0.999,
-            weight_decay=0.0,
+            weight_decay=self._weight_decay,
             eps=1e-8,
             amsgrad=bool(self._largest),
             maximize=False,

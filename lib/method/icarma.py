@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from lib.base import checks, files
 from lib.base.arithmetic import network
+from lib.method.networks import LOG_2_PI
 from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import Problem, Recommendation, in_columns
 
@@ -37,7 +38,9 @@ class Settings:
             five terms of the loss.
         hinge: Weight of the fifth; None: a multiplier that grows in
             training, as in CARMA's code (see `training.fit`).
-        cap: Level, in nats, that the plausibility term of one person
+        likelihood: Whether the plausibility term is -log p(x_cf), or
+            only by how much the log-density falls.
+        cap: Level, in nats, that such a fall of one person
             approaches and never exceeds, and so the hinge where it is
             on the log-odds; math.inf: none.
         margin: Demanded of the log-odds of a positive decision, or of
@@ -47,8 +50,9 @@ class Settings:
             acceptance that is -1 and hardly changes; the log-odds
             still tell them where to go.
         tau: Temperature of the relaxed mask.
-        n_epochs, batch_size, learning_rate: Of Adam; the rate falls
-            to zero along a cosine.
+        n_epochs, batch_size, learning_rate, weight_decay: Of Adam.
+        falling: Whether its learning rate falls to zero along a
+            cosine, or stays.
         hidden: Width of the two hidden layers of either network.
     Raises: ValueError: a weight is below zero, or another setting is
         not above zero.
@@ -63,6 +67,7 @@ class Settings:
     hinge: float | None = 0.2
     plausibility: float = 0.4
     feasibility: float = 0.1
+    likelihood: bool = False
     cap: float = 4.0
     margin: float = 0.05
     on_probability: bool = False
@@ -70,6 +75,8 @@ class Settings:
     n_epochs: int = 300
     batch_size: int = 128
     learning_rate: float = 3e-3
+    weight_decay: float = 0.0
+    falling: bool = True
     hidden: int = 128
 
     def __post_init__(self) -> None:
@@ -88,6 +95,10 @@ class Settings:
                     f"The weight of {name} must not be below zero, got {weight!r}; "
                     "expected a finite number."
                 )
+        if not 0 <= self.weight_decay < math.inf:
+            raise ValueError(
+                f"weight_decay is {self.weight_decay!r}, expected zero or more."
+            )
         if not math.isfinite(self.margin):
             raise ValueError(f"margin must be finite, got {self.margin!r}.")
 
@@ -135,7 +146,10 @@ class ICarma:
             torch.tensor([getattr(s, name) for s in self.settings])[:, None]
             for name in ("tau", "margin", "cap")
         )
-        self._on_probability = torch.tensor([[s.on_probability] for s in self.settings])
+        self._on_probability, self._likelihood = (
+            torch.tensor([[getattr(s, name)] for s in self.settings])
+            for name in ("on_probability", "likelihood")
+        )
 
     @property
     def n_members(self) -> int:
@@ -204,7 +218,7 @@ class ICarma:
             members = [i for i, own in enumerate(profiles) if own == profile]
             own = preferences
             if preferences.scores.ndim == 3:
-                own = Preferences(preferences.scores[members])
+                own = preferences.with_scores(preferences.scores[members])
             given[members] = getattr(profile, what)(own)
         return given
 
@@ -338,8 +352,7 @@ class ICarma:
         return {
             "cost": self.problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
             "hinge": self._hinge(log_odds),
-            # at a gain of exactly zero, that of people who do nothing, the gradient is zero
-            "plausibility": capped((-gain).relu(), self._cap),
+            "plausibility": self._implausible(batch, gain),
             "feasibility": self.problem.outside(x_cf),
         }
 
@@ -350,6 +363,16 @@ class ICarma:
             return lacking
         printed = (self._margin - (2 * torch.sigmoid(log_odds) - 1)).relu()
         return torch.where(self._on_probability, printed, lacking)
+
+    def _implausible(self, batch: Mapping[str, Tensor], gain: Tensor) -> Tensor:
+        """Return -log p(x_cf) of each person, or what is lost of log p, shape (M, N)."""
+        # at a gain of exactly zero, that of people who do nothing, the gradient is zero
+        falls = capped((-gain).relu(), self._cap)
+        if not self._likelihood.any():
+            return falls
+        z, slope = batch["z"], batch["slope"]
+        log_p = (slope - 0.5 * (z.square() + LOG_2_PI)).sum(-1)
+        return torch.where(self._likelihood, -(log_p + gain), falls)
 
     @torch.no_grad()
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
@@ -375,9 +398,8 @@ class ICarma:
         self.problem.check(x, preferences)
         some = [preferences]
         if len(x) > PEOPLE_AT_ONCE:
-            some = [
-                Preferences(own) for own in preferences.scores.split(PEOPLE_AT_ONCE, -2)
-            ]
+            parts = preferences.scores.split(PEOPLE_AT_ONCE, -2)
+            some = [preferences.with_scores(own) for own in parts]
         parts = [
             self._recommend(people, own)
             for people, own in zip(x.split(PEOPLE_AT_ONCE), some, strict=True)

@@ -1,9 +1,10 @@
 """What a person can do and how hard they find it.
 
 Scores are whole numbers with shape (*, N, K), one for each of the K
-globally actionable features: 1 is easiest, K the hardest that can
-still be done, K + 1 means "I can't" (a hard constraint). Masks,
-weights and priors are derived from them.
+globally actionable features: of C categories 1 is easiest, C the
+hardest that can still be done, and C + 1 means "I can't" (a hard
+constraint). Ranks have as many categories as there are features.
+Masks, weights and priors are derived from them.
 """
 
 import csv
@@ -11,7 +12,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,15 @@ from lib.base import checks, files
 # shape of the hardness for each cost profile of the paper; the numbers are reconstructed
 GAMMA = {"constant": None, "concave": 0.5, "linear": 1.0, "convex": 2.0}
 
-# how hard a person may call a feature, from easiest to hardest; evenly spread over 1 to K
+# h of the i-th of n + 1 categories, from 0, by gamma: always from 0 to 1; with the same
+# step from the first to the second whatever gamma is; and as the first, seen from above
+SHAPES: dict[str, Callable[[int, int, float], float]] = {
+    "normalised": lambda i, n, gamma: (i / n) ** gamma,
+    "slope": lambda i, n, gamma: i**gamma / n,
+    "mirrored": lambda i, n, gamma: 1 - (1 - i / n) ** gamma,
+}
+
+# how hard a person may call a feature, from easiest to hardest; evenly spread over 1 to C
 WORDS = ("easy", "manageable", "hard", "very hard")
 IMPOSSIBLE = ("can't", "cannot", "impossible")
 MOST_BYTES = 50_000_000  # of a table of answers
@@ -37,8 +46,9 @@ class Preferences:
     """Hold the scores of N people, and derive from them what each can act on.
 
     Arguments:
-        scores: Whole numbers from 1 to K + 1, with shape (*, N, K);
+        scores: Whole numbers from 1 to C + 1, with shape (*, N, K);
             see the top of this file.
+        n_categories: C; 0: as many as features, K.
     Raises: ValueError: a score is out of range, or someone may act
         on nothing at all.
     Source: section 4 of arXiv:2604.08030.
@@ -49,9 +59,14 @@ class Preferences:
         2
         >>> preferences[1].scores
         tensor([[4, 1, 1]])
+
+        On a scale of five, 4 can be done, and 6 can't:
+        >>> Preferences(torch.tensor([[1, 6, 4]]), n_categories=5).is_actionable
+        tensor([[ True, False,  True]])
     """
 
     scores: Tensor
+    n_categories: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.scores, Tensor):
@@ -69,10 +84,13 @@ class Preferences:
                 f"with shape {tuple(self.scores.shape)}. "
                 "To give a mask, use Preferences.from_mask."
             )
-        n_features = self.scores.shape[-1]
-        if ((self.scores < 1) | (self.scores > n_features + 1)).any():
+        if self.n_categories == 0:
+            object.__setattr__(self, "n_categories", self.scores.shape[-1])
+        checks.counts(n_categories=self.n_categories)
+        most = self.n_categories
+        if ((self.scores < 1) | (self.scores > most + 1)).any():
             raise ValueError(
-                f"scores must lie between 1 and {n_features} ({n_features + 1} for a "
+                f"scores must lie between 1 and {most} ({most + 1} for a "
                 f"feature a person can't act on), got {int(self.scores.min())} to "
                 f"{int(self.scores.max())}."
             )
@@ -82,7 +100,7 @@ class Preferences:
             raise ValueError(
                 f"{int(stuck.sum())} people may act on nothing at all (the first is row "
                 f"{first[-1]}), so nothing can be recommended to them. Give at least one "
-                "feature a score of K or less, or leave these people out."
+                f"feature a score of {most} or less, or leave these people out."
             )
 
     def __len__(self) -> int:
@@ -102,7 +120,7 @@ class Preferences:
             length. IndexError: there is no such row.
         """
         if isinstance(rows, slice):
-            return Preferences(self.scores[..., rows, :])
+            return self.with_scores(self.scores[..., rows, :])
         wanted = torch.atleast_1d(torch.as_tensor(np.asarray(rows)))
         if wanted.numel() == 0:
             wanted = wanted.long()
@@ -113,7 +131,17 @@ class Preferences:
                 f"shape ({len(self)},), got {wanted.dtype} with shape "
                 f"{tuple(wanted.shape)}."
             )
-        return Preferences(self.scores[..., wanted, :])
+        return self.with_scores(self.scores[..., wanted, :])
+
+    def with_scores(self, scores: Tensor) -> "Preferences":
+        """Return preferences with other scores of as many categories.
+
+        Example:
+            >>> of_five = Preferences(torch.tensor([[1, 5]]), n_categories=5)
+            >>> of_five.with_scores(torch.tensor([[6, 2]])).n_categories
+            5
+        """
+        return Preferences(scores, self.n_categories)
 
     @classmethod
     def from_mask(cls, is_actionable: Tensor) -> "Preferences":
@@ -145,39 +173,70 @@ class Preferences:
             >>> Preferences(torch.tensor([[1, 4, 3]])).is_actionable
             tensor([[ True, False,  True]])
         """
-        return self.scores <= self.scores.shape[-1]
+        return self.scores <= self.n_categories
+
+
+def side_by_side(each: Sequence[Preferences]) -> Preferences:
+    """Return several preferences of the same people as one, with scores (M, N, K).
+
+    Raises: ValueError: they are of other people, features or numbers
+        of categories.
+    Example:
+        >>> one = Preferences(torch.tensor([[1, 2]]))
+        >>> side_by_side([one, one]).scores.shape
+        torch.Size([2, 1, 2])
+    """
+    kinds = {(own.n_categories, tuple(own.scores.shape)) for own in each}
+    if len(kinds) > 1:
+        told = "; ".join(f"{n} categories, shape {shape}" for n, shape in sorted(kinds))
+        raise ValueError(
+            f"Expected preferences of the same people, features and scale, got {told}."
+        )
+    return each[0].with_scores(torch.stack([own.scores for own in each]))
 
 
 @dataclass(frozen=True)
 class Profile:
     r"""Turn a score into a weight in the cost and a prior of acting.
 
-    .. math:: h(s) = \Big(\frac{s - 1}{K - 1}\Big)^\gamma, \quad
-              w(s) = 1 + (w_{max} - 1)\, h(s), \quad
-              p(s) = p_{max} - (p_{max} - p_{min})\, h(s)
+    .. math:: w(s) = 1 + (w_{max} - 1)\, h(s), \quad
+              p(s) = \max(p_{min},\; p_{max} - (p_{max} - p_{min})\, h(s))
+
+    With C categories and t = (s - 1) / (C - 1), `SHAPES` has
+
+    .. math:: h = t^\gamma, \qquad
+              h = (s - 1)^\gamma / (C - 1), \qquad
+              h = 1 - (1 - t)^\gamma.
 
     Arguments:
-        gamma: Shape of h: 1 linear, above 1 convex, below 1
-            concave; None: constant, h = 0.
+        gamma: 1 linear, above 1 convex, below 1 concave; None:
+            constant, h = 0.
         w_max: Weight of the hardest feature that can still be done,
-            >= 1.
+            >= 1, where gamma is 1.
         p_min, p_max: Prior probability of acting on the hardest and
             on the easiest feature.
-    Raises: ValueError: a number is out of its range.
+        shape: Of h, a key of `SHAPES`.
+        inverse: Whether the prior is p_max / w instead, and p_min at
+            least, as in CARMA's code.
+    Raises: ValueError: a number is out of its range, or the shape is
+        unknown.
     Source: section 4.2 of arXiv:2604.08030; the formulas are
         reconstructed.
 
     Example:
-        >>> Profile(GAMMA["linear"], w_max=7.0, p_min=0.1)
-        Profile(gamma=1.0, w_max=7.0, p_min=0.1, p_max=0.5)
+        >>> Profile(GAMMA["linear"], w_max=7.0, p_min=0.1).p_max
+        0.5
     """
 
     gamma: float | None = None
     w_max: float = 1.0
     p_min: float = 0.5
     p_max: float = 0.5
+    shape: str = "normalised"
+    inverse: bool = False
 
     def __post_init__(self) -> None:
+        checks.known("shape", [self.shape], tuple(SHAPES))
         if self.gamma is not None:
             checks.positive(gamma=self.gamma)
             if math.isinf(self.gamma):
@@ -197,7 +256,7 @@ class Profile:
             )
 
     def hardness(self, preferences: Preferences) -> Tensor:
-        """Return h(s) in [0, 1], with shape (*, N, K).
+        """Return h(s), 0 or more, with shape (*, N, K).
 
         It is 0 for features that a person can't act on: nobody asks
         how hard these are.
@@ -206,12 +265,11 @@ class Profile:
             >>> Profile(gamma=2.0).hardness(Preferences(torch.tensor([[1, 2, 4]])))
             tensor([[0.0000, 0.2500, 0.0000]])
         """
-        scores = preferences.scores
+        scores, n = preferences.scores, preferences.n_categories
         if self.gamma is None:
             return torch.zeros(scores.shape)
-        n_features = scores.shape[-1]
         # by Python: torch's power of 0.5 depends on the processor
-        of_score = [(i / max(n_features - 1, 1)) ** self.gamma for i in range(n_features)]
+        of_score = [SHAPES[self.shape](i, max(n - 1, 1), self.gamma) for i in range(n)]
         return torch.tensor([*of_score, 0.0])[scores.long() - 1]
 
     def weight(self, preferences: Preferences) -> Tensor:
@@ -232,22 +290,28 @@ class Profile:
             >>> profile.prior(Preferences(torch.tensor([[1, 2, 3]])))
             tensor([[0.5000, 0.3000, 0.1000]])
         """
+        if self.inverse:
+            return (self.p_max / self.weight(preferences)).clamp_min(self.p_min)
         hardness = self.hardness(preferences)
-        return self.p_max * (1 - hardness) + self.p_min * hardness
+        prior = self.p_max * (1 - hardness) + self.p_min * hardness
+        return prior.clamp_min(self.p_min)
 
 
 # every feature weighs the same and is as likely to be acted on
 CONSTANT = Profile()
 
 
-def from_words(answers: str | Mapping[str, str], features: Sequence[str]) -> Preferences:
+def from_words(
+    answers: str | Mapping[str, str], features: Sequence[str], n_categories: int = 0
+) -> Preferences:
     """Return what one person says as preferences, with scores of shape (1, K).
 
     Arguments:
         answers: "income: can't; savings: hard; ..." or a mapping of
             that kind. Every feature is answered by one of `WORDS`,
-            by a rank or score from 1 to K, or by "can't".
+            by a rank or score from 1 to C, or by "can't".
         features: Names of the K actionable features.
+        n_categories: C; 0: as many as features.
     Raises: ValueError: a feature is unknown, left out or answered
         twice; a word is unknown; nothing is left to do.
 
@@ -269,10 +333,13 @@ def from_words(answers: str | Mapping[str, str], features: Sequence[str]) -> Pre
             'Expected answers as a text, "income: hard; savings: easy", or a mapping from '
             f"features to words, got {type(answers).__name__}."
         )
-    return Preferences(torch.tensor([_scores(pairs, names)]))
+    most = n_categories or len(names)
+    return Preferences(torch.tensor([_scores(pairs, names, most)]), most)
 
 
-def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Preferences:
+def from_frame(
+    frame: pd.DataFrame, features: Sequence[str], n_categories: int = 0
+) -> Preferences:
     """Return the answers of many people as preferences, with scores of shape (N, K).
 
     Arguments:
@@ -281,6 +348,7 @@ def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Preferences:
             `from_words`.
         features: Names of the K actionable features, in the order
             of the scores.
+        n_categories: As for `from_words`.
     Raises: ValueError: the frame is empty; a column is missing,
         unknown or there twice; a cell is empty (NaN) or can't be
         read. The message names the row as its index does.
@@ -301,7 +369,7 @@ def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Preferences:
     checks.known("column", frame.columns, features)
     if len(frame) == 0:
         raise ValueError("The frame holds no answers: expected a row for each person.")
-    row_is_called = frame.index.name or "row"
+    row_is_called, most = frame.index.name or "row", n_categories or len(features)
     scores = []
     answers = frame[list(features)].itertuples(index=False, name=None)
     for label, cells in zip(frame.index, answers, strict=True):
@@ -313,16 +381,15 @@ def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Preferences:
             ]
             if empty:
                 raise ValueError(
-                    f"{empty[0]} is not answered (the cell is NaN or None). "
-                    f"{_how(features)}"
+                    f"{empty[0]} is not answered (the cell is NaN or None). {_how(most)}"
                 )
-            scores.append(_scores(zip(features, cells, strict=True), names))
+            scores.append(_scores(zip(features, cells, strict=True), names, most))
         except ValueError as error:
             raise ValueError(f"{row_is_called} {label}: {error}") from error
-    return Preferences(torch.tensor(scores))
+    return Preferences(torch.tensor(scores), most)
 
 
-def read_answers(path: Path, features: Sequence[str]) -> Preferences:
+def read_answers(path: Path, features: Sequence[str], n_categories: int = 0) -> Preferences:
     """Return the answers of many people in a CSV file, with scores of shape (N, K).
 
     Arguments:
@@ -331,6 +398,7 @@ def read_answers(path: Path, features: Sequence[str]) -> Preferences:
             `from_words`. Other columns, such as names, are not
             read.
         features: Names of the K actionable features.
+        n_categories: As for `from_words`.
     Raises: ValueError: the file is missing or empty, a column is
         missing or there twice, or an answer can't be read (the
         message names its line and its feature).
@@ -368,7 +436,7 @@ def read_answers(path: Path, features: Sequence[str]) -> Preferences:
         raise ValueError(f"{path} holds no answers below its header.")
     frame = pd.DataFrame.from_dict(lines, orient="index", columns=list(features))
     try:
-        return from_frame(frame.rename_axis("line"), features)
+        return from_frame(frame.rename_axis("line"), features, n_categories)
     except ValueError as error:
         raise ValueError(f"{path}, {error}") from error
 
@@ -417,12 +485,15 @@ def _split_answers(text: str) -> list[tuple[str, str]]:
     return answers
 
 
-def _scores(pairs: Iterable[tuple[str, object]], names: Mapping[str, str]) -> list[int]:
+def _scores(
+    pairs: Iterable[tuple[str, object]], names: Mapping[str, str], most: int
+) -> list[int]:
     """Return one person's score of each feature, from pairs of feature and answer.
 
     Arguments:
         names: The features by their plain names, as `_plain_names`
             gives them.
+        most: The number of categories.
     """
     features = tuple(names.values())
     answered: dict[str, str] = {}
@@ -433,9 +504,9 @@ def _scores(pairs: Iterable[tuple[str, object]], names: Mapping[str, str]) -> li
         answered[name] = _plain(answer)
     checks.known("feature", answered, features)
     if missing := [name for name in features if name not in answered]:
-        raise ValueError(f"Nothing was said about {', '.join(missing)}. {_how(features)}")
-    scores = [_score(name, answered[name], len(features)) for name in features]
-    if min(scores) > len(features):
+        raise ValueError(f"Nothing was said about {', '.join(missing)}. {_how(most)}")
+    scores = [_score(name, answered[name], most) for name in features]
+    if min(scores) > most:
         raise ValueError(
             "This person can't act on anything, so there is no action to recommend. "
             "Is there one feature, however hard, that they could change?"
@@ -443,24 +514,24 @@ def _scores(pairs: Iterable[tuple[str, object]], names: Mapping[str, str]) -> li
     return scores
 
 
-def _how(features: Sequence[str]) -> str:
+def _how(most: int) -> str:
     """Return how to answer."""
     return (
         f"For each feature say {', '.join(WORDS)}, a number from 1 (easiest) "
-        f"to {len(features)}, or can't."
+        f"to {most}, or can't."
     )
 
 
-def _score(feature: str, answer: str, n_features: int) -> int:
+def _score(feature: str, answer: str, most: int) -> int:
     """Return the score that a plain answer means."""
     if answer in IMPOSSIBLE:
-        return n_features + 1
+        return most + 1
     if answer in WORDS:
-        return 1 + round(WORDS.index(answer) * (n_features - 1) / (len(WORDS) - 1))
+        return 1 + round(WORDS.index(answer) * (most - 1) / (len(WORDS) - 1))
     number = answer.removesuffix(".0")  # pandas makes 1.0 of 1 beside a gap
-    if re.fullmatch("[0-9]{1,9}", number) and 1 <= int(number) <= n_features:
+    if re.fullmatch("[0-9]{1,9}", number) and 1 <= int(number) <= most:
         return int(number)
     raise ValueError(
         f"{feature}: can't read {answer!r}. Say {', '.join(WORDS)}, "
-        f"a number from 1 (easiest) to {n_features}, or can't."
+        f"a number from 1 (easiest) to {most}, or can't."
     )

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
-from lib.method.preferences import Preferences
+from lib.method.preferences import Preferences, side_by_side
 
 # the two features that most people of a named distribution put first
 # (appendix B of arXiv:2604.08030)
@@ -216,9 +216,10 @@ class ScoreSampler:
     again.
 
     Arguments:
-        probabilities: Of the scores 1 to K + 1, the last being
+        probabilities: Of the scores 1 to C + 1, the last being
             "can't", for any feature; with 0 at the end nobody is
             held back by a hard constraint.
+        n_features: K; 0: as many as categories, C.
     Raises: ValueError: not probabilities, or "can't" is certain.
     Source: section 4.1 of arXiv:2604.08030; drawing again is ours.
 
@@ -231,36 +232,43 @@ class ScoreSampler:
     """
 
     probabilities: tuple[float, ...]
+    n_features: int = 0
 
     def __post_init__(self) -> None:
+        if self.n_features == 0:
+            object.__setattr__(self, "n_features", len(self.probabilities) - 1)
         if len(self.probabilities) < 2 or not _are_shares(self.probabilities):
             raise ValueError(
-                'Scores need one probability for each of 1 to K and one for "can\'t", 0 or '
+                'Scores need one probability for each of 1 to C and one for "can\'t", 0 or '
                 f"more and summing to 1, got {self.probabilities!r}."
             )
         if self.probabilities[-1] == 1:
             raise ValueError(
-                'Every feature would be "can\'t" for everyone: give some score of K or '
-                "less a probability."
+                'Every feature would be "can\'t" for everyone: give some other score a '
+                "probability."
             )
 
     @classmethod
-    def uniform(cls, n_features: int, with_impossible: bool) -> "ScoreSampler":
+    def uniform(
+        cls, n_features: int, with_impossible: bool, n_categories: int = 0
+    ) -> "ScoreSampler":
         """Return a sampler that gives every score the same probability.
 
         Arguments:
             n_features: K.
-            with_impossible: Of the scores 1 to K + 1; if not, of 1
-                to K (soft preferences only).
+            with_impossible: Of the scores 1 to C + 1; if not, of 1
+                to C (soft preferences only).
+            n_categories: C; 0: as many as features.
         Raises: ValueError: there is no feature.
 
         Example:
-            >>> ScoreSampler.uniform(4, with_impossible=False)
-            ScoreSampler(probabilities=(0.25, 0.25, 0.25, 0.25, 0.0))
+            >>> ScoreSampler.uniform(4, with_impossible=False).probabilities
+            (0.25, 0.25, 0.25, 0.25, 0.0)
         """
         checks.positive(n_features=n_features)
-        n_scores = n_features + with_impossible
-        return cls((1 / n_scores,) * n_scores + (0.0,) * (not with_impossible))
+        n_scores = (n_categories or n_features) + with_impossible
+        shares = (1 / n_scores,) * n_scores + (0.0,) * (not with_impossible)
+        return cls(shares, n_features)
 
     def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw scores for each person, with shape (N, K).
@@ -271,13 +279,12 @@ class ScoreSampler:
             >>> drawn.scores.unique(dim=0).tolist()  # all but [3, 3], "can't" twice
             [[1, 1], [1, 2], [1, 3], [2, 1], [2, 2], [2, 3], [3, 1], [3, 2]]
         """
-        n_features = len(self.probabilities) - 1
-        scores = np.full((len(people), n_features), n_features + 1)
-        while (stuck := (scores > n_features).all(1)).any():
-            scores[stuck] = 1 + rng.choice(
-                n_features + 1, (stuck.sum(), n_features), p=self.probabilities
-            )
-        return Preferences(torch.from_numpy(scores))
+        most = len(self.probabilities) - 1
+        scores = np.full((len(people), self.n_features), most + 1)
+        while (stuck := (scores > most).all(1)).any():
+            shape = stuck.sum(), self.n_features
+            scores[stuck] = 1 + rng.choice(most + 1, shape, p=self.probabilities)
+        return Preferences(torch.from_numpy(scores), most)
 
 
 @dataclass(frozen=True)
@@ -478,10 +485,5 @@ def _by_group(
     Arguments:
         which: Number of each person's sampler, with shape (N,).
     """
-    drawn = [sampler.draw(people, rng).scores for sampler in samplers]
-    if len(shapes := {tuple(scores.shape) for scores in drawn}) > 1:
-        raise ValueError(
-            "All samplers must draw scores for the same people and features, "
-            f"got shapes {sorted(shapes)}."
-        )
-    return Preferences(torch.stack(drawn)[which, torch.arange(len(people))])
+    drawn = side_by_side([sampler.draw(people, rng) for sampler in samplers])
+    return drawn.with_scores(drawn.scores[which, torch.arange(len(people))])

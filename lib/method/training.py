@@ -13,12 +13,12 @@ from torch import Tensor
 from lib.base import fits
 from lib.base.arithmetic import Adam
 from lib.method.icarma import TERMS, ICarma, Settings, weight_shapes
-from lib.method.preferences import Preferences
+from lib.method.preferences import side_by_side
 from lib.method.problem import Problem
 from lib.method.samplers import Sampler
 
 # members that agree in these are trained side by side
-SIDE_BY_SIDE = ("n_epochs", "batch_size", "learning_rate")
+SIDE_BY_SIDE = ("n_epochs", "batch_size", "learning_rate", "weight_decay", "falling")
 
 # by how much CARMA's code holds its multiplier back while people still lack validity
 DAMPING = 10.0
@@ -45,8 +45,8 @@ def fit(
     who is trained beside it (up to rounding).
 
     Where `Settings.hinge` is None, the hinge has a multiplier, as in
-    CARMA's code. It begins at zero and grows with every batch by the
-    hinge H of that batch; the weight is the multiplier less 10 H.
+    CARMA's code: it begins at zero, the weight is the multiplier less
+    10 times the hinge of the batch, and then it grows by that hinge.
 
     Arguments:
         samplers, settings: Of each of the M members; one alone serves
@@ -154,7 +154,12 @@ def _fit_side_by_side(
     rngs = [np.random.default_rng(seed) for seed in seeds]
     weights = initial_weights(problem, shared.hidden, rngs, x.dtype)
     stack = ICarma(problem, settings, seeds, weights)
-    optimiser = Adam(weights.values(), shared.learning_rate, shared.n_epochs)
+    optimiser = Adam(
+        weights.values(),
+        shared.learning_rate,
+        n_decays=shared.n_epochs if shared.falling else 0,
+        weight_decay=shared.weight_decay,
+    )
     weigh = _TermWeights(settings, x.dtype)
     factual = problem.flow.factual(x, stack.columns)
     batch_size = min(shared.batch_size, len(x))
@@ -225,14 +230,10 @@ class _TermWeights:
         """Return the weights, with shape (5, M), for terms of one batch, of that shape."""
         if self._grows is None:
             return self._fixed
-        hinge = terms[TERMS.index("hinge")]
-        self.multiplier.add_(hinge).relu_()
-        weights = self._fixed.clone()
-        weights[TERMS.index("hinge")] = torch.where(
-            self._grows,
-            self.multiplier - DAMPING * hinge,
-            self._fixed[TERMS.index("hinge")],
-        )
+        weights, at = self._fixed.clone(), TERMS.index("hinge")
+        now = self.multiplier - DAMPING * terms[at]
+        weights[at] = torch.where(self._grows, now, self._fixed[at])
+        self.multiplier.add_(terms[at])
         return weights
 
 
@@ -278,7 +279,7 @@ def _epoch(
     n_people, n_actionable = len(factual["x"]), len(stack.columns)
     orders = [rng.permutation(n_people) for rng in rngs]
     draws = zip(samplers, orders, rngs, strict=True)
-    drawn = [sampler.draw(own, rng).scores for sampler, own, rng in draws]
+    drawn = [sampler.draw(own, rng) for sampler, own, rng in draws]
     uniform = np.stack([rng.random((n_people, n_actionable)) for rng in rngs])
     noise = torch.logit(torch.from_numpy(uniform), eps=1e-9).to(factual["x"].dtype)
     order = np.stack(orders)
@@ -286,4 +287,4 @@ def _epoch(
         name: torch.from_numpy(np.take(value.numpy(), order, axis=0))
         for name, value in factual.items()
     }
-    return stack.batch(shuffled, Preferences(torch.stack(drawn)), noise)
+    return stack.batch(shuffled, side_by_side(drawn), noise)

@@ -447,10 +447,9 @@ def enumerate_counts(judge: Judge, found: Found) -> None:
     is_count = torch.tensor([len(own) > 0 for own in counts])
     of_counts = ~(judge.acts & ~is_count).any(-1)
     for acts in judge.acts[of_counts].unique(dim=0):
-        pairs = zip(counts, acts, strict=True)
-        every = torch.cartesian_prod(
-            *(own if on else own.new_zeros(1) for own, on in pairs)
-        ).view(-1, len(acts))
+        asked = zip(counts, acts, strict=True)
+        lists = [own if on else own.new_zeros(1) for own, on in asked]
+        every = torch.cartesian_prod(*lists).view(-1, len(acts))
         if len(every) > MOST_COUNTED:
             continue
         (rows,) = (judge.acts == acts).all(-1).nonzero(as_tuple=True)
