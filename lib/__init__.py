@@ -17,6 +17,7 @@ of `method` in this order; each uses only those before it:
     problem      population, classifier and flow; what a recommendation and a solver are
     icarma       the mask network, the action network, and their loss
     training     their fit
+    pruned       what is recommended, less what can be left out, from the hardest on
     grid         the oracle: the cheapest action on a grid
     metrics      what a recommendation is worth, person by person
     words        the same in sentences, in the data's units
@@ -50,6 +51,7 @@ _ROOMS = {
     "Preferences": "lib.method.preferences",
     "Problem": "lib.method.problem",
     "Profile": "lib.method.preferences",
+    "Pruned": "lib.method.pruned",
     "RankingSampler": "lib.method.samplers",
     "Recommendation": "lib.method.problem",
     "SCM": "lib.method.scm",
