@@ -24,6 +24,7 @@ from lib.base import files, progress
 from lib.base.files import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
+from lib.method.population import Population
 from lib.method.problem import Problem
 from lib.paper import calibration
 from lib.paper.calibration import Reading
@@ -32,22 +33,34 @@ FIELDS = [own.name for own in fields(Reading)]
 
 
 def main(folder: Path) -> None:
-    """Run the three stages, and save what they chose and all that they tried."""
-    given = files.entries(PARAMS / "calibration.yaml")
+    """Run all of it for the Loan population."""
     population = loan.population()
     flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
+    run(population, flow, files.entries(PARAMS / "calibration.yaml"), folder)
+
+
+def run(
+    population: Population, flow: CausalFlow, given: Mapping[str, Any], folder: Path
+) -> None:
+    """Run the three stages, and save what they chose and all that they tried.
+
+    Arguments:
+        given: The contents of params/calibration.yaml.
+        folder: For calibrated.yaml and calibration_trials.csv.
+    """
     trials: list[pd.DataFrame] = []
     chosen: dict[str, Any] = {}
 
     def keep(stage: str, rows: pd.DataFrame, **found: Any) -> None:
         trials.append(rows.assign(stage=stage))
-        chosen.update(found)
+        plain = {k: v.item() if hasattr(v, "item") else v for k, v in found.items()}
+        chosen.update(plain)
         table = pd.concat(trials, ignore_index=True).round(6)
         table.insert(0, "stage", table.pop("stage"))
         table.to_csv(folder / "calibration_trials.csv", index=False)
         text = yaml.safe_dump(chosen, sort_keys=False)
         (folder / "calibrated.yaml").write_text(text)
-        print(f"{stage}: {found}", flush=True)
+        print(f"{stage}: {plain}", flush=True)
 
     rows = calibration.banks(population, flow, given, progress.bar("banks"))
     n_people = len(population.x["recourse/validation"]) // 2  # so many are refused
@@ -55,18 +68,23 @@ def main(folder: Path) -> None:
     cells = given["cells"]
     best = calibration.mean_over(rows, ["bank", "grid"], cells["bank"], **how)
     print(best.to_string(), flush=True)
-    grid = best.grid[0]
-    on_grid = best[best.grid == grid].head(given["n_banks"]).bank.tolist()
-    keep("banks", rows, grid=given["grids"][grid], banks=on_grid)
+    best["optimiser"] = [given["banks"][name]["optimiser"] for name in best.bank]
+    kept = best.drop_duplicates("optimiser")  # the best of each goes on
+    grids = {row.bank: given["grids"][row.grid] for row in kept.itertuples()}
+    keep("banks", rows, grids=grids)
     problems = {
         name: calibration.bank(population, flow, 0, **given["banks"][name])
-        for name in on_grid
+        for name in grids
     }
-    first = problems[on_grid[0]]
-    rows = calibration.shapes(first, given["grids"][grid], given, progress.bar("shapes"))
-    best = rows.sort_values("score", kind="stable")
+    bar = progress.bar("shapes")
+    each = [
+        calibration.shapes(problem, grids[name], given, bar).assign(bank=name)
+        for name, problem in problems.items()
+    ]
+    rows, names = pd.concat(each, ignore_index=True), ["shape", "gamma", "w_max"]
+    best = rows.groupby(names, sort=False).score.mean().sort_values(kind="stable")
     print(best.head(12).to_string(), flush=True)
-    shape = best[["shape", "gamma", "w_max"]].astype(object).iloc[0].to_dict()
+    shape = dict(zip(names, best.index[0], strict=True))
     keep("shapes", rows, **shape)
     finalists = _best_readings(problems, shape, given, keep)
     bar, seeds = progress.bar("three seeds"), given["best_seeds"]

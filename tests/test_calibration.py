@@ -1,0 +1,118 @@
+"""What is lost is chosen by the declared cells, and by code that can see no others."""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
+import calibrate
+
+from lib.base import files, rooms
+from lib.base.files import PARAMS, PUBLISHED, ROOT
+from lib.paper import calibration, claims, stacks
+
+OPENED: list[str] = []
+sys.addaudithook(
+    lambda event, args: OPENED.append(str(args[0])) if event == "open" else None
+)
+
+
+@pytest.fixture(scope="module")
+def given():
+    return files.entries(PARAMS / "calibration.yaml")
+
+
+@pytest.fixture(scope="module")
+def small(given):
+    """A few of the candidates, and hardly any fitting."""
+    banks = {
+        "adam 1e-3": {"learning_rate": 0.01},
+        "sgd, 375 epochs": {"learning_rate": 0.1},
+    }
+    banks = {
+        name: given["banks"][name] | {"n_epochs": 30} | own for name, own in banks.items()
+    }
+    few = {name: own[:2] for name, own in given.items() if isinstance(own, list)}
+    return given | few | {"banks": banks, "grids": {"even": None, "reach 0.42": 0.42}}
+
+
+def test_all_stages_and_no_file_with_published_numbers(
+    small, problem, tmp_path, monkeypatch
+):
+    shorter = {**stacks.PRINTED["ranking"], "n_epochs": 1}
+    monkeypatch.setitem(stacks.PRINTED, "ranking", shorter)
+    OPENED.clear()
+    calibrate.run(problem.population, problem.flow, small, tmp_path)
+    assert [
+        path for path in OPENED if str(tmp_path) in path
+    ]  # the hook sees what is opened
+    assert not [path for path in OPENED if PUBLISHED.name in Path(path).parts]
+    chosen = yaml.safe_load((tmp_path / "calibrated.yaml").read_text())
+    assert set(chosen) == {"grids", "shape", "gamma", "w_max", *calibrate.FIELDS}
+    trials = pd.read_csv(tmp_path / "calibration_trials.csv")
+    assert list(trials.stage.unique()) == [
+        "banks",
+        "shapes",
+        "form, bank, priors",
+        "width",
+        "rate, decay",
+        "prior",
+        "three seeds",
+    ]
+    of_banks = trials[trials.stage == "banks"]
+    assert len(of_banks) == 2 * 2 * 2 and of_banks.score.notna().all()
+
+
+def test_its_rooms_read_no_published_table():
+    read = rooms.imported_by("workflow/calibrate.py", root=ROOT)
+    assert "lib/paper/calibration.py" in read and "lib/paper/claims.py" not in read
+    for room in read:
+        if room != "lib/base/files.py":  # where the folder has its name
+            assert "PUBLISHED" not in (ROOT / room).read_text(), room
+
+
+def test_the_declared_cells_are_the_papers(given):
+    """Each is read off the published tables again, here and nowhere in the program."""
+    one, two, six = (claims.published(number) for number in (1, 2, 6))
+
+    def cell(rows, metric, **where):
+        for column, value in where.items():
+            rows = rows[rows[column] == value]
+        assert len(rows) == 1
+        return float(rows[metric].iloc[0])
+
+    cells = given["cells"]
+    for name, value in cells["bank"].items():
+        metric, k, *demand = name.split(", ")
+        if demand:
+            where = {"distribution": "uniform random", "plausibility_constraint": "No"}
+            assert value == cell(six, metric, n_individually_actionable=k, **where)
+        else:
+            assert value == cell(one, metric, setting=k, method="oracle")
+    for name, value in cells["shape"].items():
+        profile = name.removeprefix("hap, ")
+        assert value == cell(two, "hap", setting=f"soft, {profile}", method="oracle")
+    for name, value in cells["networks"].items():
+        metric, setting = name.split(", ")
+        table = one if setting == "random" else two
+        setting = {"random": "random", "soft linear": "soft, linear"}[setting]
+        assert value == cell(table, metric, setting=setting, method="iCARMA")
+
+
+def test_the_score_by_hand():
+    ours, paper = {"a": 0.5, "b": 0.2, "other": 9.0}, {"a": 0.6, "b": 0.2}
+    by_hand = 0.01 / (0.6 * 0.4 / 100 + 0.05**2)
+    assert calibration.score(ours, paper, 100, 0.05) == pytest.approx(by_hand)
+
+
+def test_a_reading_completes_what_is_printed():
+    reading = calibration.Reading("any", "sum", 0.5, 0.01, 32, "constant", 5e-4, "inverse")
+    own = reading.settings("ranking", 1.0, "slope", 7.0)
+    assert own.plausibility == 0.225 * 128 and own.mask == 1.5 and own.n_epochs == 450
+    assert own.hinge is None and own.likelihood and own.on_probability and not own.falling
+    assert own.profile.inverse and own.profile.w_max == 7.0
+    constant = reading.settings("score", None, "slope", 7.0)
+    assert constant.profile.w_max == 1.0 and constant.n_epochs == 900
