@@ -12,7 +12,7 @@ import lib.pinned
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import astuple, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -86,12 +86,15 @@ def run(
     print(best.head(12).to_string(), flush=True)
     shape = dict(zip(names, best.index[0], strict=True))
     keep("shapes", rows, **shape)
-    finalists = _best_readings(problems, shape, given, keep)
-    bar, seeds = progress.bar("three seeds"), given["best_seeds"]
-    rows = calibration.networks(problems, finalists, shape, seeds, given, bar)
-    best = calibration.mean_over(rows, FIELDS, cells["networks"], **how)
+    best, rows = _best_readings(problems, shape, given, keep, how)
+    bar, seeds = progress.bar("more seeds"), given["more_seeds"]
+    more = calibration.networks(problems, best, shape, seeds, given, bar)
+    keep("more seeds", more)
+    all_seeds = pd.concat([rows, more])
+    is_best = all_seeds[FIELDS].apply(tuple, axis=1).isin([*map(astuple, best)])
+    best = calibration.mean_over(all_seeds[is_best], FIELDS, cells["networks"], **how)
     print(best.to_string(), flush=True)
-    keep("three seeds", rows, **best[FIELDS].astype(object).iloc[0].to_dict())
+    keep("chosen", best, **best[FIELDS].astype(object).iloc[0].to_dict())
 
 
 def _best_readings(
@@ -99,23 +102,28 @@ def _best_readings(
     shape: Mapping[str, Any],
     given: Mapping[str, Any],
     keep: Callable[..., None],
-) -> list[Reading]:
-    """Return the readings that come nearest with one seed, the nearest first.
+    how: Mapping[str, Any],
+) -> tuple[list[Reading], pd.DataFrame]:
+    """Return the readings that come nearest, the nearest first, and rows of all tried.
 
     First the form, the bank and the priors are tried; then of the two
     best so far the widths, the rate and the decay, and how the prior
     follows from the weight.
     """
-    seen: dict[Reading, float] = {}
+    seen: list[Reading] = []
+    rows: list[pd.DataFrame] = []
 
     def tried(stage: str, readings: Iterable[Reading]) -> list[Reading]:
         new = [own for own in dict.fromkeys(readings) if own not in seen]
-        bar = progress.bar(stage)
-        rows = calibration.networks(problems, new, shape, [given["seed"]], given, bar)
-        seen.update(zip(new, rows.score, strict=True))
-        print(rows.sort_values("score").head(8).to_string(), flush=True)
-        keep(stage, rows)
-        return sorted(seen, key=lambda own: seen[own])
+        if new:
+            bar, seeds = progress.bar(stage), given["seeds"]
+            rows.append(calibration.networks(problems, new, shape, seeds, given, bar))
+            seen.extend(new)
+            keep(stage, rows[-1])
+        cells = given["cells"]["networks"]
+        best = calibration.mean_over(pd.concat(rows), FIELDS, cells, **how)
+        print(best.head(8).to_string(), flush=True)
+        return [Reading(*own) for own in best[FIELDS].itertuples(index=False)]
 
     others = {
         "width": given["widths"][0],
@@ -140,7 +148,7 @@ def _best_readings(
     )
     each = product(best[:2], given["prior_shapes"])
     best = tried("prior", [replace(own, prior=prior) for own, prior in each])
-    return best[: given["n_best"]]
+    return best[: given["n_best"]], pd.concat(rows)
 
 
 if __name__ == "__main__":

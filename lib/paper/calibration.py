@@ -211,10 +211,10 @@ class Reading:
         printed = dict(PRINTED[elicitation])
         if self.plausibility == "sum":
             printed["plausibility"] *= printed["batch_size"]
-        inverse = self.prior == "inverse"
-        profile = Profile(
-            gamma, w_max if gamma else 1.0, self.p_min, self.p_max, shape, inverse
-        )
+        profile = Profile(p_min=self.p_max, p_max=self.p_max)  # nothing is harder
+        if gamma is not None:
+            inverse = self.prior == "inverse"
+            profile = Profile(gamma, w_max, self.p_min, self.p_max, shape, inverse)
         return Settings(
             profile=profile,
             hinge=None,
