@@ -1,0 +1,257 @@
+"""Settings as we would choose them: a search that can't see what the paper reports.
+
+Candidates are drawn evenly from `SPACE`, which contains what the
+paper prints; the first is the paper's own setting, as printed. They
+are trained side by side, a few epochs first. Then the better ones
+begin anew with more epochs and more seeds, and at last with as many
+epochs as the paper prints. Validation people judge, with preferences
+drawn as in training. All of it is equal from run to run.
+
+The rule was fixed and committed before the search:
+
+1. Help comes first. A candidate is kept if the share of people with a
+   valid and plausible recommendation lies within two standard errors
+   of the highest such share among the candidates.
+2. Of those, the ones are kept that ask for the least that is hard and
+   avoidable: a feature among those that a person finds hardest is
+   acted on, and the search helps the same person without it. Again
+   within two standard errors.
+3. Of those, the most efficient is chosen (`metrics.efficiency`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.stats import qmc
+from torch import Tensor
+
+from lib.base import checks
+from lib.method import metrics, training
+from lib.method.icarma import Settings
+from lib.method.preferences import Preferences, Profile
+from lib.method.problem import Problem, Recommendation
+from lib.method.samplers import Sampler
+from lib.search.continuous import Search
+
+Progress = Callable[[range], Iterable[int]]
+STANDARD_ERRORS = 2.0
+# from the lowest to the highest value, on a logarithmic scale
+SPACE = {
+    "p_max": (0.05, 0.99),
+    "p_min": (1e-4, 0.05),
+    "cost": (0.5, 2.0),
+    "mask": (1e-4, 2.0),
+    "hinge": (0.02, 20.0),
+    "plausibility": (0.01, 3.0),
+    "cap": (1.0, 10.0),
+    "tau": (0.3, 1.5),
+    "margin": (0.003, 0.5),
+}
+# yes or no; "grows": CARMA's multiplier in place of a fixed weight of the hinge
+CHOICES = ("grows", "likelihood", "on_probability", "inverse")
+N_CANDIDATES = 128
+# of the printed number of epochs, with so many seeds; so many go on to the next
+ROUNDS = ((1 / 6, 1, 24), (1 / 3, 2, 6), (1.0, 3, 1))
+# how the drawn ones are trained; the first has its own
+HOW: dict[str, Any] = {"learning_rate": 5e-3, "falling": True, "hidden": 64}
+
+
+def candidates(as_printed: Settings, seed: int = 0) -> list[Settings]:
+    """Return the candidates: the settings as printed, and those that are drawn.
+
+    Arguments:
+        as_printed: Its profile's shape and weights, its batches, its
+            number of epochs and its weight of feasibility are
+            everybody's.
+        seed: Of the draw, which is a Sobol sequence.
+    Example:
+        >>> drawn = candidates(Settings())
+        >>> len(drawn), drawn[0] == Settings()
+        (128, True)
+    """
+    sobol = qmc.Sobol(len(SPACE) + len(CHOICES), rng=np.random.default_rng(seed))
+    found = [as_printed]
+    for point in sobol.random(N_CANDIDATES)[1:].tolist():
+        at = zip(SPACE.items(), point, strict=False)
+        # three digits, so that they can be printed
+        own: dict[str, Any] = {
+            name: float(f"{low * (high / low) ** u:.3g}") for (name, (low, high)), u in at
+        }
+        own |= {name: u > 0.5 for name, u in zip(CHOICES, point[len(SPACE) :], strict=True)}
+        found.append(_settings(as_printed, own))
+    return found
+
+
+def _settings(as_printed: Settings, own: dict[str, Any]) -> Settings:
+    """Return the settings of a drawn candidate."""
+    prior = {name: own.pop(name) for name in ("p_max", "p_min", "inverse")}
+    profile = replace(as_printed.profile, **prior)
+    if profile.gamma is None:
+        profile = Profile(p_max=prior["p_max"], p_min=prior["p_max"])
+    if own.pop("grows"):
+        own["hinge"] = None
+    return replace(as_printed, profile=profile, weight_decay=0.0, **HOW, **own)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Hold the people who judge, and what a search finds for them.
+
+    Arguments:
+        x: Refused validation people, with shape (N, D).
+        preferences: Theirs, drawn as in training.
+        cheapest: The lowest cost known, by their own weights,
+            infinite where there is none, with shape (N,).
+        can_be_spared: Whether the search helps without what they find
+            hardest, with shape (N,), bool.
+    """
+
+    x: Tensor
+    preferences: Preferences
+    cheapest: Tensor
+    can_be_spared: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        preferences: Preferences,
+        profile: Profile,
+        progress: Progress = iter,
+        **effort: Any,
+    ) -> "Judges":
+        """Return the first refused validation people with what the search finds.
+
+        Arguments:
+            preferences: Theirs; as many people are asked.
+            profile: Of their weights.
+            effort: As for `Search`.
+        """
+        x = problem.refused("validation")[: len(preferences)]
+        search = Search(problem, problem.flow, progress=progress, **effort)
+        table = search.table(x, profile.weight(preferences))
+        may = preferences.is_actionable
+        scores = torch.where(may, preferences.scores, 0)
+        without = may & (scores < scores.amax(-1, keepdim=True))
+        cheapest, spared = (table.cheapest(own)[0] for own in (may, without))
+        return cls(x, preferences, cheapest, spared.isfinite())
+
+    def measure(
+        self, problem: Problem, answer: Recommendation, profile: Profile
+    ) -> dict[str, float]:
+        """Return joint, avoidable, efficiency and others of one network's answers."""
+        people = metrics.per_person(problem, self.x, self.preferences, answer)
+        joint = torch.tensor(people.joint.to_numpy())
+        hard = torch.tensor(people.hard_action.to_numpy())
+        cost = problem.cost_of(self.x, answer, profile.weight(self.preferences))
+        both = joint & self.cheapest.isfinite()
+        return {
+            "joint": joint.float().mean().item(),
+            "validity": people.valid.mean(),
+            "avoidable": hard[self.can_be_spared].float().mean().item(),
+            "efficiency": metrics.efficiency(joint, cost, self.cheapest).mean().item(),
+            "hap": people.hard_action[people.has_recourse].mean(),
+            "cost_ratio": (cost[both].mean() / self.cheapest[both].mean()).item(),
+            "n_acted": people.n_acted[people.has_recourse].mean(),
+        }
+
+
+def ranked(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return candidates in the order of the rule; the first is the chosen one.
+
+    Arguments:
+        measured: A row a candidate, with the columns joint, avoidable
+            and efficiency, and n_people and n_spared: how many people
+            the two shares are of.
+    Raises: ValueError: there are none, or a column is missing.
+    Example:
+        The second helps as many up to chance, and spares; the third
+        spares more, and leaves people without help:
+
+        >>> rows = {"joint": [0.6, 0.59, 0.2], "avoidable": [0.5, 0.1, 0.0]}
+        >>> table = pd.DataFrame(rows).assign(efficiency=0.5, n_people=900, n_spared=900)
+        >>> ranked(table).index.tolist()
+        [1, 0, 2]
+    """
+    needed = ["joint", "avoidable", "efficiency", "n_people", "n_spared"]
+    checks.known("column", needed, tuple(measured.columns))
+    checks.not_empty("measured", measured)
+
+    def error(share: float, n: float) -> float:
+        return STANDARD_ERRORS * float(np.sqrt(share * (1 - share) / n))
+
+    best = measured.loc[measured.joint.idxmax()]
+    helps = measured.joint >= best.joint - error(best.joint, best.n_people)
+    least = measured.loc[measured[helps].avoidable.idxmin()]
+    bound = least.avoidable + error(least.avoidable, least.n_spared)
+    spares = helps & (measured.avoidable <= bound)
+    first = measured[spares].sort_values("efficiency", ascending=False, kind="stable")
+    second = measured[helps & ~spares].sort_values("avoidable", kind="stable")
+    rest = measured[~helps].sort_values("joint", ascending=False, kind="stable")
+    return pd.concat([first, second, rest])
+
+
+def search(
+    problem: Problem,
+    sampler: Sampler,
+    judges: Judges,
+    as_printed: Settings,
+    progress: Progress = iter,
+    rounds: Sequence[tuple[float, int, int]] = ROUNDS,
+) -> tuple[Settings, pd.DataFrame]:
+    """Return the settings that the rule chooses, and a row for each candidate and round.
+
+    Arguments:
+        sampler: Of preferences in training.
+        judges: As `Judges.of` gives them.
+        as_printed: The first candidate.
+        progress: Wraps the range of epochs.
+        rounds: As `ROUNDS`.
+    Returns: The settings, with the printed number of epochs; and
+        columns round, candidate (its number), n_epochs, n_seeds, what
+        `Judges.measure` says as means over seeds, chosen.
+    """
+    every = candidates(as_printed)
+    going_on, tables = list(range(len(every))), []
+    for number, (share, n_seeds, n_kept) in enumerate(rounds):
+        n_epochs = max(1, round(share * as_printed.n_epochs))
+        seeds = [1000 * (i + 1) for i in range(n_seeds)]
+        settings = {i: replace(every[i], n_epochs=n_epochs) for i in going_on}
+        measured = _measured(problem, sampler, judges, settings, seeds, progress)
+        best = ranked(measured).index[:n_kept]
+        about = {"round": number, "n_epochs": n_epochs, "n_seeds": n_seeds}
+        tables.append(measured.assign(**about, chosen=measured.index.isin(best)))
+        # the first is always trained to the end, to stand beside the chosen one
+        going_on = sorted({0, *best})
+    table = pd.concat(tables).rename_axis("candidate").reset_index()
+    return every[best[0]], table
+
+
+def _measured(
+    problem: Problem,
+    sampler: Sampler,
+    judges: Judges,
+    settings: Mapping[int, Settings],
+    seeds: Sequence[int],
+    progress: Progress,
+) -> pd.DataFrame:
+    """Return what judges see of each candidate, as means over seeds, by its number."""
+    rows: dict[int, dict[str, float]] = {}
+    for hidden in dict.fromkeys(own.hidden for own in settings.values()):
+        some = {i: own for i, own in settings.items() if own.hidden == hidden}
+        members = [own for own in some.values() for _ in seeds]
+        every = list(seeds) * len(some)
+        stack, _ = training.fit(problem, sampler, members, every, progress)
+        answers = stack.recommend(judges.x, judges.preferences)
+        answers = problem.carried_out(judges.x, answers)
+        for place, (i, own) in enumerate(some.items()):
+            places = range(place * len(seeds), (place + 1) * len(seeds))
+            each = [judges.measure(problem, answers[k], own.profile) for k in places]
+            rows[i] = pd.DataFrame(each).mean().to_dict()
+    n_people, n_spared = len(judges.x), int(judges.can_be_spared.sum())
+    table = pd.DataFrame.from_dict(rows, orient="index").sort_index()
+    return table.assign(n_people=n_people, n_spared=n_spared)
