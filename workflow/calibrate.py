@@ -69,7 +69,8 @@ def run(
     best = calibration.mean_over(rows, ["bank", "grid"], cells["bank"], **how)
     print(best.to_string(), flush=True)
     best["optimiser"] = [given["banks"][name]["optimiser"] for name in best.bank]
-    kept = best.drop_duplicates("optimiser")  # the best of each goes on
+    of_each = best.drop_duplicates("bank").groupby("optimiser", sort=False)
+    kept = of_each.head(given["n_banks"])
     grids = {row.bank: given["grids"][row.grid] for row in kept.itertuples()}
     keep("banks", rows, grids=grids)
     problems = {

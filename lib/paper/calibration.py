@@ -9,13 +9,14 @@ to in each cell and its score; none of them reads a file.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
 import pandas as pd
 from torch import Tensor
 
+from lib.base import checks
 from lib.method import classifier, metrics, training
 from lib.method.flow import CausalFlow
 from lib.method.grid import Grid
@@ -276,3 +277,21 @@ def networks(
             found = score(cells, given["cells"]["networks"], len(x), given["spread"])
             rows.append(vars(own) | {"seed": seed} | cells | {"score": found})
     return pd.DataFrame(rows)
+
+
+def as_printed(elicitation: str, profile: str, calibrated: Mapping[str, Any]) -> Settings:
+    """Return the paper's settings as printed, completed by what was chosen for the lost.
+
+    Arguments:
+        elicitation: A key of `stacks.PRINTED`.
+        profile: A key of `PROFILES`.
+        calibrated: The contents of params/calibrated.yaml.
+    Raises: ValueError: the elicitation or the profile is unknown.
+    """
+    checks.known("elicitation", [elicitation], tuple(PRINTED))
+    checks.known("profile", [profile], tuple(PROFILES))
+    reading = Reading(**{own.name: calibrated[own.name] for own in fields(Reading)})
+    gamma = None
+    if profile != "constant":
+        gamma = calibrated["gamma"] ** PROFILES[profile]
+    return reading.settings(elicitation, gamma, calibrated["shape"], calibrated["w_max"])

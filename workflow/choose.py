@@ -1,0 +1,72 @@
+"""Choose settings by our rule, which can't see what the paper reports.
+
+    python workflow/choose.py ranking     a quarter of an hour of one core
+    python workflow/choose.py score       half an hour
+    python workflow/choose.py transfer    Give Me Some Credit; needs its data
+
+The rule and the space stand in lib/paper/choosing.py. Beside
+params/calibrated.yaml (the settings as printed, which are the first
+candidate) nothing is read. chosen_<search>.yaml (what was chosen, for
+the constant and the linear profile) and chosen_<search>_trials.csv
+(all that was tried) are written to params, or to a folder that is
+named after the search.
+"""
+
+import lib.pinned
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from lib.base import files, progress
+from lib.base.files import PARAMS
+from lib.method import loan
+from lib.method.problem import Problem
+from lib.method.samplers import Sampler
+from lib.paper import calibration, choosing, gmsc, stacks
+
+N_APPLICANTS = 120_269  # all of the cleaned data of Give Me Some Credit
+# of a search by which networks are judged: splines take their time
+EFFORT = {"n_scouts": 64, "n_starts": 3}
+MOST_JUDGES = 1_000
+PROFILES = ("constant", "linear")
+
+
+def main(search: str, folder: Path) -> None:
+    """Choose the settings of a search, for both profiles, and save them."""
+    calibrated = files.entries(PARAMS / "calibrated.yaml")
+    problem, sampler = people(search, calibrated)
+    n_people = min(MOST_JUDGES, len(problem.refused("validation")))
+    preferences = sampler.draw(range(n_people), np.random.default_rng(0))
+    chosen, trials = {}, []
+    for name in PROFILES:
+        as_printed = calibration.as_printed(search, name, calibrated)
+        bar = progress.bar(f"{search}, {name}: who judges")
+        profile = as_printed.profile
+        judges = choosing.Judges.of(problem, preferences, profile, bar, **EFFORT)
+        bar = progress.bar(f"{search}, {name}")
+        best, tried = choosing.search(problem, sampler, judges, as_printed, bar)
+        chosen[name] = dataclasses.asdict(best)
+        trials.append(tried.assign(search=search, profile=name))
+        print(tried[tried["round"] == tried["round"].max()].to_string(), flush=True)
+    (folder / f"chosen_{search}.yaml").write_text(yaml.safe_dump(chosen, sort_keys=False))
+    table = pd.concat(trials, ignore_index=True).round(6)
+    table.to_csv(folder / f"chosen_{search}_trials.csv", index=False)
+
+
+def people(search: str, calibrated: dict) -> tuple[Problem, Sampler]:
+    """Return the problem of a search, and how preferences are drawn in training."""
+    if search == "transfer":
+        problem = gmsc.problem(gmsc.applicants("", N_APPLICANTS, 0))
+    else:
+        problem = loan.problem()
+    how = stacks.soft_samplers(problem.population.actionable, stacks.ASKED[search])
+    return problem, how[stacks.MIXED]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else PARAMS)
