@@ -77,15 +77,12 @@ def run(
         name: calibration.bank(population, flow, 0, **given["banks"][name])
         for name in grids
     }
+    nearest = kept.bank.iloc[0]
     bar = progress.bar("shapes")
-    each = [
-        calibration.shapes(problem, grids[name], given, bar).assign(bank=name)
-        for name, problem in problems.items()
-    ]
-    rows, names = pd.concat(each, ignore_index=True), ["shape", "gamma", "w_max"]
-    best = rows.groupby(names, sort=False).score.mean().sort_values(kind="stable")
-    print(best.head(12).to_string(), flush=True)
-    shape = dict(zip(names, best.index[0], strict=True))
+    rows = calibration.shapes(problems[nearest], grids[nearest], given, bar)
+    best = rows.sort_values("score", kind="stable")
+    print(best.head(8).to_string(), flush=True)
+    shape = best[["shape", "gamma", "w_max"]].astype(object).iloc[0].to_dict()
     keep("shapes", rows, **shape)
     best, rows = _best_readings(problems, shape, given, keep, how)
     bar, seeds = progress.bar("more seeds"), given["more_seeds"]
