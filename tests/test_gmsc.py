@@ -460,8 +460,9 @@ def test_the_search_over_whole_numbers_against_brute_force(small, table):
     assert n_helped >= 3
 
 
-def test_on_the_edge_between_two_whole_numbers_the_worst_counts(small):
+def test_on_the_edge_between_two_whole_numbers_the_worst_counts(small, monkeypatch):
     """The judge against all three sides of every action, worked out in full."""
+    monkeypatch.setattr(descent, "EDGE", 1e-3)  # wider, so that some are on it
     x, population = small.refused("test").repeat(40, 1), small.population
     columns, rng = population.actionable_index, np.random.default_rng(0)
     acts = torch.from_numpy(rng.random((len(x), len(columns))) < 0.4)
@@ -496,7 +497,7 @@ def test_on_the_edge_between_two_whole_numbers_the_worst_counts(small):
 
 
 def test_refinement_finds_whole_numbers(small):
-    """What is found can be carried out as it is; a start that is kept may be fractions."""
+    """What is found can be carried out as it is."""
     x, columns = small.refused("test")[:8], small.population.actionable_index
     easy = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
     acts = torch.zeros_like(x, dtype=torch.bool)
@@ -507,7 +508,7 @@ def test_refinement_finds_whole_numbers(small):
     found = continuous.Refined(Known(start), small, small.flow, **effort).recommend(x, easy)
     done = small.carried_out(x, found)
     is_new = (found.values != values).any(-1)
-    assert 3 < is_new.sum() < len(x)
+    assert is_new.sum() > 3
     for part in ("values", "x_cf"):
         whole = getattr(done, part)[is_new]
         torch.testing.assert_close(getattr(found, part)[is_new], whole, rtol=0, atol=1e-9)

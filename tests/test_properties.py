@@ -229,7 +229,7 @@ def test_no_solver_knows_conditions(asked, free):
 
     Each solver raises a feature for some people and lowers it for others.
     """
-    assert [field.name for field in fields(Preferences)] == ["scores"]
+    assert [field.name for field in fields(Preferences)] == ["scores", "n_categories"]
     x = asked[2]
     for name, found in free.items():
         rises = (found.is_acted & (found.values > x)).any(0)

@@ -14,8 +14,8 @@ from lib.method import classifier, flow, loan
 from lib.method.classifier import Classifier
 from lib.method.population import Population
 from lib.method.preferences import CONSTANT, Preferences, Profile
-from lib.method.problem import Problem
-from lib.search import continuous, descent
+from lib.method.problem import ROUNDING, Problem
+from lib.search import continuous
 from lib.search.sets import sets_of
 
 # hinge and cost weigh more than usual, so that few epochs are enough
@@ -177,6 +177,11 @@ def test_neighbouring_whole_numbers_make_nothing_dearer(counted, monkeypatch):
     assert (cost <= before + 1e-12).all() and (cost < 0.9 * before).any()
 
 
+def held(action):
+    """Whether an action is surely valid and plausible."""
+    return action[1] >= ROUNDING and action[2] >= 0
+
+
 def actions_on_sets(problem, sets, x, weights, values, margin, slack):
     """Return what loops find of proposals (N, S, K): cost, log-odds, gain, and action.
 
@@ -207,7 +212,7 @@ def cheapest(actions, sets, i, may):
     holding = [
         actions[i, j]
         for j, own in enumerate(sets)
-        if not (own & ~may).any() and min(actions[i, j][1:3]) >= descent.SURE
+        if not (own & ~may).any() and held(actions[i, j])
     ]
     return min(holding, key=lambda action: action[0]) if holding else None
 
@@ -505,7 +510,7 @@ def test_nearest_miss_against_loops(problem, which, asked, request):
     values = proposer.propose(x, weights, margin, slack)
     actions = actions_on_sets(problem, proposer.sets, x, weights, values, margin, slack)
     miss = proposer.nearest_miss(x, preferences, LINEAR, margin, slack)
-    aim, n_held = 2 * descent.SURE, 0
+    aim, n_held = 2 * ROUNDING, 0
     for i, may in enumerate(preferences.is_actionable):
         losses = {
             j: actions[i, j][0]
@@ -516,7 +521,7 @@ def test_nearest_miss_against_loops(problem, which, asked, request):
         j = min(losses, key=losses.get)
         assert torch.equal(miss.is_acted[i], actions[i, j][3]), i
         assert torch.allclose(miss.values[i], actions[i, j][4], atol=1e-9), i
-        n_held += min(actions[i, j][1:3]) >= descent.SURE
+        n_held += held(actions[i, j])
     x_cf = problem.flow.counterfactual(x, miss.is_acted, miss.values)
     assert torch.allclose(miss.x_cf, x_cf, atol=1e-12)
     assert n_held < len(x)  # most are no recourse

@@ -28,7 +28,8 @@ from lib.method.flow import CausalFlow
 from lib.method.icarma import ICarma
 from lib.method.samplers import RankingSampler
 from lib.paper import gmsc
-from lib.search.descent import EDGE, Judge
+from lib.search import descent
+from lib.search.descent import Judge
 
 N_BLOCKS = 6
 N = (N_BLOCKS - 1) * blocks.SIZE + 100  # the last block is not full
@@ -174,8 +175,9 @@ def test_people_with_whole_numbers():
         assert (told[f"after_{name}"] % 1 == 0).all()
 
 
-def test_two_consequences_on_the_edge_between_whole_numbers():
+def test_two_consequences_on_the_edge_between_whole_numbers(monkeypatch):
     """One is rounded down and the other up: both lower, or both higher, are not enough."""
+    monkeypatch.setattr(descent, "EDGE", 1e-3)
     problem = answer.of_gmsc(MODELS)
     population = problem.population
     x = pd.DataFrame(
@@ -189,7 +191,7 @@ def test_two_consequences_on_the_edge_between_whole_numbers():
     _, log_odds, _ = judge(values)
     told = judge.recommendation(values)
     after = problem.flow.counterfactual(x, told.is_acted, told.values)
-    for side in (-EDGE, EDGE):
+    for side in (-1e-3, 1e-3):
         assert problem.accepts(population.settled(x, after + side * ~told.is_acted))
     assert not problem.accepts(told.x_cf)
     assert log_odds <= problem.classifier.logit(told.x_cf) + 1e-6

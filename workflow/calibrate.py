@@ -67,6 +67,7 @@ def run(
     how = {"n_people": n_people, "spread": given["spread"]}
     cells = given["cells"]
     best = calibration.mean_over(rows, ["bank", "grid"], cells["bank"], **how)
+    tie = given["tie"]
     print(best.to_string(), flush=True)
     best["optimiser"] = [given["banks"][name]["optimiser"] for name in best.bank]
     of_each = best.drop_duplicates("bank").groupby("optimiser", sort=False)
@@ -80,7 +81,7 @@ def run(
     nearest = kept.bank.iloc[0]
     bar = progress.bar("shapes")
     rows = calibration.shapes(problems[nearest], grids[nearest], given, bar)
-    best = rows.sort_values("score", kind="stable")
+    best = calibration.nearest(rows, tie)
     print(best.head(8).to_string(), flush=True)
     shape = best[["shape", "gamma", "w_max"]].astype(object).iloc[0].to_dict()
     keep("shapes", rows, **shape)
@@ -91,6 +92,7 @@ def run(
     all_seeds = pd.concat([rows, more])
     is_best = all_seeds[FIELDS].apply(tuple, axis=1).isin([*map(astuple, best)])
     best = calibration.mean_over(all_seeds[is_best], FIELDS, cells["networks"], **how)
+    best = calibration.nearest(best, tie)
     print(best.to_string(), flush=True)
     keep("chosen", best, **best[FIELDS].astype(object).iloc[0].to_dict())
 

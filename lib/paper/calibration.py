@@ -131,7 +131,7 @@ def banks(
 def mean_over(
     rows: pd.DataFrame, by: Sequence[str], paper: Cells, **how: Any
 ) -> pd.DataFrame:
-    """Return the mean of each cell over seeds, scored anew, the nearest first.
+    """Return the mean of each cell over seeds, scored anew, the lowest score first.
 
     Arguments:
         by: Columns that tell candidates apart; their order is kept
@@ -141,7 +141,24 @@ def mean_over(
     """
     means = rows.groupby(list(by), sort=False)[list(paper)].mean()
     means["score"] = [score(row, paper, **how) for row in means.to_dict("records")]
-    return means.sort_values("score", kind="stable").reset_index()
+    return nearest(means.reset_index(), 0.0)
+
+
+def nearest(candidates: pd.DataFrame, tie: float) -> pd.DataFrame:
+    """Return candidates, the one with the lowest score first.
+
+    Arguments:
+        candidates: With a column score; their order is kept where
+            scores are alike.
+        tie: Scores that exceed the lowest by no more are like it.
+    Example:
+        >>> table = pd.DataFrame({"score": [3.0, 1.5, 1.0]})
+        >>> nearest(table, tie=0.0).index.tolist(), nearest(table, tie=1.0).index.tolist()
+        ([2, 1, 0], [1, 2, 0])
+    """
+    alike = candidates.score.clip(lower=candidates.score.min() + tie)
+    order = alike.sort_values(kind="stable").index
+    return candidates.loc[order]
 
 
 def shapes(
