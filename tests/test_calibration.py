@@ -58,9 +58,9 @@ def test_all_stages_and_no_file_with_published_numbers(
         "banks",
         "shapes",
         "form, bank, priors",
+        "prior",
         "width",
         "rate, decay",
-        "prior",
         "more seeds",
         "chosen",
     ]

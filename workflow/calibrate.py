@@ -107,8 +107,8 @@ def _best_readings(
     """Return the readings that come nearest, the nearest first, and rows of all tried.
 
     First the form, the bank and the priors are tried; then of the two
-    best so far the widths, the rate and the decay, and how the prior
-    follows from the weight.
+    best so far how the prior follows from the weight; then the
+    widths, and the rate and the decay.
     """
     seen: list[Reading] = []
     rows: list[pd.DataFrame] = []
@@ -136,6 +136,10 @@ def _best_readings(
         "form, bank, priors",
         [Reading(bank, form, *prior, **others) for bank, form, prior in first],
     )
+    pairs = {(own.bank, own.plausibility) for own in best[:2]}
+    some = [own for own in best if (own.bank, own.plausibility) in pairs]
+    each = product(some, given["prior_shapes"])
+    best = tried("prior", [replace(own, prior=prior) for own, prior in each])
     each = product(best[:2], given["widths"])
     best = tried("width", [replace(own, width=width) for own, width in each])
     every = product(best[:2], given["learning_rates"], given["weight_decays"])
@@ -146,8 +150,6 @@ def _best_readings(
             for own, rate, decay in every
         ],
     )
-    each = product(best[:2], given["prior_shapes"])
-    best = tried("prior", [replace(own, prior=prior) for own, prior in each])
     return best[: given["n_best"]], pd.concat(rows)
 
 
