@@ -261,3 +261,22 @@ def test_carried_out_recommendations_are_judged_as_people_follow_them(problem, p
     assert people[people.member == 3].log_p_cf.to_numpy() == pytest.approx(
         judged.log_p_cf.to_numpy()
     )
+
+
+@pytest.mark.parametrize(
+    ("cost", "joint", "odd"),
+    [
+        ({0: 0.2, 1: 0.3, 2: 0.39, 3: 0.1}, {0: 0.5, 1: 0.6, 2: 0.3, 3: 0.5}, []),
+        ({0: 0.2, 1: 0.3, 2: 0.52, 3: 0.1}, {0: 0.5, 1: 0.6, 2: 0.3, 3: 0.5}, [2]),
+        ({0: 0.2, 1: 0.3, 2: 0.39, 3: 0.1}, {0: 0.5, 1: 0.6, 2: 0.2, 3: 0.5}, [2]),
+    ],
+)
+def test_who_diverged_by_hand(cost, joint, odd):
+    """Beyond twice the median cost, 0.25; below half the median share, 0.5."""
+    rows = validation(joint, dict.fromkeys(joint, 1.0))
+    rows = rows.assign(cost=rows.member.map(cost))
+    assert tables.diverged(rows) == odd
+    rows.loc[rows.member == 1, "valid"] = False  # whose cost is that of nobody
+    assert 1 in tables.diverged(rows)
+    with pytest.raises(ValueError, match="three members or more, got 2"):
+        tables.diverged(rows[rows.member < 2])

@@ -120,6 +120,41 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
     return int(rows.groupby("member").joint.mean().idxmax())
 
 
+TIMES_AS_DEAR, TIMES_AS_FEW = 2.0, 0.5  # of the median member
+
+
+def diverged(training: pd.DataFrame) -> list[int]:
+    """Return the ids of the members that diverged, by what training people show.
+
+    A member diverged if its recommendations cost more than twice as
+    much as those of the median member, or if it helps less than half
+    as many people.
+
+    Arguments:
+        training: Rows of `judged` for training people, with
+            preferences drawn as in training; of the members of one
+            profile, at least three.
+    Raises: ValueError: there are fewer members, so that there is no
+        telling which is the odd one.
+    Example:
+        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1, 2, 2], "valid": True})
+        >>> rows = rows.assign(cost=[0.2, 0.2, 0.2, 0.1, 0.9, 1.1], joint=True)
+        >>> diverged(rows)
+        [2]
+    """
+    by_member = training.groupby("member")
+    if by_member.ngroups < 3:
+        raise ValueError(
+            f"Expected rows of three members or more, got {by_member.ngroups}: of fewer "
+            "there is no telling which one diverged."
+        )
+    cost = training[training.valid].groupby("member").cost.mean()
+    joint = by_member.joint.mean()
+    is_dear = (cost > TIMES_AS_DEAR * cost.median()).reindex(joint.index, fill_value=True)
+    found = is_dear | (joint < TIMES_AS_FEW * joint.median())
+    return found.index[found].tolist()
+
+
 def soft(
     problem: Problem,
     members: Mapping[str, ICarma],
