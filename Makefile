@@ -12,6 +12,7 @@
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
 #                  STORAGE=postgresql+psycopg://user@host/name FOLDER=/a/folder: several machines share it, and keep its files there
+# make calibrate   what the paper's text has lost is chosen by a few declared cells, about an hour; the result is committed
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html
@@ -30,7 +31,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides tune notebooks models lock clean
+.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides calibrate tune notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -100,6 +101,9 @@ slides: .venv-book/ready
 
 lab: setup
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb --ServerApp.root_dir=.
+
+calibrate: setup
+	@$(BIN)/python workflow/calibrate.py
 
 # Two lanes, one core each; transfer needs the data of notebook 07; what was searched before is kept in runs/tuning_*.db.
 tune: search := $(if $(STORAGE),--storage '$(STORAGE)') $(if $(FOLDER),--folder '$(FOLDER)')

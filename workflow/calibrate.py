@@ -106,9 +106,10 @@ def _best_readings(
 ) -> tuple[list[Reading], pd.DataFrame]:
     """Return the readings that come nearest, the nearest first, and rows of all tried.
 
-    First the form, the bank and the priors are tried; then of the two
-    best so far how the prior follows from the weight; then the
-    widths, and the rate and the decay.
+    First the form, the bank and the priors are tried; then, for the
+    three best pairs of bank and form, how the prior follows from the
+    weight; then, of the two best readings so far, the widths, the
+    rate and the decay.
     """
     seen: list[Reading] = []
     rows: list[pd.DataFrame] = []
@@ -136,7 +137,7 @@ def _best_readings(
         "form, bank, priors",
         [Reading(bank, form, *prior, **others) for bank, form, prior in first],
     )
-    pairs = {(own.bank, own.plausibility) for own in best[:2]}
+    pairs = list(dict.fromkeys((own.bank, own.plausibility) for own in best))[:3]
     some = [own for own in best if (own.bank, own.plausibility) in pairs]
     each = product(some, given["prior_shapes"])
     best = tried("prior", [replace(own, prior=prior) for own, prior in each])
