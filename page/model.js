@@ -362,11 +362,11 @@ export function createModel(data) {
   });
 
   function see(found, values, { cost, odds, gain }) {
-    if (odds >= sure && gain >= 0 && cost < found.cost) {
+    if (odds >= sure && gain >= sure && cost < found.cost) {
       found.cost = cost;
       found.values = values;
     }
-    if (gain >= 0) found.odds = Math.max(found.odds, odds);
+    if (gain >= sure) found.odds = Math.max(found.odds, odds);
     if (odds >= sure) found.gain = Math.max(found.gain, gain);
   }
 

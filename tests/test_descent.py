@@ -39,7 +39,7 @@ def test_what_a_descent_finds_is_good_and_within_the_range(descended):
     has = found.cost.isfinite()
     cost, log_odds, gain = judge(found.values)
     assert has.sum() > 10 and torch.allclose(cost[has], found.cost[has])
-    assert (log_odds[has] >= ROUNDING).all() and (gain[has] >= 0).all()
+    assert (log_odds[has] >= ROUNDING).all() and (gain[has] >= ROUNDING).all()
     within = (judge.low <= found.values) & (found.values <= judge.high)
     assert within[has].all()
 

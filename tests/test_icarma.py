@@ -143,18 +143,18 @@ def test_far_from_acceptance_only_the_log_odds_point_the_way(problem):
 
 
 def test_multiplier_of_carma_by_hand():
-    """It grows by the hinge of each batch after it, which holds it back ten times."""
+    """It grows by the hinge of each batch, and is held back by ten times that hinge."""
     weigh = training._TermWeights([SHORT, replace(SHORT, hinge=None)])
     terms = torch.zeros(5, 2)
     position = icarma.TERMS.index("hinge")
     multiplier = 0.0
     for hinge in (0.5, 0.25, 0.0, 1.0):
         terms[position] = hinge
+        multiplier += hinge
         weights = weigh(terms)
         assert weights[position].tolist() == pytest.approx(
             [SHORT.hinge, multiplier - 10 * hinge]
         )
-        multiplier += hinge
         assert weights[0].tolist() == pytest.approx([SHORT.cost] * 2)
 
 

@@ -179,7 +179,7 @@ def test_neighbouring_whole_numbers_make_nothing_dearer(counted, monkeypatch):
 
 def held(action):
     """Whether an action is surely valid and plausible."""
-    return action[1] >= ROUNDING and action[2] >= 0
+    return action[1] >= ROUNDING and action[2] >= ROUNDING
 
 
 def actions_on_sets(problem, sets, x, weights, values, margin, slack):

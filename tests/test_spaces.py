@@ -136,8 +136,10 @@ def test_actions_by_hand(problem, people, everything):
     torch.testing.assert_close(space.log_odds(option.values), log_odds)
     gain = problem.flow.log_prob(followed) - problem.flow.log_prob(x)
     is_good = space.accepts(option)
-    assert is_good.equal((log_odds >= 0.5 + ROUNDING) & (gain >= 0)) and is_good.any()
-    assert ((log_odds >= 0) & (gain >= 0) & ~is_good).any()  # the margin matters
+    assert (
+        is_good.equal((log_odds >= 0.5 + ROUNDING) & (gain >= ROUNDING)) and is_good.any()
+    )
+    assert ((log_odds >= 0) & (gain >= ROUNDING) & ~is_good).any()  # the margin matters
     # what was found where all is free is judged as forbidden where it is not
     free = everything.outcome(torch.ones_like(values, dtype=torch.bool), values)
     is_forbidden = (free.is_acted & ~allowed).any(-1)
@@ -172,7 +174,7 @@ def test_some_people_are_judged_by_their_own_maps(problem, everything):
         some = everything.of(order)
         tried = some.outcome(every, some.x + size * direction)
         gain = problem.flow.log_prob(tried.x_cf) - problem.flow.log_prob(some.x)
-        is_good = (problem.classifier.logit(tried.x_cf) >= ROUNDING) & (gain >= 0)
+        is_good = (problem.classifier.logit(tried.x_cf) >= ROUNDING) & (gain >= ROUNDING)
         assert torch.equal(some.accepts(tried), is_good)
         n_good += int(is_good.sum())
     assert 0 < n_good < 4 * len(x)

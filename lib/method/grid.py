@@ -444,7 +444,7 @@ class _Choices:
         kept = []
         for i, table in enumerate(self.tables):
             beside = sum([*best[:i], table.gain, *best[i + 1 :]], torch.zeros(()))
-            holds = is_plausible(beside, self.slack, surely=True)
+            holds = is_plausible(beside, self.slack)
             holds[:, 0] = True
             kept.append(holds)
         return kept
@@ -515,7 +515,7 @@ class _Choices:
         cost[:, 0] = torch.inf
         if self.slack < math.inf:
             gain = in_all((table.gain for table in self.tables), -torch.inf)
-            cost.masked_fill_(~is_plausible(gain, self.slack, surely=True), torch.inf)
+            cost.masked_fill_(~is_plausible(gain, self.slack), torch.inf)
         if self.max_acted is not None:
             n_acted = in_all((table.acts.sum(-1) for table in self.tables), 0)
             cost.masked_fill_(n_acted > self.max_acted, torch.inf)
@@ -560,7 +560,7 @@ class _Choices:
         """Return whether actions, rows (n, B) of the tables, reach the margin, (n,)."""
         parts = zip(people.split(ASKED_AT_ONCE), rows.split(ASKED_AT_ONCE), strict=True)
         log_odds = [self._log_odds(*part) for part in parts]
-        return is_valid(torch.cat(log_odds), self.margin, surely=True)
+        return is_valid(torch.cat(log_odds), self.margin)
 
     def _log_odds(self, people: Tensor, rows: Tensor) -> Tensor:
         """Return the log-odds of a positive decision after actions, with shape (n,)."""

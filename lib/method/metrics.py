@@ -97,6 +97,7 @@ def per_person(
     _check(problem, x, preferences, recommendation, truth)
     log_p = problem.flow.log_prob(x)
     log_odds, gain = problem.outcome(x, recommendation.x_cf)
+    log_p_cf = problem.flow.log_prob(recommendation.x_cf)
     acts, actionable = recommendation.is_acted, problem.population.actionable_index
     columns = {
         "has_recourse": recommendation.has_recourse,
@@ -107,7 +108,7 @@ def per_person(
         "n_acted": acts.sum(-1),
         "outside": outside(problem, x, recommendation.x_cf),
         "log_p": log_p,
-        "log_p_cf": log_p + gain,
+        "log_p_cf": log_p_cf,
         "log_p_change": gain,
     }
     columns["joint"] = columns["valid"] & columns["plausible"]

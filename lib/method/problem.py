@@ -39,13 +39,11 @@ def is_valid(log_odds: Tensor, margin: float = 0.0, surely: bool = False) -> Ten
         >>> is_valid(log_odds), is_valid(log_odds, surely=True)
         (tensor([ True,  True, False]), tensor([ True, False, False]))
     """
-    return log_odds >= margin + (ROUNDING if surely else 0.0)
+    return log_odds >= margin + ROUNDING * surely
 
 
 def is_plausible(gain: Tensor, slack: float = 0.0, surely: bool = False) -> Tensor:
     """Return whether a person is as plausible after an action as before, with shape (*,).
-
-    Who falls by no more than `ROUNDING` is.
 
     Arguments:
         gain: Log-density after the action less that before, in nats,
@@ -54,11 +52,11 @@ def is_plausible(gain: Tensor, slack: float = 0.0, surely: bool = False) -> Tens
         surely: As for `is_valid`.
     Source: section 5.1 of arXiv:2604.08030: log p(x_cf) >= log p(x).
     Example:
-        >>> gain = torch.tensor([0.1, -0.00001, -0.1])
+        >>> gain = torch.tensor([0.1, 0.0, -0.1])
         >>> is_plausible(gain), is_plausible(gain, surely=True)
         (tensor([ True,  True, False]), tensor([ True, False, False]))
     """
-    return gain >= -slack - (0.0 if surely else ROUNDING)
+    return gain >= -slack + ROUNDING * surely
 
 
 @dataclass(frozen=True)

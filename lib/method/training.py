@@ -45,8 +45,8 @@ def fit(
     who is trained beside it (up to rounding).
 
     Where `Settings.hinge` is None, the hinge has a multiplier, as in
-    CARMA's code: it begins at zero, the weight is the multiplier less
-    10 times the hinge of the batch, and then it grows by that hinge.
+    CARMA's code. It begins at zero and grows with every batch by the
+    hinge H of that batch; the weight is the multiplier less 10 H.
 
     Arguments:
         samplers, settings: Of each of the M members; one alone serves
@@ -231,9 +231,9 @@ class _TermWeights:
         if self._grows is None:
             return self._fixed
         weights, at = self._fixed.clone(), TERMS.index("hinge")
+        self.multiplier.add_(terms[at])
         now = self.multiplier - DAMPING * terms[at]
         weights[at] = torch.where(self._grows, now, self._fixed[at])
-        self.multiplier.add_(terms[at])
         return weights
 
 

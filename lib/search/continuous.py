@@ -258,7 +258,7 @@ def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> 
             cost, log_odds, gain = judge(known)
         # a known action that is valid and plausible stays so, on whichever side of a
         # rounding error it lies
-        good = same_set & is_valid(log_odds + ROUNDING) & is_plausible(gain)
+        good = same_set & is_valid(log_odds + ROUNDING) & is_plausible(gain + ROUNDING)
         bounds = (
             torch.where(good, part.clamp_min(ROUNDING), -torch.inf)
             for part in (log_odds, gain)
