@@ -14,6 +14,8 @@ from lib.base import files, rooms
 from lib.base.files import PARAMS, PUBLISHED, ROOT
 from lib.paper import calibration, claims, stacks
 
+RECORD = "calibration_trials.csv", "calibrated.yaml"
+NETWORKS = calibration.networks
 OPENED: list[str] = []
 sys.addaudithook(
     lambda event, args: OPENED.append(str(args[0])) if event == "open" else None
@@ -52,7 +54,14 @@ def test_all_stages_and_no_file_with_published_numbers(
     ]  # the hook sees what is opened
     assert not [path for path in OPENED if PUBLISHED.name in Path(path).parts]
     chosen = yaml.safe_load((tmp_path / "calibrated.yaml").read_text())
-    assert set(chosen) == {"grids", "shape", "gamma", "w_max", *calibrate.FIELDS}
+    assert set(chosen) == {
+        "candidates",
+        "grids",
+        "shape",
+        "gamma",
+        "w_max",
+        *calibrate.FIELDS,
+    }
     trials = pd.read_csv(tmp_path / "calibration_trials.csv")
     assert list(trials.stage.unique()) == [
         "banks",
@@ -62,10 +71,25 @@ def test_all_stages_and_no_file_with_published_numbers(
         "width",
         "rate, decay",
         "more seeds",
-        "chosen",
     ]
     of_banks = trials[trials.stage == "banks"]
     assert len(of_banks) == 2 * 2 and of_banks.score.notna().all()
+    # started again, nothing is run that is there; and what is missing is
+    before = [(tmp_path / name).read_text() for name in RECORD]
+    last = trials.stage == trials.stage.iloc[-1]
+    trials[~last].to_csv(tmp_path / RECORD[0], index=False)
+    asked = []
+
+    def networks(problems, readings, *how):
+        asked.append(len(readings))
+        return NETWORKS(problems, readings, *how)
+
+    monkeypatch.setattr(calibration, "networks", networks)
+    monkeypatch.delattr(calibration, "banks")
+    monkeypatch.delattr(calibration, "shapes")
+    calibrate.run(problem.population, problem.flow, small, tmp_path)
+    assert [(tmp_path / name).read_text() for name in RECORD] == before
+    assert asked == [small["n_best"]]
 
 
 def test_its_rooms_read_no_published_table():

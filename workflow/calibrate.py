@@ -1,17 +1,19 @@
-"""Choose what the paper's text has lost, by the declared cells: half an hour on one core.
+"""Choose what the paper's text has lost, by the declared cells: 90 minutes of one core.
 
     python workflow/calibrate.py [FOLDER]
 
 params/calibration.yaml holds the candidates and the cells, and is the
 only file with published numbers that is opened. calibrated.yaml (what
 was chosen) and calibration_trials.csv (all that was tried) are written
-to FOLDER, by default params, after each stage.
+to FOLDER, by default params, after each stage. Started again, it goes
+on after the last stage that is there, as long as the candidates are
+the same; remove the two files to run all of it again.
 """
 
 import lib.pinned
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields, replace
 from itertools import product
 from pathlib import Path
@@ -20,7 +22,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from lib.base import files, progress
+from lib.base import files, fits, progress
 from lib.base.files import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
@@ -30,6 +32,63 @@ from lib.paper import calibration
 from lib.paper.calibration import Reading
 
 FIELDS = [own.name for own in fields(Reading)]
+
+
+class Record:
+    """Hold all that was tried, and what was chosen, in a folder.
+
+    A stage that is there already is not run again. Numbers have six
+    digits after the point, whether they are read or new.
+
+    Arguments:
+        folder: For calibrated.yaml and calibration_trials.csv.
+        given: The contents of params/calibration.yaml.
+    """
+
+    def __init__(self, folder: Path, given: Mapping[str, Any]) -> None:
+        self.trials, self.choices = (
+            folder / name for name in ("calibration_trials.csv", "calibrated.yaml")
+        )
+        self.given, self.chosen = given, {"candidates": fits.digest(given)}
+        self.known: dict[str, pd.DataFrame] = {}
+        if not (self.trials.is_file() and self.choices.is_file()):
+            return
+        if files.entries(self.choices)["candidates"] == self.chosen["candidates"]:
+            for stage, rows in pd.read_csv(self.trials).groupby("stage", sort=False):
+                own = rows.drop(columns="stage").dropna(axis=1, how="all")
+                self.known[str(stage)] = own.reset_index(drop=True)
+
+    def rows(self, stage: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """Return the rows of a stage, which are made unless they are known."""
+        if stage not in self.known:
+            self.known[stage] = make().round(6).reset_index(drop=True)
+            parts = [rows.assign(stage=name) for name, rows in self.known.items()]
+            table = pd.concat(parts, ignore_index=True)
+            table.insert(0, "stage", table.pop("stage"))
+            table.to_csv(self.trials, index=False)
+            self.choose()
+        print(f"{stage}: {len(self.known[stage])} rows", flush=True)
+        return self.known[stage]
+
+    def networks(
+        self,
+        stage: str,
+        problems: Mapping[str, Problem],
+        readings: Sequence[Reading],
+        shape: Mapping[str, Any],
+        seeds: Sequence[int],
+    ) -> pd.DataFrame:
+        """Return the rows of networks of some readings, as `rows` does."""
+        how = (shape, seeds, self.given, progress.bar(stage))
+        return self.rows(stage, lambda: calibration.networks(problems, readings, *how))
+
+    def choose(self, **found: Any) -> None:
+        """Save what was chosen so far."""
+        self.chosen |= {
+            name: value.item() if hasattr(value, "item") else value
+            for name, value in found.items()
+        }
+        self.choices.write_text(yaml.safe_dump(self.chosen, sort_keys=False))
 
 
 def main(folder: Path) -> None:
@@ -48,21 +107,9 @@ def run(
         given: The contents of params/calibration.yaml.
         folder: For calibrated.yaml and calibration_trials.csv.
     """
-    trials: list[pd.DataFrame] = []
-    chosen: dict[str, Any] = {}
-
-    def keep(stage: str, rows: pd.DataFrame, **found: Any) -> None:
-        trials.append(rows.assign(stage=stage))
-        plain = {k: v.item() if hasattr(v, "item") else v for k, v in found.items()}
-        chosen.update(plain)
-        table = pd.concat(trials, ignore_index=True).round(6)
-        table.insert(0, "stage", table.pop("stage"))
-        table.to_csv(folder / "calibration_trials.csv", index=False)
-        text = yaml.safe_dump(chosen, sort_keys=False)
-        (folder / "calibrated.yaml").write_text(text)
-        print(f"{stage}: {plain}", flush=True)
-
-    rows = calibration.banks(population, flow, given, progress.bar("banks"))
+    record = Record(folder, given)
+    bar = progress.bar("banks")
+    rows = record.rows("banks", lambda: calibration.banks(population, flow, given, bar))
     n_people = len(population.x["recourse/validation"]) // 2  # so many are refused
     how = {"n_people": n_people, "spread": given["spread"]}
     cells = given["cells"]
@@ -73,35 +120,35 @@ def run(
     of_each = best.drop_duplicates("bank").groupby("optimiser", sort=False)
     kept = of_each.head(given["n_banks"])
     grids = {row.bank: given["grids"][row.grid] for row in kept.itertuples()}
-    keep("banks", rows, grids=grids)
+    record.choose(grids=grids)
     problems = {
         name: calibration.bank(population, flow, 0, **given["banks"][name])
         for name in grids
     }
     nearest = kept.bank.iloc[0]
-    bar = progress.bar("shapes")
-    rows = calibration.shapes(problems[nearest], grids[nearest], given, bar)
+    first, bar = problems[nearest], progress.bar("shapes")
+    rows = record.rows(
+        "shapes", lambda: calibration.shapes(first, grids[nearest], given, bar)
+    )
     best = calibration.nearest(rows, tie)
     print(best.head(8).to_string(), flush=True)
     shape = best[["shape", "gamma", "w_max"]].astype(object).iloc[0].to_dict()
-    keep("shapes", rows, **shape)
-    best, rows = _best_readings(problems, shape, given, keep, how)
-    bar, seeds = progress.bar("more seeds"), given["more_seeds"]
-    more = calibration.networks(problems, best, shape, seeds, given, bar)
-    keep("more seeds", more)
+    record.choose(**shape)
+    best, rows = _best_readings(problems, shape, given, record, how)
+    more = record.networks("more seeds", problems, best, shape, given["more_seeds"])
     all_seeds = pd.concat([rows, more])
     is_best = all_seeds[FIELDS].apply(tuple, axis=1).isin([*map(astuple, best)])
     best = calibration.mean_over(all_seeds[is_best], FIELDS, cells["networks"], **how)
     best = calibration.nearest(best, tie)
     print(best.to_string(), flush=True)
-    keep("chosen", best, **best[FIELDS].astype(object).iloc[0].to_dict())
+    record.choose(**vars(Reading(*best[FIELDS].iloc[0])))
 
 
 def _best_readings(
     problems: Mapping[str, Problem],
     shape: Mapping[str, Any],
     given: Mapping[str, Any],
-    keep: Callable[..., None],
+    record: Record,
     how: Mapping[str, Any],
 ) -> tuple[list[Reading], pd.DataFrame]:
     """Return the readings that come nearest, the nearest first, and rows of all tried.
@@ -116,11 +163,10 @@ def _best_readings(
 
     def tried(stage: str, readings: Iterable[Reading]) -> list[Reading]:
         new = [own for own in dict.fromkeys(readings) if own not in seen]
+        seen.extend(new)
         if new:
-            bar, seeds = progress.bar(stage), given["seeds"]
-            rows.append(calibration.networks(problems, new, shape, seeds, given, bar))
-            seen.extend(new)
-            keep(stage, rows[-1])
+            seeds = given["seeds"]
+            rows.append(record.networks(stage, problems, new, shape, seeds))
         cells = given["cells"]["networks"]
         best = calibration.mean_over(pd.concat(rows), FIELDS, cells, **how)
         print(best.head(8).to_string(), flush=True)

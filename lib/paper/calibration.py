@@ -222,6 +222,10 @@ class Reading:
     weight_decay: float
     prior: str
 
+    def __post_init__(self) -> None:
+        # in a table with gaps it is a fraction
+        object.__setattr__(self, "width", int(self.width))
+
     def settings(
         self, elicitation: str, gamma: float | None, shape: str, w_max: float
     ) -> Settings:
