@@ -142,3 +142,15 @@ def test_a_reading_completes_what_is_printed():
     assert own.profile.inverse and own.profile.w_max == 7.0
     constant = reading.settings("score", None, "slope", 7.0)
     assert constant.profile.w_max == 1.0 and constant.n_epochs == 900
+
+
+def test_as_printed_reads_what_was_chosen_and_says_what_was_not():
+    reading = calibration.Reading("any", "mean", 0.9, 0.01, 32, "falling", 0.0, "as w")
+    calibrated = vars(reading) | {"shape": "slope", "gamma": 1.5, "w_max": 4.0}
+    concave = calibration.as_printed("ranking", "concave", calibrated)
+    assert concave == reading.settings("ranking", 1 / 1.5, "slope", 4.0)
+    constant = calibration.as_printed("transfer", "constant", calibrated)
+    assert constant.profile.gamma is None and constant.batch_size == 256
+    del calibrated["width"]
+    with pytest.raises(ValueError, match="not chosen width yet: `make calibrate`"):
+        calibration.as_printed("ranking", "linear", calibrated)

@@ -307,10 +307,16 @@ def as_printed(elicitation: str, profile: str, calibrated: Mapping[str, Any]) ->
         elicitation: A key of `stacks.PRINTED`.
         profile: A key of `PROFILES`.
         calibrated: The contents of params/calibrated.yaml.
-    Raises: ValueError: the elicitation or the profile is unknown.
+    Raises: ValueError: the elicitation or the profile is unknown, or
+        the calibration has not come to an end.
     """
     checks.known("elicitation", [elicitation], tuple(PRINTED))
     checks.known("profile", [profile], tuple(PROFILES))
+    if missing := [own.name for own in fields(Reading) if own.name not in calibrated]:
+        raise ValueError(
+            f"The calibration has not chosen {', '.join(missing)} yet: `make calibrate` "
+            "goes on where it stopped."
+        )
     reading = Reading(**{own.name: calibrated[own.name] for own in fields(Reading)})
     gamma = None
     if profile != "constant":
