@@ -12,7 +12,7 @@
 # make lab         JupyterLab in this environment
 # make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
 #                  STORAGE=postgresql+psycopg://user@host/name FOLDER=/a/folder: several machines share it, and keep its files there
-# make calibrate   what the paper's text has lost is chosen by a few declared cells, about an hour; the result is committed
+# make calibrate   what the paper's text has lost is chosen by a few declared cells, an hour or two; the result is committed
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html

@@ -221,7 +221,7 @@ def others(problem: Problem, people: tuple) -> dict[str, tuple[Callable[[], obje
             lambda: NetworkClassifier.load(MODELS, "loan_flow"),
             "holds no classifier",
         ),
-        "Problem: other world": (lambda: problem.in_world(backwards), "order"),
+        "Problem: other world": (lambda: problem.check_world(backwards), "order"),
         "Problem: split": (lambda: problem.refused("tset"), "mean 'test'"),
         "Settings: below zero": (lambda: Settings(hinge=-1.0), "hinge"),
         "training.fit: lengths": (

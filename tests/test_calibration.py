@@ -17,9 +17,16 @@ from lib.paper import calibration, claims, stacks
 RECORD = "calibration_trials.csv", "calibrated.yaml"
 NETWORKS = calibration.networks
 OPENED: list[str] = []
-sys.addaudithook(
-    lambda event, args: OPENED.append(str(args[0])) if event == "open" else None
-)
+IS_WATCHED = [False]
+
+
+def watch(event, args):
+    """Note what is opened; a hook can't be taken away again."""
+    if IS_WATCHED[0] and event == "open":
+        OPENED.append(str(args[0]))
+
+
+sys.addaudithook(watch)
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +54,9 @@ def test_all_stages_and_no_file_with_published_numbers(
 ):
     shorter = {**stacks.PRINTED["ranking"], "n_epochs": 1}
     monkeypatch.setitem(stacks.PRINTED, "ranking", shorter)
-    OPENED.clear()
+    IS_WATCHED[0] = True
     calibrate.run(problem.population, problem.flow, small, tmp_path)
+    IS_WATCHED[0] = False
     assert [
         path for path in OPENED if str(tmp_path) in path
     ]  # the hook sees what is opened
@@ -56,6 +64,7 @@ def test_all_stages_and_no_file_with_published_numbers(
     chosen = yaml.safe_load((tmp_path / "calibrated.yaml").read_text())
     assert set(chosen) == {
         "candidates",
+        "classifier",
         "grids",
         "shape",
         "gamma",

@@ -89,7 +89,7 @@ def test_people_and_preferences_are_checked(problem, people):
 def test_a_world_with_its_features_in_another_order_is_refused(problem):
     backwards = Graph(dict(reversed(problem.flow.graph.parents.items())))
     with pytest.raises(ValueError, match="the order of the features differ"):
-        problem.in_world(World(backwards))
+        problem.check_world(World(backwards))
 
 
 def test_a_recommendation_is_indexed_as_a_tensor(people):

@@ -1,4 +1,4 @@
-"""Choose what the paper's text has lost, by the declared cells: 90 minutes of one core.
+"""Choose what the paper's text has lost, by the declared cells: an hour or two of one core.
 
     python workflow/calibrate.py [FOLDER]
 
@@ -141,7 +141,8 @@ def run(
     best = calibration.mean_over(all_seeds[is_best], FIELDS, cells["networks"], **how)
     best = calibration.nearest(best, tie)
     print(best.to_string(), flush=True)
-    record.choose(**vars(Reading(*best[FIELDS].iloc[0])))
+    chosen = Reading(*best[FIELDS].iloc[0])
+    record.choose(**vars(chosen), classifier=given["banks"][chosen.bank])
 
 
 def _best_readings(

@@ -1,15 +1,15 @@
 """Choose settings by our rule, which can't see what the paper reports.
 
-    python workflow/choose.py ranking     a quarter of an hour of one core
-    python workflow/choose.py score       half an hour
+    python workflow/choose.py ranking
+    python workflow/choose.py score
     python workflow/choose.py transfer    Give Me Some Credit; needs its data
 
 The rule and the space stand in lib/paper/choosing.py. Beside
-params/calibrated.yaml (the settings as printed, which are the first
-candidate) nothing is read. chosen_<search>.yaml (what was chosen, for
-the constant and the linear profile) and chosen_<search>_trials.csv
-(all that was tried) are written to params, or to a folder that is
-named after the search.
+models and people only params/calibrated.yaml is read: the bank, and the
+settings as printed, which are the first candidate.
+chosen_<search>.yaml (what was chosen, for the constant and the linear
+profile) and chosen_<search>_trials.csv (all that was tried) are written
+to params, or to a folder that is named after the search.
 """
 
 import lib.pinned
@@ -23,8 +23,9 @@ import pandas as pd
 import yaml
 
 from lib.base import files, progress
-from lib.base.files import PARAMS
+from lib.base.files import MODELS, PARAMS
 from lib.method import loan
+from lib.method.flow import CausalFlow
 from lib.method.problem import Problem
 from lib.method.samplers import Sampler
 from lib.paper import calibration, choosing, gmsc, stacks
@@ -39,17 +40,19 @@ PROFILES = ("constant", "linear")
 def main(search: str, folder: Path) -> None:
     """Choose the settings of a search, for both profiles, and save them."""
     calibrated = files.entries(PARAMS / "calibrated.yaml")
+    as_printed = {
+        name: calibration.as_printed(search, name, calibrated) for name in PROFILES
+    }
     problem, sampler = people(search, calibrated)
     n_people = min(MOST_JUDGES, len(problem.refused("validation")))
     preferences = sampler.draw(range(n_people), np.random.default_rng(0))
     chosen, trials = {}, []
     for name in PROFILES:
-        as_printed = calibration.as_printed(search, name, calibrated)
         bar = progress.bar(f"{search}, {name}: who judges")
-        profile = as_printed.profile
+        profile = as_printed[name].profile
         judges = choosing.Judges.of(problem, preferences, profile, bar, **EFFORT)
         bar = progress.bar(f"{search}, {name}")
-        best, tried = choosing.search(problem, sampler, judges, as_printed, bar)
+        best, tried = choosing.search(problem, sampler, judges, as_printed[name], bar)
         chosen[name] = dataclasses.asdict(best)
         trials.append(tried.assign(search=search, profile=name))
         print(tried[tried["round"] == tried["round"].max()].to_string(), flush=True)
@@ -63,7 +66,9 @@ def people(search: str, calibrated: dict) -> tuple[Problem, Sampler]:
     if search == "transfer":
         problem = gmsc.problem(gmsc.applicants("", N_APPLICANTS, 0))
     else:
-        problem = loan.problem()
+        population, how = loan.population(), calibrated["classifier"]
+        flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
+        problem = calibration.bank(population, flow, 0, **how)
     how = stacks.soft_samplers(problem.population.actionable, stacks.ASKED[search])
     return problem, how[stacks.MIXED]
 

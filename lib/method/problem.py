@@ -271,14 +271,25 @@ class Problem:
     def in_world(self, world: World | None) -> World:
         """Return the world in which actions take effect: this one, or the problem's own.
 
-        Raises: ValueError: it has not the flow's graph. Who moves, and
-            whose density changes, must be the same, column by column.
+        Raises: ValueError: as `check_world`.
         Example:
             >>> problem.in_world(None) is problem.world
             True
         """
         if world is None:
             return self.world
+        self.check_world(world)
+        return world
+
+    def check_world(self, world: World) -> None:
+        """Raise ValueError unless the world has the flow's graph.
+
+        Who moves, and whose density changes, must be the same, column
+        by column.
+
+        Example:
+            >>> problem.check_world(loan.scm())
+        """
         if world.graph != self.flow.graph:
             ours, theirs = self.flow.graph.parents, world.graph.parents
             at = [name for name in ours if set(ours[name]) != set(theirs.get(name, ()))]
@@ -288,7 +299,6 @@ class Problem:
                 "world with the flow's graph, or make the problem with a flow that was "
                 "fitted under the world's."
             )
-        return world
 
     def check_gradient(self, solver: str) -> None:
         """Raise ValueError unless torch can differentiate the classifier.

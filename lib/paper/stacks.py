@@ -7,6 +7,7 @@ by side with the notebooks.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -334,13 +335,13 @@ def printed(
         hinge is that of CARMA's code.
     """
     _check_seeds(seeds)
-    length = 450 if n_epochs is None else n_epochs
-    both: dict[str, Any] = {"on_probability": True, "margin": 0.013, "tau": 0.36}
-    both |= {"n_epochs": length}
-    as_printed = Settings(
-        mask=1.5, hinge=None, plausibility=0.225, cap=math.inf, learning_rate=5e-3, **both
+    paper = dict(PRINTED["ranking"])
+    if n_epochs is not None:
+        paper["n_epochs"] = n_epochs
+    as_printed = Settings(hinge=None, cap=math.inf, on_probability=True, **paper)
+    first_edition = replace(
+        as_printed, mask=0.1, hinge=40.0, plausibility=11.0, cap=3.0, learning_rate=3e-3
     )
-    first_edition = Settings(mask=0.1, hinge=40.0, plausibility=11.0, cap=3.0, **both)
     few = list(seeds[:3])
     sampler = soft_samplers(features, "ranking")[MIXED]
     settings = [as_printed] * len(few) + [first_edition] * len(few)

@@ -154,7 +154,8 @@ class Actions:
         if not margin >= 0:
             raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
         self.problem, self.x, self.margin = problem, x, margin
-        self.world: World = problem.in_world(problem.flow if world is None else world)
+        self.world: World = problem.flow if world is None else world
+        problem.check_world(self.world)
         self.free = torch.zeros_like(x, dtype=torch.bool)
         self.free[:, problem.population.actionable_index] = preferences.is_actionable
         people = problem.population.x["recourse/train"].double()

@@ -63,7 +63,7 @@ def carried_out(
     acts, values = recommendation.is_acted, recommendation.values
     parts = []
     for name, world in worlds.items():
-        problem.in_world(world)
+        problem.check_world(world)
         x_cf = world.counterfactual(x, acts, values)
         there = Recommendation(acts, values, problem.population.settled(x, x_cf))
         people = metrics.per_person(problem, x, preferences, there)[FATES]
@@ -160,7 +160,7 @@ def sure_on_average(
     acts, values = recommendation.is_acted, recommendation.values
     chances = []
     for world in worlds:
-        problem.in_world(world)
+        problem.check_world(world)
         x_cf = problem.population.possible(world.counterfactual(x, acts, values))
         chances.append(problem.classifier.probability(x_cf))
     h = torch.stack(chances)  # (W, N)
@@ -205,7 +205,7 @@ def worst_log_odds(
     if not (ascend and radii[0] >= 0 and radii[-1] < np.inf):
         raise ValueError(f"radii are {radii}, expected ascending numbers, zero or more.")
     problem.check_gradient("The worst case within a ball")
-    problem.in_world(world)
+    problem.check_world(world)
     metrics.check_one_each(problem, x, recommendation)
     acts, values = recommendation.is_acted, recommendation.values
 
