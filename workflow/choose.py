@@ -9,7 +9,7 @@ models and people only params/calibrated.yaml is read: the bank, and the
 settings as printed, which are the first candidate.
 chosen_<search>.yaml (what was chosen, for the constant and the linear
 profile) and chosen_<search>_trials.csv (all that was tried) are written
-to params, or to a folder that is named after the search.
+to params, or to the folder that the command line names second.
 """
 
 import lib.pinned

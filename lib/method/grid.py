@@ -574,7 +574,7 @@ class _Choices:
         x_cf = self.x[people]
         for table, row in chosen:  # no two blocks move the same feature
             x_cf[:, table.columns] = table.x_cf[people, row][:, table.columns]
-        return classifier.logit(self.problem.population.possible(x_cf))
+        return self.problem.log_odds(x_cf)
 
 
 def _side_by_side(n_kept: Tensor) -> list[Tensor]:

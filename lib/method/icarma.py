@@ -348,7 +348,7 @@ class ICarma:
         x = batch["x"]
         a = self.action_values(x, batch["context"], m)
         x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
-        log_odds = self.problem.classifier.logit(self.problem.population.possible(x_cf))
+        log_odds = self.problem.log_odds(x_cf)
         return {
             "cost": self.problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
             "hinge": self._hinge(log_odds),

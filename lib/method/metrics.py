@@ -96,12 +96,12 @@ def per_person(
     """
     _check(problem, x, preferences, recommendation, truth)
     log_p = problem.flow.log_prob(x)
-    log_odds, gain = problem.outcome(x, recommendation.x_cf)
     log_p_cf = problem.flow.log_prob(recommendation.x_cf)
+    gain = log_p_cf - log_p
     acts, actionable = recommendation.is_acted, problem.population.actionable_index
     columns = {
         "has_recourse": recommendation.has_recourse,
-        "valid": is_valid(log_odds),
+        "valid": is_valid(problem.log_odds(recommendation.x_cf)),
         "plausible": is_plausible(gain),
         "cost": problem.cost_of(x, recommendation),
         "hard_action": hard_action(preferences, acts[..., actionable]),

@@ -27,8 +27,8 @@ from lib.base import checks, files
 # shape of the hardness for each cost profile of the paper; the numbers are reconstructed
 GAMMA = {"constant": None, "concave": 0.5, "linear": 1.0, "convex": 2.0}
 
-# h of the i-th of n + 1 categories, from 0, by gamma: always from 0 to 1; with the same
-# step from the first to the second whatever gamma is; and as the first, seen from above
+# how hard category i of 0 to n is, by gamma. normalised: from 0 to 1 for every gamma;
+# slope: the first step is 1 / n for every gamma; mirrored: normalised, from the other end
 SHAPES: dict[str, Callable[[int, int, float], float]] = {
     "normalised": lambda i, n, gamma: (i / n) ** gamma,
     "slope": lambda i, n, gamma: i**gamma / n,

@@ -220,6 +220,18 @@ class Problem:
         """
         return self.classifier.accepts(self.population.possible(x))
 
+    def log_odds(self, x: Tensor) -> Tensor:
+        """Return the log-odds of a positive decision, with shape (*,); see `accepts`.
+
+        Arguments:
+            x: Standardised features, with shape (*, D); they are not
+                checked.
+        Example:
+            >>> bool((problem.log_odds(problem.refused("test")) < 0).all())
+            True
+        """
+        return self.classifier.logit(self.population.possible(x))
+
     def check(self, x: Tensor, preferences: Preferences) -> None:
         """Raise ValueError unless x are refused people (N, D) with these preferences.
 
@@ -265,8 +277,7 @@ class Problem:
             >>> problem.outcome(x, x)[1]  # nothing is done
             tensor([0., 0.])
         """
-        log_odds = self.classifier.logit(self.population.possible(x_cf))
-        return log_odds, self.flow.log_prob(x_cf) - self.flow.log_prob(x)
+        return self.log_odds(x_cf), self.flow.log_prob(x_cf) - self.flow.log_prob(x)
 
     def in_world(self, world: World | None) -> World:
         """Return the world in which actions take effect: this one, or the problem's own.
@@ -330,7 +341,7 @@ class Problem:
         population, flow = self.population, self.flow
         return {
             "x": x,
-            "log-odds of x": self.classifier.logit(population.possible(x)).detach(),
+            "log-odds of x": self.log_odds(x).detach(),
             "weights of the flow": torch.cat([w.flatten() for w in flow.weights.values()]),
             "settings of the flow": flow.settings,
             "parents": {name: list(own) for name, own in flow.graph.parents.items()},

@@ -206,8 +206,7 @@ class Judge:
 
     def _log_odds(self, x: Tensor) -> Tensor:
         """Return the log-odds of a positive decision, less the margin, with shape (R,)."""
-        possible = self.problem.population.possible(x)
-        return self.problem.classifier.logit(possible) - self.margin
+        return self.problem.log_odds(x) - self.margin
 
 
 def _lower_at(rows: Tensor, values: Tensor, others: Tensor) -> Tensor:

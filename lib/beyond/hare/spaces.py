@@ -197,15 +197,14 @@ class Actions:
         before, noise = (part.expand_as(values) for part in (self.x, self._noise))
         free = self.free.expand_as(values)
         x_cf = self.world.counterfactual(before, free, values, noise)
-        return self.problem.classifier.logit(self.problem.population.possible(x_cf))
+        return self.problem.log_odds(x_cf)
 
     def accepts(self, candidates: Recommendation) -> Tensor:
         """Return whether candidates are allowed, valid with the margin, and plausible.
 
         See `Space`.
         """
-        x_cf = self.problem.population.possible(candidates.x_cf)
-        log_odds = self.problem.classifier.logit(x_cf)
+        log_odds = self.problem.log_odds(candidates.x_cf)
         known = self._known if candidates.x_cf.shape == self.x.shape else {}
         log_p_cf = self.problem.flow.log_prob_terms(candidates.x_cf, known=known).sum(-1)
         valid = is_valid(log_odds, self.margin, surely=True)

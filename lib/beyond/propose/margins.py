@@ -211,7 +211,7 @@ def worst_log_odds(
 
     def log_odds(shift: Tensor) -> Tensor:
         x_cf = world.counterfactual(x + shift, acts, values)
-        return problem.classifier.logit(problem.population.possible(x_cf))
+        return problem.log_odds(x_cf)
 
     shift = torch.zeros_like(x)
     with torch.no_grad():

@@ -342,7 +342,7 @@ class Proposer:
         costs, values, log_odds, gains = (
             torch.cat(part) for part in zip(*parts, strict=True)
         )
-        as_they_are = self.problem.classifier.logit(self.problem.population.possible(x))
+        as_they_are = self.problem.log_odds(x)
         log_odds = torch.maximum(log_odds, (as_they_are - margin)[:, None])
         return Table(self.sets, costs, values, log_odds, gains)
 

@@ -333,7 +333,7 @@ def _terms(
     }
     m = proposer.sets.to(a).expand_as(a)
     x_cf, gain = problem.flow.act(on_sets, proposer.columns, m, a)
-    log_odds = problem.classifier.logit(problem.population.possible(x_cf))
+    log_odds = problem.log_odds(x_cf)
     lacks_odds = asked[:, :1] + settings.spare_log_odds - log_odds
     lacks_nats = asked[:, 1:] + settings.spare_nats - gain
     before = on_sets["x"][..., proposer.columns]
