@@ -12,7 +12,7 @@ import calibrate
 
 from lib.base import files, rooms
 from lib.base.files import PARAMS, PUBLISHED, ROOT
-from lib.paper import calibration, claims, stacks
+from lib.paper import calibration, claims, readings
 
 RECORD = "calibration_trials.csv", "calibrated.yaml"
 NETWORKS = calibration.networks
@@ -52,8 +52,8 @@ def small(given):
 def test_all_stages_and_no_file_with_published_numbers(
     small, problem, tmp_path, monkeypatch
 ):
-    shorter = {**stacks.PRINTED["ranking"], "n_epochs": 1}
-    monkeypatch.setitem(stacks.PRINTED, "ranking", shorter)
+    shorter = {**readings.PRINTED["ranking"], "n_epochs": 1}
+    monkeypatch.setitem(readings.PRINTED, "ranking", shorter)
     IS_WATCHED[0] = True
     calibrate.run(problem.population, problem.flow, small, tmp_path)
     IS_WATCHED[0] = False
@@ -141,25 +141,3 @@ def test_the_score_by_hand():
     ours, paper = {"a": 0.5, "b": 0.2, "other": 9.0}, {"a": 0.6, "b": 0.2}
     by_hand = 0.01 / (0.6 * 0.4 / 100 + 0.05**2)
     assert calibration.score(ours, paper, 100, 0.05) == pytest.approx(by_hand)
-
-
-def test_a_reading_completes_what_is_printed():
-    reading = calibration.Reading("any", "sum", 0.5, 0.01, 32, "constant", 5e-4, "inverse")
-    own = reading.settings("ranking", 1.0, "slope", 7.0)
-    assert own.plausibility == 0.225 * 128 and own.mask == 1.5 and own.n_epochs == 450
-    assert own.hinge is None and own.likelihood and own.on_probability and not own.falling
-    assert own.profile.inverse and own.profile.w_max == 7.0
-    constant = reading.settings("score", None, "slope", 7.0)
-    assert constant.profile.w_max == 1.0 and constant.n_epochs == 900
-
-
-def test_as_printed_reads_what_was_chosen_and_says_what_was_not():
-    reading = calibration.Reading("any", "mean", 0.9, 0.01, 32, "falling", 0.0, "as w")
-    calibrated = vars(reading) | {"shape": "slope", "gamma": 1.5, "w_max": 4.0}
-    concave = calibration.as_printed("ranking", "concave", calibrated)
-    assert concave == reading.settings("ranking", 1 / 1.5, "slope", 4.0)
-    constant = calibration.as_printed("transfer", "constant", calibrated)
-    assert constant.profile.gamma is None and constant.batch_size == 256
-    del calibrated["width"]
-    with pytest.raises(ValueError, match="not chosen width yet: `make calibrate`"):
-        calibration.as_printed("ranking", "linear", calibrated)

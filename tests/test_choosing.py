@@ -14,7 +14,7 @@ from lib.method.icarma import Settings
 from lib.method.preferences import Profile
 from lib.method.samplers import RankingSampler
 from lib.paper import choosing
-from lib.paper.stacks import PRINTED
+from lib.paper.readings import PRINTED
 from lib.search.continuous import Search
 
 LINEAR = Profile(1.0, 4.0, 0.1, 0.9)

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.base import files
+from lib.base.files import PARAMS
 from lib.method import grid, icarma, metrics, training
 from lib.method.samplers import RankingSampler
 from lib.paper import claims, designs, tables
@@ -17,6 +19,7 @@ GOOD = {
     "cost": 1.0,
     "n_acted": 1,
     "outside": False,
+    "networks": "",
 }
 
 
@@ -109,7 +112,7 @@ def test_paper_and_ours_stand_side_by_side(everyone):
     assert row.difference == pytest.approx(own.mean() - 0.991)
     assert (row.lowest, row.highest) == pytest.approx((own.min(), own.max()))
     assert row.se_networks == pytest.approx(own.std() / 2**0.5)
-    assert row.se_paper == pytest.approx((0.991 * 0.009 / 25) ** 0.5)
+    assert row.se_paper == pytest.approx((0.991 * 0.009 / 25 + 0.011**2) ** 0.5)
     of_oracle = table[table.method == "oracle"]
     assert of_oracle[["lowest", "highest", "se_networks"]].isna().all(axis=None)
     cost = table[table.metric == "cost_mean"]
@@ -348,17 +351,21 @@ def at(value: float, error: float = 0.05) -> Estimate:
     return Estimate(value, value - 0.1, value + 0.1, se_people=error, se_networks=0.01)
 
 
+RISES, DEARER = "5.4: rises", "5.3: dearer"
+
+
 def asked() -> Verdicts:
     verdicts = Verdicts()
-    verdicts.ask("rises", "linear", at(0.5), above=0, paper=0.2)
-    verdicts.ask("rises", "convex", at(0.05), above=0, paper=-0.2)
-    verdicts.ask("rises", "concave", at(-0.5), above=0)
-    verdicts.ask("dearer", "k = 1", at(1.5), above=1)
+    verdicts.ask(RISES, "as printed", "linear", at(0.5), above=0, paper=0.2)
+    verdicts.ask(RISES, "as printed", "convex", at(0.05), above=0, paper=-0.2)
+    verdicts.ask(RISES, "as printed", "concave", at(-0.5), above=0)
+    verdicts.ask(RISES, "pruned", "linear", at(-0.5), above=0, paper=0.2)
+    verdicts.ask(DEARER, "search", "k = 1", at(1.5), above=1)
     return verdicts
 
 
 def test_the_whole_interval_decides_of_ours_and_one_number_of_the_paper():
-    table = asked().of("rises")
+    table = asked().of(RISES).loc["as printed"]
     assert table.here.to_dict() == {
         "linear": "holds",
         "convex": "undecided",
@@ -372,47 +379,97 @@ def test_the_whole_interval_decides_of_ours_and_one_number_of_the_paper():
 def test_a_number_at_the_bound_is_a_tie():
     """0.991 less 0.991 is no rise."""
     verdicts = Verdicts()
-    verdicts.ask("rises", "linear", at(0.5), above=0, paper=0.991 - 0.991)
-    verdicts.ask("rises", "convex", at(0.5), above=0, paper=0.1)
-    assert verdicts.of("rises")["in the paper"].tolist() == ["a tie", "holds"]
-    assert verdicts.overall().loc["rises", "in the paper"] == "in part (holds 1, a tie 1)"
+    verdicts.ask(RISES, "search", "linear", at(0.5), above=0, paper=0.991 - 0.991)
+    verdicts.ask(RISES, "search", "convex", at(0.5), above=0, paper=0.1)
+    assert verdicts.of(RISES)["in the paper"].tolist() == ["a tie", "holds"]
+    overall = verdicts.overall().loc[("5.4", "rises")]
+    assert overall.to_list() == ["in part: holds 1, a tie 1", "holds"]
 
 
 def test_what_was_not_asked_of_the_paper_has_no_columns_for_it():
     verdicts = asked()
-    assert "paper" not in verdicts.of("dearer") and "paper" in verdicts.of("rises")
+    assert "paper" not in verdicts.of(DEARER) and "paper" in verdicts.of(RISES)
     search = Estimate(0.5, 0.5, 0.5, se_people=0.1)  # without networks
-    verdicts.ask("is possible", "search", search, above=0)
-    assert "members" not in verdicts.of("is possible")
+    verdicts.ask("5.4: is possible", "search", "all", search, above=0)
+    assert "members" not in verdicts.of("5.4: is possible")
 
 
 def test_the_parts_of_two_claims_stand_in_one_table():
-    both = asked().of("dearer", "rises")
-    assert both.index.tolist() == ["linear", "convex", "concave", "k = 1"]
-    assert both.loc["k = 1", "in the paper"] == "cannot be asked"
-    with pytest.raises(ValueError, match=r"Unknown claim 'falls'"):
-        asked().of("rises", "falls")
+    both = asked().of(DEARER, RISES)
+    what = ["linear", "convex", "concave", "linear", "k = 1"]
+    assert both.index.get_level_values("what").tolist() == what
+    assert both.loc[("search", "k = 1"), "in the paper"] == "cannot be asked"
+    with pytest.raises(ValueError, match=r"Unknown claim '5.4: falls'"):
+        asked().of(RISES, "5.4: falls")
 
 
-def test_one_verdict_a_claim_counts_its_parts():
+def test_one_verdict_a_claim_and_answerer_counts_its_parts():
     overall = asked().overall()
-    assert overall.loc["dearer"].tolist() == ["cannot be asked", "holds (1 of 1)"]
-    said = "in part (holds 1, does not hold 1, undecided 1)"
-    assert overall.loc["rises", "here"] == said
-    assert overall.loc["rises", "in the paper"] == "in part (holds 1, does not hold 1)"
+    assert overall.loc[("5.3", "dearer")].to_dict() == {
+        "the paper's numbers": "",
+        "as printed": "",
+        "pruned": "",
+        "search": "holds",
+    }
+    rises = overall.loc[("5.4", "rises")]
+    assert rises["as printed"] == "in part: holds 1, does not hold 1, undecided 1"
+    assert rises["pruned"] == "does not hold" and rises["search"] == ""
+    # a part that two answerers were asked about is one of the paper's
+    assert rises["the paper's numbers"] == "in part: holds 1, does not hold 1"
 
 
 def test_a_number_that_is_not_there_decides_nothing():
     verdicts = Verdicts()
-    verdicts.ask("rises", "nobody", Estimate(np.nan, np.nan, np.nan, np.nan), above=0)
-    assert verdicts.of("rises").here.tolist() == ["undecided"]
+    nobody = Estimate(np.nan, np.nan, np.nan, np.nan)
+    verdicts.ask(RISES, "search", "nobody", nobody, above=0)
+    assert verdicts.of(RISES).here.tolist() == ["undecided"]
 
 
 def test_a_part_is_asked_once_and_a_claim_is_known():
     verdicts = asked()
-    with pytest.raises(ValueError, match=r"'rises' has a part 'linear' already"):
-        verdicts.ask("rises", "linear", at(0.5), above=0)
-    with pytest.raises(ValueError, match=r"Unknown claim 'rise'.*Did you mean 'rises'"):
-        verdicts.of("rise")
-    with pytest.raises(ValueError, match=r"Unknown claim 'rises'"):
-        Verdicts().of("rises")
+    with pytest.raises(ValueError, match=r"'5.4: rises' has a part 'linear' of 'pruned'"):
+        verdicts.ask(RISES, "pruned", "linear", at(0.5), above=0)
+    with pytest.raises(ValueError, match=r"Unknown claim '5.4: rise'"):
+        verdicts.of("5.4: rise")
+    with pytest.raises(ValueError, match=r"Unknown claim '5.4: rises'"):
+        Verdicts().of(RISES)
+    with pytest.raises(ValueError, match=r"Expected a section and a phrase"):
+        verdicts.ask("rises", "search", "linear", at(0.5), above=0)
+
+
+# --- what was calibrated, and how near the rest comes
+
+
+def test_declared_cells_are_the_declared_ones_and_their_repetitions():
+    """Each repeats, in the paper, the number of a cell of params/calibration.yaml."""
+    given = files.entries(PARAMS / "calibration.yaml")["cells"]
+    values = [value for cells in given.values() for value in cells.values()]
+    n_found = 0
+    for (number, method, metric), settings in claims.DECLARED.items():
+        rows = claims.published(number).set_index(["method", "setting"])
+        for setting in settings:
+            printed = rows.loc[(method, setting), metric]
+            assert min(abs(printed - value) for value in values) <= 0.011, setting
+            n_found += 1
+    n_repeat = 8 + 2 + 2 + 2  # table 2's oracle and mixed constant, 5's and 6's oracle
+    assert n_found == len(values) + n_repeat
+
+
+def test_agreement_by_hand():
+    table = pd.DataFrame(
+        {
+            "table": "1",
+            "method": ["iCARMA", "iCARMA", "iCARMA", "oracle", "oracle"],
+            "networks": ["as printed", "as printed", "as printed", "", ""],
+            "metric": ["validity", "hap", "joint", "validity", "plausibility"],
+            "calibration": [True, False, False, False, False],
+            "paper": [0.5, 0.5, np.nan, 0.5, 1.0],
+            "difference": [0.2, -0.04, np.nan, 0.06, 0.0],
+            "agrees": [False, True, None, False, True],
+        }
+    )
+    found = claims.agreement(table)
+    ours = found.loc[("1", "as printed")]
+    assert ours.to_list() == pytest.approx([2, 1, 0.04, 1.0, 1, 0.12])
+    search = found.loc[("1", "oracle")]  # what is demanded is no agreement
+    assert search.to_list() == pytest.approx([1, 1, 0.06, 0.0, 0, 0.06])

@@ -12,6 +12,7 @@ import hare
 import measure
 import nbformat
 import networks
+import numpy as np
 import other_flows
 import pandas as pd
 import parameters
@@ -26,7 +27,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from lib.base import files, rooms
 from lib.base.files import MODELS
-from lib.paper import gmsc, stacks
+from lib.paper import claims, gmsc, stacks
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -494,7 +495,9 @@ def write_table(folder: Path, name: str, **changes) -> None:
         "table": "Table 1",
         "setting": "k = 4",
         "method": "iCARMA",
+        "networks": "as printed",
         "metric": "validity",
+        "calibration": False,
         "paper": 0.999,
         "mean": 0.99812,
         "lowest": 0.997,
@@ -511,26 +514,32 @@ def write_table(folder: Path, name: str, **changes) -> None:
 
 
 def test_report_joins_the_tables(tmp_path):
-    write_table(tmp_path / "tables", "04_hard")
-    write_table(
-        tmp_path / "tables",
-        "05_soft",
-        table="Table 2",
-        paper=None,
-        difference=None,
-        agrees=None,
-    )
+    folder = tmp_path / "tables"
+    write_table(folder, "04_hard")
+    write_table(folder, "05_soft", table="Table 2", networks="pruned", calibration=True)
+    nothing = dict.fromkeys(("paper", "difference", "agrees", "networks"))
+    write_table(folder, "05_table6", table="Table 6", **nothing)
     rows = report.collect(tmp_path)
-    assert list(rows["table"]) == ["Table 1", "Table 2"]
+    assert list(rows["table"]) == ["Table 1", "Table 2", "Table 6"]
     assert (tmp_path / "paper_vs_ours.csv").is_file()
-    first, second = report.as_text(rows).split("\n\n")
-    assert (
-        first.startswith("Table 1\n")
-        and "0.998" in first
-        and "0.99812" not in first
-        and "True" in first
-    )
-    assert second.startswith("Table 2\n") and "nan" not in second.lower()
+    first, second = report.as_text(rows).splitlines()[-2:]  # nothing is printed of table 6
+    assert first.split()[:6] == ["Table", "1", "as", "printed", "1", "1"]
+    assert "0.001" in first and "nan" not in second.lower()
+    assert second.split()[:5] == ["Table", "2", "pruned", "1", "0"]
+
+
+def test_report_counts_the_verdicts(tmp_path):
+    folder = tmp_path / "tables"
+    write_table(folder, "04_hard")
+    verdicts = claims.Verdicts()
+    for what, value in {"4": 0.5, "3": -0.5}.items():
+        own = claims.Estimate(value, value, value, 0.01)
+        verdicts.ask("5.3: validity falls", "search", what, own, below=0)
+        verdicts.ask("5.3: cost rises", "search", what, claims.ratio(np.ones(9)), above=0)
+    pd.DataFrame(verdicts.parts).to_csv(folder / "04_claims.csv", index=False)
+    said = report.verdicts(tmp_path)
+    assert said.loc["search"].to_dict() == {"holds": 1, "in part": 1}
+    assert len(pd.read_csv(tmp_path / "claims.csv")) == 4
 
 
 def test_report_refuses_other_columns(tmp_path):

@@ -12,6 +12,14 @@ from lib.base import rooms
 LOAN = ("loan_classifier", "loan_flow")
 HARD = (*LOAN, "loan_icarma_hard")
 CREDIT = ("gmsc_scaler", "gmsc_classifier", "gmsc_flow")
+# of the bank that the calibration chose
+CALIBRATED = (
+    "loan_printed_ranking",
+    "loan_printed_score",
+    "loan_printed_rco",
+    "loan_chosen_ranking",
+    "loan_chosen_score",
+)
 
 # A notebook, and the models that it reads. What these were made from stands there as well:
 # whoever is looked at again when something was made again has to be directly behind it.
@@ -70,12 +78,15 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 # What is fitted outside of notebooks: by which program of workflow, from which models.
 FITS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "loan_icarma_printed": ("networks", LOAN),
     "loan_icarma_score": ("networks", LOAN),
     "loan_icarma_ranking": ("networks", LOAN),
     "loan_icarma_rco": ("networks", LOAN),
     "loan_carma": ("networks", LOAN),
+    "loan_bank": ("networks", ()),
+    **dict.fromkeys(CALIBRATED, ("networks", (*LOAN, "loan_bank"))),
     "gmsc_icarma": ("networks", ()),
+    "gmsc_printed": ("networks", CREDIT),
+    "gmsc_chosen": ("networks", CREDIT),
     "gmsc_other_flows": ("other_flows", ()),
     "loan_other_flows": ("other_flows", ()),
     "loan_propose": ("proposers", LOAN),
@@ -108,6 +119,7 @@ LEAVES: dict[str, tuple[str, ...]] = {
 HARE = ("data/adult_*", "data/compas_*", "published/hare_*")
 TUNED = ("params/tuned_ranking.yaml",)
 EDGES = ("params/gmsc_edges.csv",)
+SETTINGS = ("params/calibrated.yaml", "params/chosen_*.yaml")
 READS: dict[str, tuple[str, ...]] = {
     "00_start_here": ("benchmarks/properties.csv", "page/*.*"),
     "03_icarma_training": TUNED,
@@ -147,6 +159,8 @@ READS: dict[str, tuple[str, ...]] = {
     "loan_icarma_ranking": TUNED,
     "loan_icarma_rco": TUNED,
     "loan_carma": TUNED,
+    **dict.fromkeys(("loan_bank", *CALIBRATED), SETTINGS),
+    **dict.fromkeys(("gmsc_printed", "gmsc_chosen"), (*SETTINGS, *EDGES)),
     "gmsc_icarma": ("params/tuned_transfer.yaml", *EDGES),
     "gmsc_other_flows": ("params/gmsc_graphs.yaml", *EDGES),
     "loan_other_flows": ("params/{size}/02_causal_flow.yaml",),

@@ -22,32 +22,28 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from lib.base import files, progress
+from lib.base import progress
 from lib.base.files import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
 from lib.method.problem import Problem
 from lib.method.samplers import Sampler
-from lib.paper import calibration, choosing, gmsc, stacks
+from lib.paper import calibration, choosing, gmsc, readings, stacks
 
 N_APPLICANTS = 120_269  # all of the cleaned data of Give Me Some Credit
 # of a search by which networks are judged: splines take their time
 EFFORT = {"n_scouts": 64, "n_starts": 3}
 MOST_JUDGES = 1_000
-PROFILES = ("constant", "linear")
 
 
 def main(search: str, folder: Path) -> None:
     """Choose the settings of a search, for both profiles, and save them."""
-    calibrated = files.entries(PARAMS / "calibrated.yaml")
-    as_printed = {
-        name: calibration.as_printed(search, name, calibrated) for name in PROFILES
-    }
-    problem, sampler = people(search, calibrated)
+    as_printed = {name: readings.as_printed(search, name) for name in readings.CHOSEN}
+    problem, sampler = people(search)
     n_people = min(MOST_JUDGES, len(problem.refused("validation")))
     preferences = sampler.draw(range(n_people), np.random.default_rng(0))
     chosen, trials = {}, []
-    for name in PROFILES:
+    for name in readings.CHOSEN:
         bar = progress.bar(f"{search}, {name}: who judges")
         profile = as_printed[name].profile
         judges = choosing.Judges.of(problem, preferences, profile, bar, **EFFORT)
@@ -61,12 +57,12 @@ def main(search: str, folder: Path) -> None:
     table.to_csv(folder / f"chosen_{search}_trials.csv", index=False)
 
 
-def people(search: str, calibrated: dict) -> tuple[Problem, Sampler]:
+def people(search: str) -> tuple[Problem, Sampler]:
     """Return the problem of a search, and how preferences are drawn in training."""
     if search == "transfer":
         problem = gmsc.problem(gmsc.applicants("", N_APPLICANTS, 0))
     else:
-        population, how = loan.population(), calibrated["classifier"]
+        population, how = loan.population(), readings.calibrated()["classifier"]
         flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
         problem = calibration.bank(population, flow, 0, **how)
     how = stacks.soft_samplers(problem.population.actionable, stacks.ASKED[search])

@@ -1,4 +1,4 @@
-"""One table of a batch: the paper's numbers beside ours."""
+"""What a batch says of the paper: its numbers beside ours, and its claims."""
 
 from pathlib import Path
 
@@ -6,12 +6,15 @@ import chain
 import pandas as pd
 
 from lib.base import files, tables
+from lib.paper import claims
 
 COLUMNS = [
     "table",
     "setting",
     "method",
+    "networks",
     "metric",
+    "calibration",
     "paper",
     "mean",
     "lowest",
@@ -23,7 +26,7 @@ COLUMNS = [
     "se_paper",
     "agrees",
 ]
-TABLES = "*_paper_vs_ours.csv"
+TABLES, CLAIMS = "*_paper_vs_ours.csv", "*_claims.csv"
 
 
 def collect(run: Path) -> pd.DataFrame:
@@ -40,15 +43,13 @@ def collect(run: Path) -> pd.DataFrame:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     (Path(folder) / "tables").mkdir()
-        ...     table = pd.DataFrame([["Table 1"] + [0.5] * 13], columns=COLUMNS)
+        ...     table = pd.DataFrame([["Table 1"] + [0.5] * 15], columns=COLUMNS)
         ...     path = Path(folder) / "tables" / "04_paper_vs_ours.csv"
         ...     table.to_csv(path, index=False)
         ...     collect(Path(folder)).table.tolist()
         ['Table 1']
     """
-    paths = sorted((run / "tables").glob(TABLES))
-    if has_stand_in(run):
-        paths = [path for path in paths if not chain.is_of_the_data(path.name)]
+    paths = _paths(run, TABLES)
     if not paths:
         raise ValueError(
             f"No table {TABLES} in {run / 'tables'}: did the notebooks write to "
@@ -64,6 +65,7 @@ def collect(run: Path) -> pd.DataFrame:
             )
         found.append(table)
     rows = pd.concat(found, ignore_index=True)
+    rows["networks"] = rows.networks.fillna("")
     files.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
     return rows
 
@@ -85,20 +87,36 @@ def has_stand_in(run: Path) -> bool:
     return not compare.is_of_real_people(run / "models")
 
 
-def as_text(rows: pd.DataFrame) -> str:
-    """Return the rows as rounded text, one block a table.
+def verdicts(run: Path) -> pd.DataFrame:
+    """Return how many of the paper's claims hold, by who answers, of all *_claims.csv.
 
-    A number that the paper does not give stays empty.
+    Their rows are also saved as claims.csv in the folder of the batch.
 
-    Example:
-        >>> rows = pd.DataFrame({"table": "Table 1", "paper": [0.9991, None], "ours": 1})
-        >>> as_text(rows).splitlines()
-        ['Table 1', ' paper  ours', ' 0.999     1', '           1']
+    Returns: A row for the paper's own numbers, the search and each
+        set of networks; empty where no notebook has judged a claim.
     """
-    blocks = []
-    for name, block in rows.groupby("table", sort=False):
-        text = block.drop(columns="table").to_string(
-            index=False, na_rep="", float_format="{:.3f}".format
-        )
-        blocks.append(f"{name}\n{text}")
-    return "\n\n".join(blocks)
+    paths = _paths(run, CLAIMS)
+    if not paths:
+        return pd.DataFrame()
+    rows = pd.concat([tables.read(path) for path in paths], ignore_index=True)
+    files.write(run / "claims.csv", rows.to_csv(index=False))
+    overall = claims.Verdicts(rows.to_dict("records")).overall()
+    said = overall.stack().str.partition(":")[0]
+    said = said[said != ""].rename("verdict").reset_index(level=-1)
+    counts = said.groupby(["level_2", "verdict"]).size().unstack(fill_value=0)
+    order = [name for name in overall if name in counts.index]
+    return counts.loc[order].rename_axis(index=None, columns=None)
+
+
+def _paths(run: Path, pattern: str) -> list[Path]:
+    """Return tables of a batch; those of a stand-in are left out."""
+    paths = sorted((run / "tables").glob(pattern))
+    if has_stand_in(run):
+        paths = [path for path in paths if not chain.is_of_the_data(path.name)]
+    return paths
+
+
+def as_text(rows: pd.DataFrame) -> str:
+    """Return how near ours are to the paper's, a line a table and who answers."""
+    near = claims.agreement(rows).reset_index()
+    return near.to_string(index=False, na_rep="", float_format="{:.3f}".format)

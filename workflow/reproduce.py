@@ -238,9 +238,12 @@ def print_table(run: Path) -> None:
     """Print the paper's numbers beside ours, and save them."""
     import report  # here, since pandas is not needed before
 
-    table = report.as_text(report.collect(run))
-    where = f"runs/{run.name}/paper_vs_ours.csv"
-    print(f"\nThe paper's numbers and ours ({where}):\n\n{table}")
+    where = f"runs/{run.name}"
+    near = report.as_text(report.collect(run))
+    print(f"\nPaper against ours (cell by cell: {where}/paper_vs_ours.csv)\n\n{near}")
+    counts = report.verdicts(run)
+    if len(counts):
+        print(f"\nThe paper's claims ({where}/claims.csv)\n\n{counts.to_string()}")
     if report.has_stand_in(run):
         print(f"\n{LEFT_OUT}")
 

@@ -9,30 +9,26 @@ to in each cell and its score; none of them reads a file.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
 import pandas as pd
 from torch import Tensor
 
-from lib.base import checks
 from lib.method import classifier, metrics, training
 from lib.method.flow import CausalFlow
 from lib.method.grid import Grid
-from lib.method.icarma import Settings
 from lib.method.population import Population
 from lib.method.preferences import Preferences, Profile
 from lib.method.problem import Problem, Recommendation
 from lib.method.samplers import RankingSampler
 from lib.paper.designs import hard_preferences
-from lib.paper.stacks import PRINTED
+from lib.paper.readings import POWERS, Reading
 
 Progress = Callable[[range], Iterable[int]]
 Cells = Mapping[str, float]
 # the cells of stage 3, of the constant and of the linear profile, and who is asked there
 ASKED = {"random": "random", "soft linear": "all (4)"}
-PROFILES = {"constant": 0, "concave": -1, "linear": 0, "convex": 1}  # powers of gamma
 
 
 def score(ours: Cells, paper: Cells, n_people: int, spread: float) -> float:
@@ -188,7 +184,7 @@ def shapes(
     for i in progress(range(len(every))):
         shape, gamma, w_max = every[i]
         cells = {"hap, constant": hap(Profile())}
-        for name, power in PROFILES.items():
+        for name, power in POWERS.items():
             if name != "constant":
                 # a straight line is the same in every shape
                 own = shape if power else given["shapes"][0]
@@ -197,56 +193,6 @@ def shapes(
         about = {"shape": shape, "gamma": gamma, "w_max": w_max}
         rows.append(about | cells | {"score": own_score})
     return pd.DataFrame(rows)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Hold one way to read what the text has lost of the networks.
-
-    Arguments:
-        bank: Name of the bank.
-        plausibility: "mean" or "sum" of -log p over the batch.
-        p_max, p_min: Of the profiles.
-        width: Of the networks' hidden layers.
-        learning_rate, weight_decay: Of Adam; the rate is "constant"
-            or "falling".
-        prior: How it follows from w: "inverse" or "as w".
-    """
-
-    bank: str
-    plausibility: str
-    p_max: float
-    p_min: float
-    width: int
-    learning_rate: str
-    weight_decay: float
-    prior: str
-
-    def __post_init__(self) -> None:
-        # in a table with gaps it is a fraction
-        object.__setattr__(self, "width", int(self.width))
-
-    def settings(
-        self, elicitation: str, gamma: float | None, shape: str, w_max: float
-    ) -> Settings:
-        """Return the printed settings of an elicitation, completed by this reading."""
-        printed = dict(PRINTED[elicitation])
-        if self.plausibility == "sum":
-            printed["plausibility"] *= printed["batch_size"]
-        profile = Profile(p_min=self.p_max, p_max=self.p_max)  # nothing is harder
-        if gamma is not None:
-            inverse = self.prior == "inverse"
-            profile = Profile(gamma, w_max, self.p_min, self.p_max, shape, inverse)
-        return Settings(
-            profile=profile,
-            hinge=None,
-            likelihood=True,
-            on_probability=True,
-            weight_decay=self.weight_decay,
-            falling=self.learning_rate == "falling",
-            hidden=self.width,
-            **printed,
-        )
 
 
 def networks(
@@ -298,27 +244,3 @@ def networks(
             found = score(cells, given["cells"]["networks"], len(x), given["spread"])
             rows.append(vars(own) | {"seed": seed} | cells | {"score": found})
     return pd.DataFrame(rows)
-
-
-def as_printed(elicitation: str, profile: str, calibrated: Mapping[str, Any]) -> Settings:
-    """Return the paper's settings as printed, completed by what was chosen for the lost.
-
-    Arguments:
-        elicitation: A key of `stacks.PRINTED`.
-        profile: A key of `PROFILES`.
-        calibrated: The contents of params/calibrated.yaml.
-    Raises: ValueError: the elicitation or the profile is unknown, or
-        the calibration has not come to an end.
-    """
-    checks.known("elicitation", [elicitation], tuple(PRINTED))
-    checks.known("profile", [profile], tuple(PROFILES))
-    if missing := [own.name for own in fields(Reading) if own.name not in calibrated]:
-        raise ValueError(
-            f"The calibration has not chosen {', '.join(missing)} yet: `make calibrate` "
-            "goes on where it stopped."
-        )
-    reading = Reading(**{own.name: calibrated[own.name] for own in fields(Reading)})
-    gamma = None
-    if profile != "constant":
-        gamma = calibrated["gamma"] ** PROFILES[profile]
-    return reading.settings(elicitation, gamma, calibrated["shape"], calibrated["w_max"])

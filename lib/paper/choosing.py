@@ -57,7 +57,7 @@ N_CANDIDATES = 128
 # of the printed number of epochs, with so many seeds; so many go on to the next
 ROUNDS = ((1 / 6, 1, 24), (1 / 3, 2, 6), (1.0, 3, 1))
 # how the drawn ones are trained; the first has its own
-HOW: dict[str, Any] = {"learning_rate": 5e-3, "falling": True, "hidden": 64}
+HOW: dict[str, Any] = {"learning_rate": 5e-3, "falling": True, "weight_decay": 0.0}
 
 
 def candidates(as_printed: Settings, seed: int = 0) -> list[Settings]:
@@ -65,8 +65,8 @@ def candidates(as_printed: Settings, seed: int = 0) -> list[Settings]:
 
     Arguments:
         as_printed: Its profile's shape and weights, its batches, its
-            number of epochs and its weight of feasibility are
-            everybody's.
+            number of epochs, its width and its weight of feasibility
+            are everybody's.
         seed: Of the draw, which is a Sobol sequence.
     Example:
         >>> drawn = candidates(Settings())
@@ -94,7 +94,7 @@ def _settings(as_printed: Settings, own: dict[str, Any]) -> Settings:
         profile = Profile(p_max=prior["p_max"], p_min=prior["p_max"])
     if own.pop("grows"):
         own["hinge"] = None
-    return replace(as_printed, profile=profile, weight_decay=0.0, **HOW, **own)
+    return replace(as_printed, profile=profile, **HOW, **own)
 
 
 @dataclass(frozen=True)
@@ -240,18 +240,16 @@ def _measured(
     progress: Progress,
 ) -> pd.DataFrame:
     """Return what judges see of each candidate, as means over seeds, by its number."""
+    members = [own for own in settings.values() for _ in seeds]
+    every = list(seeds) * len(settings)
+    stack, _ = training.fit(problem, sampler, members, every, progress)
+    answers = stack.recommend(judges.x, judges.preferences)
+    answers = problem.carried_out(judges.x, answers)
     rows: dict[int, dict[str, float]] = {}
-    for hidden in dict.fromkeys(own.hidden for own in settings.values()):
-        some = {i: own for i, own in settings.items() if own.hidden == hidden}
-        members = [own for own in some.values() for _ in seeds]
-        every = list(seeds) * len(some)
-        stack, _ = training.fit(problem, sampler, members, every, progress)
-        answers = stack.recommend(judges.x, judges.preferences)
-        answers = problem.carried_out(judges.x, answers)
-        for place, (i, own) in enumerate(some.items()):
-            places = range(place * len(seeds), (place + 1) * len(seeds))
-            each = [judges.measure(problem, answers[k], own.profile) for k in places]
-            rows[i] = pd.DataFrame(each).mean().to_dict()
+    for place, (i, own) in enumerate(settings.items()):
+        places = range(place * len(seeds), (place + 1) * len(seeds))
+        each = [judges.measure(problem, answers[k], own.profile) for k in places]
+        rows[i] = pd.DataFrame(each).mean().to_dict()
     n_people, n_spared = len(judges.x), int(judges.can_be_spared.sum())
     table = pd.DataFrame.from_dict(rows, orient="index").sort_index()
     return table.assign(n_people=n_people, n_spared=n_spared)

@@ -249,7 +249,7 @@ TABLES = {
 DATASETS = ("Loan", "GMSC")
 
 # what a row of one person is of
-OF_WHOM = ["setting", "method", "member", "seed", "reported"]
+OF_WHOM = ["setting", "method", "networks", "member", "seed", "reported"]
 
 # of which column of `metrics.per_person` each metric is the mean, and over which people;
 # None: over all. `metrics.summarise` says why.
@@ -263,6 +263,34 @@ MEAN_OF: dict[str, tuple[str, str | None]] = {
 }
 METRICS = tuple(MEAN_OF)
 SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
+
+# how far one network of the paper lies from the mean of its kind, as a standard deviation:
+# that of the three numbers that it prints for one quantity
+ONE_NETWORK = 0.011
+CLOSE = 0.05  # cells that differ by no more count as near
+
+# the cells that `make calibrate` used, and those that repeat them, by table, method and
+# metric; params/calibration.yaml says which are which
+_BOTH = ("soft", "hard (random) + soft")
+_PROFILES = ("constant", "concave", "linear", "convex")
+DECLARED: dict[tuple[int, str, str], tuple[str, ...]] = {
+    (1, "oracle", "validity"): ("all (4)", "3", "2", "1", "random"),
+    (1, "iCARMA", "validity"): ("random",),
+    (1, "iCARMA", "plausibility"): ("random",),
+    (2, "oracle", "validity"): tuple(f"{s}, {p}" for s in _BOTH for p in _PROFILES),
+    (2, "oracle", "hap"): tuple(f"soft, {p}" for p in _PROFILES),
+    (2, "iCARMA", "validity"): ("soft, linear", "hard (random) + soft, constant"),
+    (2, "iCARMA", "plausibility"): ("soft, linear", "hard (random) + soft, constant"),
+    (2, "iCARMA", "hap"): ("soft, linear",),
+    (5, "oracle", "validity"): (
+        "causal order aligned, all (4)",
+        "reverse causal order aligned, all (4)",
+    ),
+    (6, "oracle", "validity"): tuple(
+        f"uniform random, {k}, {demand}" for k in (1, 2) for demand in ("No", "Yes")
+    ),
+    (6, "oracle", "plausibility"): ("uniform random, 1, No", "uniform random, 2, No"),
+}
 
 
 def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
@@ -298,7 +326,7 @@ def _check_rows(people: pd.DataFrame) -> None:
             f"got {len(people)} rows without {', '.join(missing) or 'anybody in them'}. "
             "tables.judged makes them."
         )
-    twice = people.duplicated(["setting", "method", "member", "person"])
+    twice = people.duplicated(["setting", "method", "networks", "member", "person"])
     if twice.any():
         first = people[twice].iloc[0]
         raise ValueError(
@@ -363,28 +391,23 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
     - se_people, of ours over people (`ratio`);
     - se_networks, of ours over seeds: standard deviation of the M
       members over the root of M; empty for a search;
-    - se_paper, of the paper's number over people. The paper gives
-      none. It asked another draw of people than ours, so that its
-      number cannot be taken as exact: to do that would call the luck
-      of that draw a disagreement. Ours is the binomial one for as
-      many people as we ask.
-
-    What is left out: the paper's number is of one network, the best
-    of ten on validation people, and how far that network lies from
-    the mean of its ten is unknown. So look at lowest and highest,
-    too: where the paper's number lies between them, the difference
-    may be one of networks and not of methods.
+    - se_paper, of the paper's number. The paper gives none. It asked
+      another draw of people than ours, so ours is the binomial one
+      for as many people as we ask; where the number is of one
+      network, with `ONE_NETWORK`.
 
     Arguments:
         people: Rows as `tables.judged` gives them: of networks, of
-            which one member is reported, and of a search.
+            which one member a set is reported, and of a search.
             Settings are named as in `published`.
         number: Of the table.
         dataset: "Loan" or "GMSC".
-    Returns: A row for each setting, method and metric, with the
-        columns
+    Returns: A row for each setting, method, set of networks and
+        metric, with the columns
 
-        - table, setting, method, metric;
+        - table, setting, method, networks, metric;
+        - calibration: whether the cell, or one that it repeats, was
+          used to choose what the text has lost (`DECLARED`);
         - paper, empty where it gives no number;
         - mean, lowest, highest: of our members; lowest and highest
           are empty for a search;
@@ -393,28 +416,70 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
         - se_people, se_networks, se_paper; agrees.
     Raises: ValueError: the table or the data set is unknown, there
         are no rows, a member answers one person twice, or not
-        exactly one member of a method is reported.
+        exactly one member of a set is reported.
     """
     paper = published(number, dataset).set_index(["setting", "method"])
     _check_rows(people)
     shown = [metric for metric in METRICS if metric != "hap" or "hap" in paper]
     rows = []
-    for (setting, method), own in people.groupby(["setting", "method"], sort=False):
+    by = ["setting", "method", "networks"]
+    for (setting, method, networks), own in people.groupby(by, sort=False):
         of_reported = own[own.member == _reported(own)]
         for metric in shown:
             printed = np.nan
             if metric in paper and (setting, method) in paper.index:
                 printed = paper[metric][setting, method]
+            declared = DECLARED.get((number, method, metric), ())
             rows.append(
                 {
                     "table": str(number) if dataset == "Loan" else f"{number}, {dataset}",
                     "setting": setting,
                     "method": method,
+                    "networks": networks,
                     "metric": metric,
+                    "calibration": dataset == "Loan" and setting in declared,
                 }
                 | _compared(own, of_reported, metric, printed)
             )
     return pd.DataFrame(rows)
+
+
+def printed_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `beside_paper` where the paper has a number that could differ.
+
+    The plausibility of a search that demands it is 1 in both.
+    """
+    is_demanded = (table.method == "oracle") & (table.metric == "plausibility")
+    return table[table.paper.notna() & ~(is_demanded & (table.paper == 1))]
+
+
+def agreement(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how near ours are to the paper's, a row a table and set of networks.
+
+    Arguments:
+        table: Of `beside_paper`, several below each other too.
+    Returns: By table and who answers (the method, and which
+        networks): how many cells the paper prints that could differ;
+        of those that were not used for calibration: how many, their
+        mean |difference|, the share within `CLOSE`, and how many
+        agree; and the mean |difference| of all.
+    """
+    cells = printed_cells(table)
+    who = cells.method.where(cells.networks == "", cells.networks)
+    found = {}
+    for key, own in cells.groupby([cells.table, who.rename("who")], sort=False):
+        free = own[~own.calibration]
+        off = free.difference.abs()
+        found[key] = {
+            "cells": len(own),
+            "not calibrated": len(free),
+            "mean |difference|": off.mean(),
+            f"within {CLOSE:g}": (off <= CLOSE).mean(),
+            "agree": int(free.agrees.sum()),
+            "all cells: mean |difference|": own.difference.abs().mean(),
+        }
+    names = ["table", "who"]
+    return pd.DataFrame.from_dict(found, orient="index").rename_axis(names)
 
 
 def _compared(
@@ -429,6 +494,8 @@ def _compared(
         n_members = own.member.nunique()
         n_people = (len(own) if base is None else own[base].sum()) / n_members
         se_paper = np.sqrt(printed * (1 - printed) / n_people) if n_people else np.nan
+        if method not in SEARCHES:
+            se_paper = np.hypot(se_paper, ONE_NETWORK)
     error = np.hypot(ours.standard_error, se_paper)
     return {
         "paper": printed,
@@ -468,15 +535,15 @@ class Verdicts:
     """Collect the parts of claims and what came of them.
 
     Arguments:
-        parts: A row each: claim, what, paper (its number), in the
-            paper, ours, low, high, members (lowest to highest),
-            here.
+        parts: A row each: section, claim, who (answers: a search, or
+            which networks), what, paper (its number), in the paper,
+            ours, low, high, members (lowest to highest), here.
     Example:
         >>> verdicts = Verdicts()
         >>> rise = Estimate(0.3, 0.3, 0.3, se_people=0.05)
-        >>> verdicts.ask("hap rises", "linear", rise, above=0, paper=-0.1)
-        >>> verdicts.of("hap rises").loc["linear", ["in the paper", "here"]].tolist()
-        ['does not hold', 'holds']
+        >>> verdicts.ask("5.4: hap rises", "search", "linear", rise, above=0, paper=-0.1)
+        >>> verdicts.of("5.4: hap rises")[["in the paper", "here"]].to_numpy().tolist()
+        [['does not hold', 'holds']]
     """
 
     parts: list[dict[str, str | float]] = field(default_factory=list)
@@ -484,6 +551,7 @@ class Verdicts:
     def ask(
         self,
         claim: str,
+        who: str,
         what: str,
         ours: Estimate,
         above: float = -np.inf,
@@ -493,16 +561,30 @@ class Verdicts:
         """Note one part of a claim: does our interval, and the paper's number, lie there?
 
         Arguments:
-            claim, what: Names of the claim and of the part.
+            claim: The section of the paper, a colon, and a phrase.
+            who: Answers people.
+            what: Name of the part.
             ours: Our number, with its interval.
             above, below: Ends of the range that the claim names.
             paper: The paper's number; NaN: it prints none.
-        Raises: ValueError: the claim has this part already.
+        Raises: ValueError: the claim names no section, or has this
+            part already.
         """
-        if any((own["claim"], own["what"]) == (claim, what) for own in self.parts):
+        section, colon, phrase = claim.partition(": ")
+        if not colon:
             raise ValueError(
-                f"The claim {claim!r} has a part {what!r} already. Was a cell run twice? "
-                "Run the notebook from the top."
+                f"Expected a section and a phrase, as in '5.4: hap rises', got {claim!r}."
+            )
+        named: dict[str, str | float] = {
+            "section": section,
+            "claim": phrase,
+            "who": who,
+            "what": what,
+        }
+        if any(named.items() <= own.items() for own in self.parts):
+            raise ValueError(
+                f"The claim {claim!r} has a part {what!r} of {who!r} already. Was a cell "
+                "run twice? Run the notebook from the top."
             )
         by_paper = CANNOT
         if np.isfinite(paper):
@@ -512,9 +594,8 @@ class Verdicts:
         has_members = ours.se_networks > 0
         members = f"{ours.lowest:.3f} to {ours.highest:.3f}" if has_members else ""
         self.parts.append(
-            {
-                "claim": claim,
-                "what": what,
+            named
+            | {
                 "paper": paper,
                 "in the paper": by_paper,
                 "ours": ours.value,
@@ -536,8 +617,10 @@ class Verdicts:
         Raises: ValueError: one of them was not asked.
         """
         own = pd.DataFrame(self.parts)
-        checks.known("claim", claims, tuple(own.claim.unique()) if len(own) else ())
-        own = own[own.claim.isin(claims)].drop(columns="claim").set_index("what")
+        asked = own.section + ": " + own.claim if len(own) else own
+        checks.known("claim", claims, tuple(dict.fromkeys(asked)))
+        own = own[asked.isin(claims)].drop(columns=["section", "claim"])
+        own = own.set_index(["who", "what"])
         if own.paper.isna().all():
             own = own.drop(columns=["paper", "in the paper"])
         if (own.members == "").all():
@@ -545,27 +628,33 @@ class Verdicts:
         return own.round(3)
 
     def overall(self) -> pd.DataFrame:
-        """Return one verdict a claim, for the paper and for ours.
+        """Return one verdict a claim: of the paper's own numbers, and of each who answers.
+
+        Who was not asked about a claim has an empty cell.
 
         Example:
             >>> verdicts = Verdicts()
             >>> for what, value in {"linear": 0.3, "convex": -0.3}.items():
-            ...     verdicts.ask("rises", what, Estimate(value, value, value, 0.1), above=0)
-            >>> verdicts.overall().loc["rises", "here"]
-            'in part (holds 1, does not hold 1)'
+            ...     own = Estimate(value, value, value, 0.1)
+            ...     verdicts.ask("5.4: hap rises", "search", what, own, above=0)
+            >>> verdicts.overall().loc[("5.4", "hap rises"), "search"]
+            'in part: holds 1, does not hold 1'
         """
-        by_claim = pd.DataFrame(self.parts).groupby("claim", sort=False)
-        return by_claim[["in the paper", "here"]].agg(_together)
+        parts = pd.DataFrame(self.parts)
+        by_claim = ["section", "claim"]
+        own = parts.pivot_table("here", by_claim, "who", _together, sort=False)
+        asked = parts[parts["in the paper"] != CANNOT]
+        once = asked.drop_duplicates([*by_claim, "what", "paper"])
+        of_paper = once.groupby(by_claim, sort=False)["in the paper"].agg(_together)
+        own.insert(0, "the paper's numbers", of_paper.reindex(own.index))
+        return own.rename_axis(columns=None).fillna("")
 
 
 def _together(parts: pd.Series) -> str:
     """Return one verdict of several, with how many parts came to which."""
-    asked = parts[parts != CANNOT]
-    if asked.empty:
-        return CANNOT
-    counts = asked.value_counts()
+    counts = parts.value_counts()
     if len(counts) == 1:
-        return f"{asked.iloc[0]} ({len(asked)} of {len(asked)})"
+        return str(parts.iloc[0])
     words = ("holds", "does not hold", "undecided", TIE)
     said = ", ".join(f"{word} {counts[word]}" for word in words if word in counts)
-    return f"in part ({said})"
+    return f"in part: {said}"

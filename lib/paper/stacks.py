@@ -5,7 +5,6 @@ They are trained as jobs of the batch (`workflow/networks.py`), side
 by side with the notebooks.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from lib.base.files import PARAMS
 from lib.method.icarma import TERMS, ICarma, Settings
 from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.samplers import RankingSampler, Sampler, ScoreSampler, TableSampler
+from lib.paper import readings
 
 ELICITATIONS = ("ranking", "score")
 # the searches for settings, how people are asked in each, and the profiles of each;
@@ -37,6 +37,10 @@ SOFT, MIXED = "soft", "hard (random) + soft"
 # hap lies within some hundredths of the paper's (notebook 05)
 W_MAX = 7.0
 
+# seeds of what has fewer than all: profiles as printed, and all profiles as chosen
+FEW = 4
+FEWER_SEEDS = {"concave": FEW, "convex": FEW}
+
 # what the search for settings finds, for each profile
 PRIORS = ("p_min", "p_max")
 TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau", "n_epochs")
@@ -44,43 +48,6 @@ TUNABLE = (*PRIORS, *TERMS, "cap", "margin", "tau", "n_epochs")
 # the preferences that CARMA gives to everyone: no feature is harder than another, or two
 # are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
-
-# the paper's settings, as printed in C.2.4 and C.3.3 of arXiv:2604.08030
-PRINTED: dict[str, dict[str, Any]] = {
-    "ranking": {
-        "batch_size": 128,
-        "n_epochs": 450,
-        "learning_rate": 5e-3,
-        "margin": 0.013,
-        "tau": 0.36,
-        "cost": 1.1,
-        "mask": 1.5,
-        "plausibility": 0.225,
-        "feasibility": 0.1,
-    },
-    "score": {
-        "batch_size": 128,
-        "n_epochs": 900,
-        "learning_rate": 1e-3,
-        "margin": 0.004,
-        "tau": 0.49,
-        "cost": 1.3,
-        "mask": 0.9,
-        "plausibility": 0.125,
-        "feasibility": 0.1,
-    },
-    "transfer": {
-        "batch_size": 256,
-        "n_epochs": 400,
-        "learning_rate": 1e-3,
-        "margin": 0.013,
-        "tau": 0.33,
-        "cost": 1.1,
-        "mask": 1.1,
-        "plausibility": 0.04,
-        "feasibility": 0.09,
-    },
-}
 
 # the batches of Give Me Some Credit's networks; their other settings are searched for
 GMSC: dict[str, Any] = {"batch_size": 512, "learning_rate": 5e-3}
@@ -316,36 +283,79 @@ def carma(
 
 
 def printed(
-    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+    search: str,
+    features: Sequence[str],
+    seeds: Sequence[int],
+    n_epochs: int | None = None,
 ) -> Members:
-    """Return members with the printed settings, and with those of our first edition.
-
-    The paper's are those for rankings. Its prior, the form of its
-    plausibility term and the widths of its networks are not in the
-    text at hand: 0.5, a hinge without a cap, and ours. The first
-    edition's settings were aimed at the paper's tables.
+    """Return the members as the paper prints them, profile by profile.
 
     Arguments:
+        search: A key of `readings.PRINTED`.
         features: Names of the K actionable features.
-        seeds: The first three are used, or all if there are fewer.
-        n_epochs: Of training; None: 450, as printed.
+        seeds: One a member of the constant and the linear profile, at
+            least one; the other profiles have the first four.
+        n_epochs: Of training; None: as printed.
     Returns: Samplers, settings and seeds, one of each a member.
-    Raises: ValueError: there are no seeds.
-    Source: section 5.1 of arXiv:2604.08030; the multiplier of the
-        hinge is that of CARMA's code.
+    Raises: ValueError: there are no seeds; see `readings.as_printed`.
     """
-    _check_seeds(seeds)
-    paper = dict(PRINTED["ranking"])
-    if n_epochs is not None:
-        paper["n_epochs"] = n_epochs
-    as_printed = Settings(hinge=None, cap=math.inf, on_probability=True, **paper)
-    first_edition = replace(
-        as_printed, mask=0.1, hinge=40.0, plausibility=11.0, cap=3.0, learning_rate=3e-3
-    )
-    few = list(seeds[:3])
-    sampler = soft_samplers(features, "ranking")[MIXED]
-    settings = [as_printed] * len(few) + [first_edition] * len(few)
-    return [sampler] * len(settings), settings, few * 2
+    profiles = {
+        name: (readings.as_printed(search, name), seeds[: FEWER_SEEDS.get(name)])
+        for name in SEARCHES[search]
+    }
+    return _members(search, features, profiles, n_epochs)
+
+
+def printed_biased(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return members as printed that in training see the rankings of `rco` only.
+
+    Arguments, Returns and Raises: as for `biased`.
+    """
+    profiles = {"constant": (readings.as_printed("ranking", "constant"), seeds)}
+    _, settings, every = _members("ranking", features, profiles, n_epochs)
+    return [RankingSampler(tuple(features), "rco")] * len(settings), settings, every
+
+
+def chosen(
+    search: str,
+    features: Sequence[str],
+    seeds: Sequence[int],
+    n_epochs: int | None = None,
+) -> Members:
+    """Return the members with the settings of our own rule, profile by profile.
+
+    Arguments:
+        search: A key of `readings.PRINTED`.
+        features: Names of the K actionable features.
+        seeds: The first four are used, or all if there are fewer.
+        n_epochs: Of training; None: as printed.
+    Returns: Samplers, settings and seeds, one of each a member.
+    Raises: ValueError: there are no seeds; see `readings.chosen`.
+    """
+    profiles = {
+        name: (readings.chosen(search, name), seeds[:FEW]) for name in readings.CHOSEN
+    }
+    return _members(search, features, profiles, n_epochs)
+
+
+def _members(
+    search: str,
+    features: Sequence[str],
+    profiles: Mapping[str, tuple[Settings, Sequence[int]]],
+    n_epochs: int | None,
+) -> Members:
+    """Return members of some profiles: each profile's settings with each of its seeds."""
+    settings: list[Settings] = []
+    every: list[int] = []
+    for own, seeds in profiles.values():
+        _check_seeds(seeds)
+        own = own if n_epochs is None else replace(own, n_epochs=n_epochs)
+        settings += [own] * len(seeds)
+        every += seeds
+    sampler = soft_samplers(features, ASKED[search])[MIXED]
+    return [sampler] * len(settings), settings, every
 
 
 def everyone(population: str, n_people: int) -> Preferences:
@@ -395,7 +405,18 @@ STACKS: dict[str, Stack] = {
     "loan_icarma_score": partial(soft, "score"),
     "loan_icarma_rco": biased,
     "loan_carma": carma,
-    "loan_icarma_printed": printed,
+}
+# those of the bank and the settings that the calibration chose
+CALIBRATED: dict[str, Stack] = {
+    "loan_printed_ranking": partial(printed, "ranking"),
+    "loan_printed_score": partial(printed, "score"),
+    "loan_printed_rco": printed_biased,
+    "loan_chosen_ranking": partial(chosen, "ranking"),
+    "loan_chosen_score": partial(chosen, "score"),
+}
+TRANSFER: dict[str, Stack] = {
+    "gmsc_printed": partial(printed, "transfer"),
+    "gmsc_chosen": partial(chosen, "transfer"),
 }
 
 
@@ -407,13 +428,12 @@ def by_profile(*stacks: ICarma) -> dict[str, ICarma]:
             come from one stack.
     Returns: For each profile that has members, in the order of
         `GAMMA`, its members, which keep their ids.
-    Raises: ValueError: two stacks have members of the same profile,
-        or none has a member of a named profile.
+    Raises: ValueError: two stacks have members of the same profile.
     """
     found: dict[str, ICarma] = {}
-    for profile, gamma in GAMMA.items():
+    for profile in GAMMA:
         for stack in stacks:
-            own = [i for i, s in enumerate(stack.settings) if s.profile.gamma == gamma]
+            own = [i for i, s in enumerate(stack.settings) if _name(s.profile) == profile]
             if own and profile in found:
                 raise ValueError(
                     f"Two stacks have members of the {profile} profile, and their ids can "
@@ -421,12 +441,14 @@ def by_profile(*stacks: ICarma) -> dict[str, ICarma]:
                 )
             if own:
                 found[profile] = stack.select(own)
-    if not found:
-        raise ValueError(
-            f"No member was trained for one of the profiles {', '.join(GAMMA)}. "
-            "`make all` trains such members."
-        )
     return found
+
+
+def _name(profile: Profile) -> str:
+    """Return the name of a profile, a key of `GAMMA`."""
+    if profile.gamma is None or profile.gamma == 1:
+        return "constant" if profile.gamma is None else "linear"
+    return "convex" if profile.gamma > 1 else "concave"
 
 
 def _check_seeds(seeds: Sequence[int]) -> None:

@@ -6,6 +6,7 @@ it recommends is judged, a row for each setting, member and person.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,10 @@ from lib.base import checks
 from lib.method import metrics
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma
-from lib.method.preferences import GAMMA, Preferences
+from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.problem import Problem, Recommendation, Solver
+from lib.method.pruned import Pruned
+from lib.method.samplers import Sampler
 from lib.paper.designs import (
     DISTRIBUTIONS,
     TRANSFER,
@@ -24,7 +27,7 @@ from lib.paper.designs import (
     soft_preferences,
     transfer_preferences,
 )
-from lib.paper.stacks import MIXED
+from lib.paper.stacks import MIXED, by_profile
 
 
 def judged(
@@ -35,13 +38,14 @@ def judged(
     chosen: int | None = None,
     method: str | None = None,
     carried_out: bool = False,
+    networks: str = "",
 ) -> pd.DataFrame:
     """Return what a solver recommends, judged: a row a setting, member and person.
 
     Arguments:
         problem: Of the people.
-        solver: Any solver, a stack of networks too; or what it has
-            recommended already, for some of the settings.
+        solver: Any solver, a stack of networks too, also pruned; or
+            what it has recommended already, for some of the settings.
         x: Refused people, with shape (N, D).
         preferences: Theirs, for each setting, with scores of shape
             (N, K).
@@ -52,9 +56,11 @@ def judged(
             "search".
         carried_out: Judge recommendations as people can follow
             them, see `Problem.carried_out`.
+        networks: Which set of networks answers, for instance "as
+            printed"; of a search, none.
     Returns: Columns of `metrics.per_person`, then setting, method,
-        member (its id), seed, reported (is it the chosen one?) and
-        person. A member has N rows in each setting, whichever seed
+        networks, member (its id), seed, reported (is it the chosen
+        one?) and person. A member has N rows in each setting, whichever seed
         it shares with others. Of a solver that is no stack, member
         and seed are 0, and all rows are reported.
     Raises: ValueError: there is nobody or no setting, x and
@@ -69,10 +75,11 @@ def judged(
     for own in preferences.values():
         problem.check(x, own)
     members = [(0, 0, True)]
-    if isinstance(solver, ICarma):
+    stack = solver.solver if isinstance(solver, Pruned) else solver
+    if isinstance(stack, ICarma):
         if chosen is not None:
-            solver.position(chosen)
-        each = zip(solver.ids, solver.seeds, strict=True)
+            stack.position(chosen)
+        each = zip(stack.ids, stack.seeds, strict=True)
         members = [(member, seed, member == chosen) for member, seed in each]
         method = method or "iCARMA"
     method = method or ("search" if problem.population.truth is None else "oracle")
@@ -89,7 +96,8 @@ def judged(
             truth = problem.population.truth
             people = metrics.per_person(problem, x, own, answer, truth=truth)
             of_whom = {"member": member, "seed": seed, "reported": reported}
-            people = people.assign(setting=setting, method=method, **of_whom)
+            names = {"setting": setting, "method": method, "networks": networks}
+            people = people.assign(**names, **of_whom)
             parts.append(people.assign(person=np.arange(len(people))))
     return pd.concat(parts, ignore_index=True)
 
@@ -110,6 +118,12 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
         best validation result; that this is the joint share is our
         reading.
     """
+    rows = _of_setting(validation, setting)
+    return int(rows.groupby("member").joint.mean().idxmax())
+
+
+def _of_setting(validation: pd.DataFrame, setting: str) -> pd.DataFrame:
+    """Return the rows of a setting, after checking that a person has one a member."""
     checks.known("setting", [setting], list(validation.setting.unique()))
     rows = validation[validation.setting == setting]
     if rows.duplicated(["member", "person"]).any():
@@ -117,7 +131,28 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
             "A member answers one person more than once, so that its shares would be of "
             "other people than those of the rest. Give the rows of one stack and method."
         )
-    return int(rows.groupby("member").joint.mean().idxmax())
+    return rows
+
+
+def printed_member(validation: pd.DataFrame, setting: str = "random") -> int:
+    """Return the id of the member that the paper would report.
+
+    It has the lowest mean cost plus share that stays refused, as in
+    CARMA's code, among validation people.
+
+    Arguments, Raises: as for `best_member`.
+    Source: appendix C.2.4 of arXiv:2604.08030, "balancing the recourse
+        cost and validity"; the sum is CARMA's.
+    Example:
+        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1], "person": [0, 1, 0, 1]})
+        >>> rows = rows.assign(setting="random", valid=[True, True, True, False])
+        >>> printed_member(rows.assign(cost=[0.2, 0.3, 0.1, 0.0]))
+        0
+    """
+    rows = _of_setting(validation, setting)
+    cost = rows[rows.valid].groupby("member").cost.mean()
+    refused = 1 - rows.groupby("member").valid.mean()
+    return int((cost + refused).idxmin())
 
 
 TIMES_AS_DEAR, TIMES_AS_FEW = 2.0, 0.5  # of the median member
@@ -195,6 +230,107 @@ def soft(
     return pd.concat(parts, ignore_index=True)
 
 
+class Networks(NamedTuple):
+    """Hold the networks of one set that were trained for one profile.
+
+    Arguments:
+        solver: A stack without the members that diverged, or that
+            stack pruned.
+        reported: Id of the member to report.
+        profile: Of its members' weights.
+        diverged: Ids of those that are not in the stack.
+    """
+
+    solver: ICarma | Pruned
+    reported: int
+    profile: Profile
+    diverged: list[int]
+
+
+Sets = Mapping[str, Mapping[str, Networks]]  # by the name of the set, and by profile
+
+
+def sets(
+    problem: Problem, printed: ICarma, chosen: ICarma, sampler: Sampler, seed: int
+) -> dict[str, dict[str, Networks]]:
+    """Return three sets of networks: as printed, as chosen, and the latter pruned.
+
+    Training people say who diverged. Of the others validation people
+    choose the one to report: by `printed_member`, and where we choose
+    the settings by `best_member`.
+
+    Arguments:
+        problem: Of the people.
+        printed, chosen: Stacks with members of one profile or more.
+        sampler: Of preferences, as in training.
+        seed: Of their draws.
+    """
+    people = [problem.refused(split) for split in ("train", "validation")]
+    rng = np.random.default_rng(seed)
+    drawn = [sampler.draw(range(len(x)), rng) for x in people]
+    rules = {"as printed": (printed, printed_member), "as chosen": (chosen, best_member)}
+    found: dict[str, dict[str, Networks]] = {}
+    for name, (every, rule) in rules.items():
+        found[name] = {}
+        for profile, stack in by_profile(every).items():
+            trained, validation = (
+                judged(problem, stack, x, {"drawn": own}, carried_out=_in_units(problem))
+                for x, own in zip(people, drawn, strict=True)
+            )
+            odd = diverged(trained) if stack.n_members > 2 else []
+            kept = [i for i, own in enumerate(stack.ids) if own not in odd]
+            sound = validation[~validation.member.isin(odd)]
+            reported, own = rule(sound, "drawn"), stack.settings[0].profile
+            found[name][profile] = Networks(stack.select(kept), reported, own, odd)
+    found["pruned"] = {
+        profile: own._replace(solver=Pruned(own.solver, problem, own.profile))
+        for profile, own in found["as chosen"].items()
+    }
+    return found
+
+
+def answered(
+    problem: Problem,
+    networks: Sets,
+    x: Tensor,
+    asked: Mapping[str, tuple[Preferences, str]],
+) -> pd.DataFrame:
+    """Return the rows of `judged` for sets of networks.
+
+    Arguments:
+        problem: Of the people.
+        networks: As `sets` gives them.
+        x: Refused people, with shape (N, D).
+        asked: For each setting, named as in `claims.published`, their
+            preferences and the profile that is asked. A set without
+            the profile has no row.
+    Returns: Columns of `judged`.
+    Raises: ValueError: as `judged`.
+    """
+    return pd.concat(
+        [
+            judged(
+                problem,
+                of[profile].solver,
+                x,
+                {setting: own},
+                of[profile].reported,
+                carried_out=_in_units(problem),
+                networks=name,
+            )
+            for name, of in networks.items()
+            for setting, (own, profile) in asked.items()
+            if profile in of
+        ],
+        ignore_index=True,
+    )
+
+
+def _in_units(problem: Problem) -> bool:
+    """Return whether people act in units of their own: whole numbers, within a range."""
+    return problem.population.truth is None
+
+
 def ablation(
     problem: Problem,
     x: Tensor,
@@ -211,8 +347,7 @@ def ablation(
     Arguments:
         problem: Of the people.
         x: Refused people, with shape (N, D).
-        seed: As for `soft`: preferences are drawn with the next
-            one.
+        seed: Preferences are drawn with the next one.
         n_values, progress, centred: As for `Grid`.
     Returns: Columns of `judged`.
     Raises: ValueError: there is nobody.

@@ -24,7 +24,7 @@ from test_workflow import ROOT, write_notebook
 FIRST = "seconds = 0\nmodels = 'models'\noutputs = 'out'\nfigures = 'figures'"
 TABLE = (
     ",".join(report.COLUMNS)
-    + "\\nT1,k = 4,iCARMA,validity,,0.5,0.4,0.6,0.5,,0.01,0.01,,\\n"
+    + "\\nT1,k = 4,iCARMA,as printed,validity,False,0.5,0.5,0.4,0.6,0.5,0,0.01,0.01,,\\n"
 )
 WRITE = f"""
 import pathlib, sys, time
@@ -116,7 +116,7 @@ def test_batch_runs_resumes_and_reruns_what_an_edit_touches(batch):
     status, output = reproduce(batch)
     assert status == 0, output
     assert "one: started" not in output and "two: finished" in output
-    assert "T1\n" in output and (batch / "runs/tiny/paper_vs_ours.csv").is_file()
+    assert "T1" in output and (batch / "runs/tiny/paper_vs_ours.csv").is_file()
     assert (batch / "runs/tiny/python").read_text() == sys.executable
 
     # An edit of what is shared runs both again; that of the second one's file above did not

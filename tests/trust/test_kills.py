@@ -52,9 +52,9 @@ model = (folder / "models" / "small_fit.safetensors").read_bytes()
 for i in range(20):
     files.write(folder / "step", str(i))
     time.sleep(0.05)
-header = "table,setting,method,metric,paper,mean,lowest,highest,reported,difference,"
-header += "se_people,se_networks,se_paper,agrees"
-row = f"T1,k = 4,iCARMA,validity,,0.{len(model)},0.4,0.6,0.5,,0.01,0.01,,"
+header = "table,setting,method,networks,metric,calibration,paper,mean,lowest,highest,"
+header += "reported,difference,se_people,se_networks,se_paper,agrees"
+row = f"T1,k = 4,iCARMA,as printed,validity,False,,0.{len(model)},0.4,0.6,0.5,,0.01,0.01,,"
 files.write(folder / "tables" / "1_paper_vs_ours.csv", header + "\\n" + row + "\\n")
 print(row)
 """

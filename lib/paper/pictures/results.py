@@ -17,7 +17,8 @@ def beside_paper(
     """Draw one metric by setting, ours as dots, the paper's as dashes; return the axes.
 
     Of networks the dot is the mean over seeds, the pale bar their
-    range, and the hollow dot the member that validation chose.
+    range, and the hollow dot the member that validation chose. Each
+    set of networks has a place of its own.
 
     Arguments:
         rows: As `claims.beside_paper` gives them.
@@ -26,18 +27,21 @@ def beside_paper(
         table, or a method has no marker.
     """
     ours = ("mean", "lowest", "highest", "reported")
-    need(rows, ("metric", "setting", "method", "paper", *ours))
+    need(rows, ("metric", "setting", "method", "networks", "paper", *ours))
     checks.known("metric", [metric], tuple(dict.fromkeys(rows.metric)))
     rows = rows[rows.metric == metric]
     settings = list(dict.fromkeys(rows.setting))
-    methods = list(dict.fromkeys(rows.method))
-    for i, method in enumerate(methods):
-        own = rows[rows.method == method]
+    who = rows.method.where(rows.networks == "", rows.networks)
+    each = list(dict.fromkeys(who))
+    apart = 0.78 / max(3, len(each))
+    for i, name in enumerate(each):
+        own = rows[who == name]
         places = np.array([settings.index(s) for s in own.setting])
-        at = places + 0.26 * (i - (len(methods) - 1) / 2)
-        _ours(ax, own, at, method)
+        at = places + apart * (i - (len(each) - 1) / 2)
+        _ours(ax, own, at, name)
         dashes: dict[str, Any] = {"color": "#333333", "lw": 1.3, "ls": "--"}
-        ax.hlines(own.paper, at - 0.12, at + 0.12, label="the paper", **dashes)
+        half = 0.46 * apart
+        ax.hlines(own.paper, at - half, at + half, label="the paper", **dashes)
     ax.set_xticks(range(len(settings)), settings)
     ax.set(ylim=(-0.04, 1.06), ylabel=metric, xlabel=xlabel)
     return ax
@@ -159,19 +163,19 @@ def frontier(
     return ax
 
 
-def _ours(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> None:
-    """Draw one method's own numbers of `beside_paper` at these places."""
-    colour = by_name("method", method, COLOURS)
-    marker = by_name("method", method, MARKERS)
+def _ours(ax: Axes, own: pd.DataFrame, at: np.ndarray, who: str) -> None:
+    """Draw a method's, or set of networks', numbers of `beside_paper` at these places."""
+    colour = by_name("method", who, COLOURS)
+    marker = by_name("method", who, MARKERS)
     if own.lowest.isna().any():
-        ax.plot(at, own["mean"], marker, color=colour, label=f"{method}, ours")
+        ax.plot(at, own["mean"], marker, color=colour, label=f"{who}, ours")
         return
     band: dict[str, Any] = {"lw": 4, "alpha": 0.3, "color": colour}
-    ax.vlines(at, own.lowest, own.highest, label=f"{method}, range over seeds", **band)
-    label = f"{method}, mean over seeds"
+    ax.vlines(at, own.lowest, own.highest, label=f"{who}, range over seeds", **band)
+    label = f"{who}, mean over seeds"
     ax.plot(at, own["mean"], marker, color=colour, label=label)
     hollow: dict[str, Any] = {"ms": 8, "mfc": "none", "mew": 0.8, "color": colour}
-    label = f"{method}, the member reported"
+    label = f"{who}, the member reported"
     ax.plot(at, own.reported, marker, label=label, **hollow)
 
 
