@@ -7,12 +7,11 @@
 #                  all of these but verify run on a cluster with PROFILE=slurm: workflow/CLUSTER.md
 # make test        unit tests, examples, and the paper's notebooks executed again and compared with their committed outputs
 # make test-beyond the other notebooks, exercises, book, slides, and the page in a browser
-# make trust       a batch is killed, finds its disk full, runs on a cluster, shares a search: it ends as one that was left alone
+# make trust       a batch is killed, finds its disk full, runs on a cluster: it ends as one that was left alone
 # make check       ruff (rules and format), mypy, and which room may import which
 # make lab         JupyterLab in this environment
-# make tune        the search for settings (notebook 03b), about an hour; its result is committed, nothing needs it again
-#                  STORAGE=postgresql+psycopg://user@host/name FOLDER=/a/folder: several machines share it, and keep its files there
 # make calibrate   what the paper's text has lost is chosen by a few declared cells, an hour or two; the result is committed
+# make choose      settings by our own rule, which sees no published number, an hour; the result is committed
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html
@@ -31,7 +30,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides calibrate tune notebooks models lock clean
+.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides calibrate choose notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -105,11 +104,10 @@ lab: setup
 calibrate: setup
 	@$(BIN)/python workflow/calibrate.py
 
-# Two lanes, one core each; transfer needs the data of notebook 07; what was searched before is kept in runs/tuning_*.db.
-tune: search := $(if $(STORAGE),--storage '$(STORAGE)') $(if $(FOLDER),--folder '$(FOLDER)')
-tune: setup
-	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/tune.py ranking $(search) && $(BIN)/python workflow/tune.py transfer $(search) ) & one=$$!; \
-	$(BIN)/python workflow/tune.py score $(search) & other=$$!; wait $$one; wait $$other
+# Two lanes, one core each; transfer needs the data of notebook 07.
+choose: setup
+	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/choose.py ranking && $(BIN)/python workflow/choose.py score ) & one=$$!; \
+	$(BIN)/python workflow/choose.py transfer & other=$$!; wait $$one; wait $$other
 
 setup: .venv/ready
 

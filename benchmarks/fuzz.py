@@ -243,11 +243,6 @@ def of_own_parameters(path: Path) -> None:
     checkup.examine(frame, **described, person=given["person"])
 
 
-def of_tuned(path: Path) -> None:
-    """Read settings that a search found."""
-    stacks._check_tuned(path, files.entries(path), ["constant", "linear"])
-
-
 def of_results(data: bytes) -> None:
     """Compare a result that is damaged with a sound one; that raises nothing."""
     sound = valid_files.results()
@@ -397,10 +392,6 @@ TARGETS: dict[str, tuple[Callable[[], Try], list[bytes]]] = {
     "graphs": (
         lambda: file_of("graphs.yaml", gmsc.graphs),
         [b"a: {remove: [[income, utilization]]}\nb: {reverse: [[age, income]]}\nc: {}\n"],
-    ),
-    "tuned": (
-        lambda: file_of("tuned.yaml", of_tuned),
-        [valid_files.TUNED],
     ),
     "results": (
         lambda: of_results,

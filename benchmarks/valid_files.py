@@ -43,7 +43,6 @@ RAW = (
 ).encode()
 OWN = b"person,age,income,paid,group\nA,30,2.5,1,x\nB,40,1.5,0,y\nC,50,4.5,1,x\n"
 MINE = b"label: repaid\nkinds: {age: immutable}\nedges: {age: [income]}\nn_people: 1\n"
-TUNED = b"constant: {p_min: 0.01, p_max: 0.6}\nlinear: {p_min: 0.1, p_max: 0.9, cap: 9.5}\n"
 PROFILE = b"# a scheduler\nexecutor: local\njobs: 2\ndefault-resources: {mem_mb: 1000}\n"
 PLAN = b"""{"parameters": {"problem": "loan", "members": [0], "models": "models",
   "solver": "icarma", "model": "loan_icarma_hard", "data": "runs/applicants",

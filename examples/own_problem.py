@@ -67,8 +67,8 @@ def from_a_table(frame: pd.DataFrame, n_epochs: int = 100) -> pd.DataFrame:
     population = problem.population
     sampler = RankingSampler(population.actionable)  # any ranking, any number of "can't"
     stack, _ = training.fit(problem, sampler, icarma.Settings(n_epochs=n_epochs))
-    # Log-odds are a few units here, a hundred with Loan's classifier: its margins, up to 8
-    # and 0.5 to spare, would make people do far more than they need to.
+    # Log-odds are a few units here: margins of up to 8 and 0.5 to spare, as for Loan, would
+    # make people do far more than they need to.
     careful = propose.Settings(n_epochs=n_epochs, most_log_odds=1.0, spare_log_odds=0.1)
     proposer, _ = teaching.fit(problem, careful)
 

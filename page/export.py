@@ -65,8 +65,8 @@ def chosen(problem: Problem) -> ICarma:
     """Return the network that the page shows: one member, in a stack of its own.
 
     Of the members that were trained for scores with the profile of
-    the page, it is the one that helps most refused validation people
-    (`tables.best_member`), whose scores are drawn as in training.
+    the page, it is the `tables.best_member` for refused validation
+    people, whose scores are drawn as in training.
 
     Example:
         >>> chosen(loan.problem()).n_members

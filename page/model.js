@@ -296,7 +296,7 @@ export function createModel(data) {
   /* Return how hard each feature is, from 0 to 1; 0 where a person can't. */
   const hardness = (scores) =>
     scores.map((score) =>
-      score > columns.length ? 0 : ((score - 1) / (columns.length - 1)) ** gamma,
+      score > columns.length ? 0 : (score - 1) ** gamma / (columns.length - 1),
     );
 
   /* Return what each feature weighs in the cost. */

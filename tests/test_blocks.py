@@ -188,7 +188,8 @@ def test_odd_but_finite_people_are_answered(stack, proposer, size):
     block = np.concatenate([x + population.mean.numpy(), applicants(200)[:, 7:]], 1)
     for solver in (stack, proposer):
         found = blocks.answers(solver, block, 0).to_pandas()
-        assert found.why.isna().all() and found.refused.any()
+        assert found.why.isna().all()
+        assert found.refused.any() or size < 1  # the mean applicant is accepted
         told = found.dropna(subset="valid")
         after = told[[f"after_{name}" for name in ACTIONABLE]]
         assert np.isfinite(after.to_numpy(float)).all() and told.cost.notna().all()

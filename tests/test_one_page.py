@@ -1,7 +1,7 @@
 """The method on one page against lib: the same weights, people and noise give the same.
 
 All is in float64. Settings and profiles stay in float32 in lib, so that what depends on
-them agrees to a millionth.
+them agrees to a hundred-thousandth: 1 - 0.99 has so many digits there.
 """
 
 import lib.pinned
@@ -17,7 +17,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from lib.base import files
-from lib.method import loan
+from lib.method import loan, training
 from lib.method.classifier import NetworkClassifier
 from lib.method.flow import CausalFlow
 from lib.method.icarma import TERMS, ICarma
@@ -28,6 +28,7 @@ from lib.method.samplers import RankingSampler
 # a committed stack, and the position of the member that is compared
 STACKS = {"loan_icarma_hard": 3, "loan_icarma_ranking": 10}
 LINEAR = Profile(gamma=1.0)
+FIXED = [term for term in TERMS if term != "hinge"]  # that of the hinge grows
 
 Compared = tuple[ICarma, one_page.ICarma]
 
@@ -106,8 +107,8 @@ def both(request, committed, problem, bank, flow) -> Compared:
             own, *([weights[f"{which}_{kind}_{i}"][0] for i in range(3)] for kind in kinds)
         )
     (settings,) = stack.settings
-    page.weights = tuple(getattr(settings, term) for term in TERMS)
-    page.tau, page.margin, page.cap = settings.tau, settings.margin, settings.cap
+    page.weights = tuple(getattr(settings, term) for term in FIXED)
+    page.tau, page.margin = settings.tau, settings.margin
     for name in ("w_max", "p_max", "p_min"):
         setattr(page, name, getattr(settings.profile, name))
     return stack, page
@@ -235,21 +236,15 @@ def test_preferences_are_rankings_of_lib():
 
 
 def test_settings_are_those_that_were_found(committed):
-    """The page trains with the linear profile of notebook 03b."""
+    """The page trains with the linear profile, as printed."""
     stack = ICarma.load(files.MODELS, "loan_icarma_ranking", committed)
     settings, page = stack.settings[STACKS["loan_icarma_ranking"]], one_page.ICarma
-    assert page.weights == tuple(getattr(settings, term) for term in TERMS)
-    assert (page.tau, page.margin, page.cap) == (
-        settings.tau,
-        settings.margin,
-        settings.cap,
-    )
+    assert page.weights == tuple(getattr(settings, term) for term in FIXED)
+    assert settings.hinge is None and settings.likelihood and settings.on_probability
+    assert (page.tau, page.margin) == (settings.tau, settings.margin)
     assert Profile(1.0, page.w_max, page.p_min, page.p_max) == settings.profile
-    assert (settings.batch_size, settings.learning_rate, settings.hidden) == (
-        128,
-        3e-3,
-        128,
-    )
+    how = settings.batch_size, settings.learning_rate, settings.hidden
+    assert how == (128, 5e-3, 64) and settings.falling
 
 
 def test_loss_and_gradients(problem, both, people):
@@ -257,17 +252,21 @@ def test_loss_and_gradients(problem, both, people):
     (x, preferences), (settings,) = people, stack.settings
     can, hard = told(stack, preferences)
     noise = torch.from_numpy(np.random.default_rng(4).logistic(size=(len(x), one_page.K)))
-    with torch.no_grad():  # fifty do nothing, where the fall of the log-density has a kink
-        noise[:50] = -0.5 - page(x, can, hard, noise)[0][:50]
-        acts = page(x, can, hard, noise)[1].any(-1)
-    assert not acts[:50].any() and acts[50:].double().mean() > 0.9
     factual = problem.flow.factual(x, stack.columns)
     terms = stack.loss_terms(stack.batch(factual, preferences, noise[None]))
-    of_lib = torch.stack([getattr(settings, name) * terms[name][0] for name in TERMS])
+    weigh = training._TermWeights([settings], torch.float64)
+    page.multiplier = 20.0  # as after some batches
+    weigh.multiplier += page.multiplier
+    by_term = torch.stack([terms[name] for name in TERMS])
+    weighed = (weigh(by_term.detach()) * by_term)[:, 0]
+    of_lib = torch.stack([weighed[TERMS.index(name)] for name in [*FIXED, "hinge"]])
     ours = page.loss(x, can, hard, noise)
-    for name, own, other in zip(TERMS, ours.tolist(), of_lib.tolist(), strict=True):
-        assert own > 0 and own == pytest.approx(other, rel=1e-6), name
-    assert ours.sum().item() == pytest.approx(of_lib.sum().item(), rel=1e-6)
+    assert page.multiplier == pytest.approx(weigh.multiplier.item(), rel=1e-6)
+    for name, own, other in zip(
+        [*FIXED, "hinge"], ours.tolist(), of_lib.tolist(), strict=True
+    ):
+        assert own != 0 and own == pytest.approx(other, rel=1e-5), name
+    assert ours.sum().item() == pytest.approx(of_lib.sum().item(), rel=1e-5)
 
     page.zero_grad()
     ours.sum().backward()
@@ -279,7 +278,7 @@ def test_loss_and_gradients(problem, both, people):
         expected = gradient[0].T if kind == "weight" else gradient[0, 0]
         scale = expected.abs().max()
         assert scale > 0, name
-        assert (found - expected).abs().max() < 1e-6 * scale, name
+        assert (found - expected).abs().max() < 1e-5 * scale, name
 
 
 def test_recommendations(both, people, flow):
@@ -291,7 +290,7 @@ def test_recommendations(both, people, flow):
         x_cf = flow.act(x, m, a)
     is_acted = in_columns(m) > 0
     assert torch.equal(is_acted, of_lib.is_acted)
-    assert 0.3 < m.mean() < 0.9
+    assert 0.2 < m.mean() < 0.9
     values = torch.where(is_acted, in_columns(a), x)
     assert torch.allclose(values, of_lib.values, rtol=1e-8, atol=1e-8)
     assert torch.allclose(x_cf, of_lib.x_cf, rtol=1e-8, atol=1e-8)
@@ -351,7 +350,7 @@ def test_a_quick_run_reports(capsys, monkeypatch):
     assert report["accuracy of the bank"] > 0.8
     assert -12 < report["log-likelihood of the flow, in nats"] < -8.5
     valid, plausible, joint, in_truth = list(report.values())[2:6]
-    assert 0.3 < valid < 1 and 0.3 < plausible <= 1
+    assert 0.3 < valid < 1 and 0.05 < plausible <= 1
     assert valid + plausible - 1 - 2e-3 <= joint <= min(valid, plausible)
     assert abs(valid - in_truth) < 0.1  # the flow knows the world by and large
     can, acts, forbidden, easiest, hardest = list(report.values())[6:]

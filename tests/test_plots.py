@@ -139,7 +139,7 @@ def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
         "priors\n$p(s)$",
         "hardness\nby $s$",
         "can do\n$A_u$",
-        "plausibility:\n$\\log p$ falls?",
+        "plausibility:\n$-\\log p$",
         "feasibility:\nin range?",
     } < said
     assert not {"person $x$", "mask network\n$q_j$", "cost\n(weighted)"} & said

@@ -34,12 +34,15 @@ def test_scores_say_what_is_actionable():
     [
         (Profile(), [1, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]),
         (Profile(gamma=1, w_max=4, p_min=0.05), [1, 2, 3, 4], [0.5, 0.35, 0.2, 0.05]),
-        (Profile(gamma=2, w_max=10, p_min=0.05), [1, 2, 5, 10], [0.5, 0.45, 0.3, 0.05]),
+        # by slope, the hardest is harder than one step after the other: p stops at p_min
+        (Profile(gamma=2, w_max=4, p_min=0.05), [1, 2, 5, 10], [0.5, 0.35, 0.05, 0.05]),
+        (Profile(gamma=0.5, w_max=4), [1, 2, 1 + 2**0.5, 1 + 3**0.5], [0.5] * 4),
         (
-            Profile(gamma=0.5, w_max=4, p_min=0.05),
-            [1, 1 + 3 / 3**0.5, 1 + 3 * (2 / 3) ** 0.5, 4],
-            None,
+            Profile(2, 10, 0.05, shape="normalised"),
+            [1, 2, 5, 10],
+            [0.5, 0.45, 0.3, 0.05],
         ),
+        (Profile(2, 10, shape="mirrored"), [1, 6, 9, 10], None),
     ],
 )
 def test_weights_and_priors_by_hand(profile, weights, priors):
@@ -90,12 +93,12 @@ def test_bad_preferences_are_named():
 
 
 def test_profiles_of_the_paper_by_hand():
-    """h at the scores 1 to 4: thirds, their roots and their squares."""
+    """h at the scores 1 to 4: a third of 0, 1, 2, 3, of their roots and their powers."""
     expected = {
         "constant": [0, 0, 0, 0],
-        "concave": [0, 3**-0.5, (2 / 3) ** 0.5, 1],
+        "concave": [0, 1 / 3, 2 ** (2 / 3) / 3, 3 ** (2 / 3) / 3],
         "linear": [0, 1 / 3, 2 / 3, 1],
-        "convex": [0, 1 / 9, 4 / 9, 1],
+        "convex": [0, 1 / 3, 2**1.5 / 3, 3**0.5],
     }
     scores = Preferences(torch.tensor([[1, 2, 3, 4]]))
     for name, gamma in GAMMA.items():
@@ -107,7 +110,7 @@ def test_profiles_of_the_paper_by_hand():
             [1 + 10 * h for h in expected[name]], abs=1e-5
         ), name
         assert profile.prior(scores)[0].tolist() == pytest.approx(
-            [0.5 - 0.4 * h for h in expected[name]], abs=1e-6
+            [max(0.1, 0.5 - 0.4 * h) for h in expected[name]], abs=1e-6
         ), name
 
 

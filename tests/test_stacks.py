@@ -2,14 +2,12 @@
 knows no individuals.
 """
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from lib.base import files
 from lib.method import icarma, training
 from lib.method.icarma import Settings
 from lib.method.preferences import GAMMA, Preferences, Profile
@@ -19,46 +17,55 @@ from lib.method.samplers import (
     TableSampler,
     permutation_probabilities,
 )
-from lib.paper import stacks
+from lib.paper import readings, stacks
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 SHORT = {"n_epochs": 3, "batch_size": 64, "hidden": 16}
 
 
-@pytest.mark.parametrize("name", stacks.STACKS)
+EVERY = stacks.STACKS | stacks.TRANSFER
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_every_stack_has_its_members(name):
-    samplers, settings, seeds = stacks.STACKS[name](LOAN, [1000, 2000], 5)
+    samplers, settings, seeds = EVERY[name](LOAN, [1000, 2000], 5)
     assert len(samplers) == len(settings) == len(seeds)
     assert set(seeds) == {1000, 2000}
     assert all(own.n_epochs == 5 for own in settings)
+    assert len({own.hidden for own in settings}) == 1  # one width a file
 
 
-def test_networks_have_the_settings_that_the_search_found():
-    """Length included, unless another is asked for."""
-    for elicitation in stacks.ELICITATIONS:
-        _, settings, _ = stacks.soft(elicitation, LOAN, [1000])
-        found = stacks.tuned(elicitation)
-        first = 1 if elicitation == "ranking" else 0  # the constant profile is `hard`'s
-        assert [own.profile.gamma for own in settings] == list(GAMMA.values())[first:]
-        for own, values in zip(settings, list(found.values())[first:], strict=True):
-            assert own.profile.w_max == stacks.W_MAX
-            assert (own.profile.p_min, own.profile.p_max) == (
-                values["p_min"],
-                values["p_max"],
-            )
-            for name in values.keys() - set(stacks.PRIORS):
-                assert getattr(own, name) == values[name], name
+def test_networks_have_the_settings_that_are_printed_or_chosen():
+    """Length included, unless another is asked for; two profiles have fewer seeds."""
+    ten = [1000 * (i + 1) for i in range(10)]
+    _, settings, seeds = stacks.STACKS["loan_icarma_score"](LOAN, ten, None)
+    n_each = {"constant": 10, "concave": 4, "linear": 10, "convex": 4}
+    expected = [
+        (readings.as_printed("score", name), seed)
+        for name, n in n_each.items()
+        for seed in ten[:n]
+    ]
+    assert list(zip(settings, seeds, strict=True)) == expected
+    _, settings, seeds = stacks.STACKS["loan_chosen_ranking"](LOAN, ten, None)
+    expected = [
+        (readings.chosen("ranking", name), seed)
+        for name in ("constant", "linear")
+        for seed in ten[:4]
+    ]
+    assert list(zip(settings, seeds, strict=True)) == expected
+    # the constant profile of rankings is the study of hard constraints
+    _, settings, seeds = stacks.STACKS["loan_icarma_ranking"](LOAN, ten, None)
+    assert len(seeds) == 18 and readings.as_printed("ranking", "constant") not in settings
+    assert stacks.hard(LOAN, ten)[1] == [readings.as_printed("ranking", "constant")] * 10
 
 
-def test_the_study_of_hard_constraints_has_the_constant_profile():
-    """It is trained as the other profiles for rankings are, and stands in for it there."""
-    samplers, settings, seeds = stacks.hard(LOAN, [1000, 2000])
-    of_rankings = stacks.soft("ranking", LOAN, [1000, 2000])
-    assert (samplers, seeds) == (of_rankings[0][:2], of_rankings[2][:2])
-    found = stacks.tuned("ranking")["constant"]
-    assert settings == [stacks.soft_settings(found, "constant")] * 2
-    for stack in (stacks.biased, stacks.carma):
-        assert stack(LOAN, [1000])[1][0].hinge == settings[0].hinge
+def test_weights_are_those_that_the_calibration_chose():
+    """GAMMA and W_MAX, which the method and its notebooks use, are what it found."""
+    for name, gamma in GAMMA.items():
+        profile = readings.as_printed("ranking", name).profile
+        if gamma is not None:
+            assert profile.gamma == pytest.approx(gamma)
+            assert (profile.w_max, profile.shape) == (stacks.W_MAX, Profile().shape)
 
 
 def test_constant_profile_equals_the_study_of_hard_constraints(problem):
@@ -128,60 +135,10 @@ def test_groups_follow_people_when_an_epoch_is_shuffled(problem, monkeypatch):
         assert torch.equal(scores, own + 1)
 
 
-def test_missing_settings_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(stacks, "PARAMS", tmp_path)
-    expected = "tuned_ranking.yaml, found none. Restore the file, or `make tune`"
-    with pytest.raises(ValueError, match=re.escape(expected)):
-        stacks.tuned("ranking")
-    with pytest.raises(ValueError, match="Did you mean 'score'"):
-        stacks.tuned("scores")
-    assert (files.PARAMS / "tuned_score.yaml").is_file()
-
-
-GOOD = """
-constant: {p_min: 0.01, p_max: 0.6, mask: 1.0}
-concave: {p_min: 0.01, p_max: 0.6, mask: 1.0}
-linear: {p_min: 0.01, p_max: 0.6, mask: 1.0}
-convex: {p_min: 0.01, p_max: 0.6, mask: 1}
-"""
-
-
-@pytest.mark.parametrize(
-    ("then", "now", "message"),
-    [
-        (GOOD, "linear: [", r"is not YAML"),
-        (GOOD, "", r"should hold lines `name: value`, it holds None"),
-        (GOOD, "- linear", r"should hold lines `name: value`, it holds \['linear'\]"),
-        ("linear", "linaer", r"Unknown profile .*'linaer'.*Did you mean 'linear'"),
-        ("linear: {p_min: 0.01, p_max: 0.6, mask: 1.0}", "", r"no settings for linear"),
-        ("linear: {p_min: 0.01, p_max: 0.6, mask: 1.0}", "linear: 3", r"linear: .* int"),
-        ("mask: 1}", "maks: 1}", r"Unknown setting in .*, convex 'maks'.*mean 'mask'"),
-        ("mask: 1}", "hidden: 8}", r"Unknown setting in .*, convex 'hidden'"),
-        ("mask: 1}", "mask: 1e-3}", r"convex: mask must be a number, got '1e-3'"),
-        ("mask: 1}", "mask: yes}", r"convex: mask must be a number, got True"),
-        ("mask: 1}", "mask: -1}", r"convex: The weight of mask must not be below zero"),
-        ("mask: 1}", "tau: 0}", r"convex: tau must be above zero"),
-        ("p_max: 0.6, mask: 1}", "mask: 1}", r"convex: p_max is missing"),
-        ("0.01, p_max: 0.6, mask: 1}", "0.7, p_max: 0.6}", r"convex: Priors must satisfy"),
-    ],
-)
-def test_unusable_settings_are_named_with_their_file(
-    monkeypatch, tmp_path, then, now, message
-):
-    monkeypatch.setattr(stacks, "PARAMS", tmp_path)
-    path = tmp_path / "tuned_score.yaml"
-    path.write_text(GOOD, encoding="utf-8")
-    assert stacks.tuned("score")["convex"] == {"p_min": 0.01, "p_max": 0.6, "mask": 1}
-    path.write_text(GOOD.replace(then, now), encoding="utf-8")
-    with pytest.raises(ValueError, match=message) as refusal:
-        stacks.tuned("score")
-    assert str(path) in str(refusal.value)
-
-
-@pytest.mark.parametrize("name", [*stacks.STACKS, "transfer"])
+@pytest.mark.parametrize("name", EVERY)
 def test_a_stack_needs_a_seed(name):
     with pytest.raises(ValueError, match=r"at least one seed"):
-        (stacks.STACKS | {"transfer": stacks.transfer})[name](LOAN, [], 5)
+        EVERY[name](LOAN, [], 5)
 
 
 def test_carma_asks_for_four_features():
@@ -193,7 +150,7 @@ def test_carma_asks_for_four_features():
 
 def test_a_profile_is_selected_with_its_ids(problem):
     """Members of a selection are still told apart by the ids of the whole stack."""
-    samplers, settings, seeds = stacks.soft("score", LOAN, [1000, 2000], 1)
+    samplers, settings, seeds = stacks.STACKS["loan_icarma_score"](LOAN, [1000, 2000], 1)
     small = [replace(own, batch_size=64, hidden=8) for own in settings]
     stack, _ = training.fit(problem, samplers, small, seeds)
     linear = stacks.by_profile(stack)["linear"]

@@ -376,7 +376,7 @@ FLOWS = set(other_flows.JOBS)
     [
         ("lib/beyond/hare/hare.py", HARE, {"09", "10"}),
         ("lib/beyond/propose/propose.py", PROPOSERS, {"09", "11", "12"}),
-        ("lib/method/training.py", NETWORKS, {"03", "03b", "12"}),
+        ("lib/method/training.py", NETWORKS, {"03", "12"}),
         ("lib/method/icarma.py", NETWORKS | PROPOSERS, None),
         ("lib/paper/stacks.py", NETWORKS, None),
         ("lib/paper/pictures/results.py", set(), None),
@@ -406,7 +406,6 @@ def test_a_notebook_that_shows_what_a_room_says_is_touched_by_that():
         shown = re.findall(r"(\w+)\.__doc__|getsource\((\w+)", code_of(notebook))
         own = {Path(file).stem for file in chain.READS.get(notebook, ())}
         assert {a or b for a, b in shown} <= own, notebook
-    assert "lib/paper/selection.py" in chain.READS["03b_choice_of_settings"]
 
 
 # --- pins

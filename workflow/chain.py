@@ -12,14 +12,6 @@ from lib.base import rooms
 LOAN = ("loan_classifier", "loan_flow")
 HARD = (*LOAN, "loan_icarma_hard")
 CREDIT = ("gmsc_scaler", "gmsc_classifier", "gmsc_flow")
-# of the bank that the calibration chose
-CALIBRATED = (
-    "loan_printed_ranking",
-    "loan_printed_score",
-    "loan_printed_rco",
-    "loan_chosen_ranking",
-    "loan_chosen_score",
-)
 
 # A notebook, and the models that it reads. What these were made from stands there as well:
 # whoever is looked at again when something was made again has to be directly behind it.
@@ -28,14 +20,15 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "01_data_and_scm": (),
     "02_causal_flow": (),
     "03_icarma_training": LOAN,
-    "03b_choice_of_settings": (*HARD, "loan_icarma_printed"),
-    "04_hard_constraints": HARD,
+    "03b_choice_of_settings": (*HARD, "loan_icarma_ranking", "loan_chosen_ranking"),
+    "04_hard_constraints": (*HARD, "loan_chosen_ranking"),
     "05_soft_constraints": (
         *HARD,
         "loan_icarma_score",
         "loan_icarma_ranking",
-        "loan_carma",
         "loan_icarma_rco",
+        "loan_chosen_ranking",
+        "loan_chosen_score",
     ),
     "06_fairness": HARD,
     "07_gmsc_transfer": (*CREDIT, "gmsc_icarma", "gmsc_other_flows"),
@@ -82,11 +75,9 @@ FITS: dict[str, tuple[str, tuple[str, ...]]] = {
     "loan_icarma_ranking": ("networks", LOAN),
     "loan_icarma_rco": ("networks", LOAN),
     "loan_carma": ("networks", LOAN),
-    "loan_bank": ("networks", ()),
-    **dict.fromkeys(CALIBRATED, ("networks", (*LOAN, "loan_bank"))),
+    "loan_chosen_ranking": ("networks", LOAN),
+    "loan_chosen_score": ("networks", LOAN),
     "gmsc_icarma": ("networks", ()),
-    "gmsc_printed": ("networks", CREDIT),
-    "gmsc_chosen": ("networks", CREDIT),
     "gmsc_other_flows": ("other_flows", ()),
     "loan_other_flows": ("other_flows", ()),
     "loan_propose": ("proposers", LOAN),
@@ -117,27 +108,19 @@ LEAVES: dict[str, tuple[str, ...]] = {
 }
 # What else each reads, beside its notebook and the parameters of its size.
 HARE = ("data/adult_*", "data/compas_*", "published/hare_*")
-TUNED = ("params/tuned_ranking.yaml",)
+CALIBRATED = ("params/calibrated.yaml",)
 EDGES = ("params/gmsc_edges.csv",)
-SETTINGS = ("params/calibrated.yaml", "params/chosen_*.yaml")
 READS: dict[str, tuple[str, ...]] = {
     "00_start_here": ("benchmarks/properties.csv", "page/*.*"),
-    "03_icarma_training": TUNED,
-    # it shows what this room says
+    "01_data_and_scm": CALIBRATED,
+    "03_icarma_training": CALIBRATED,
     "03b_choice_of_settings": (
-        "lib/paper/selection.py",
-        "params/tuned_*",
-        "params/trials_*",
-        "benchmarks/masks.csv",
-        "benchmarks/caps.csv",
-    ),
-    "04_hard_constraints": ("published/icarma_*",),
-    "05_soft_constraints": (
-        "params/answers.csv",
-        "params/tuned_*",
-        "params/trials_*",
+        "params/calibrat*",
+        "params/chosen_*",
         "published/icarma_*",
     ),
+    "04_hard_constraints": (*CALIBRATED, "published/icarma_*"),
+    "05_soft_constraints": (*CALIBRATED, "params/answers.csv", "published/icarma_*"),
     "06_fairness": (
         "params/groups.yaml",
         "params/scenarios/*",
@@ -146,8 +129,7 @@ READS: dict[str, tuple[str, ...]] = {
     ),
     "07_gmsc_transfer": (
         "params/gmsc_*",
-        "params/*_transfer.*",
-        *TUNED,
+        *CALIBRATED,
         "published/icarma_*",
     ),
     "08_exact_and_unlocked": ("benchmarks/results.csv",),
@@ -155,13 +137,13 @@ READS: dict[str, tuple[str, ...]] = {
     "10_evaluation_functions": ("published/tominaga_*", "tests/reference/gamm_t1*", *EDGES),
     "11_propose_and_verify": ("benchmarks/results.csv", *EDGES),
     "12_your_own_problem": ("data/credit_union.csv",),
-    "loan_icarma_score": ("params/tuned_score.yaml",),
-    "loan_icarma_ranking": TUNED,
-    "loan_icarma_rco": TUNED,
-    "loan_carma": TUNED,
-    **dict.fromkeys(("loan_bank", *CALIBRATED), SETTINGS),
-    **dict.fromkeys(("gmsc_printed", "gmsc_chosen"), (*SETTINGS, *EDGES)),
-    "gmsc_icarma": ("params/tuned_transfer.yaml", *EDGES),
+    **dict.fromkeys(
+        ("loan_icarma_score", "loan_icarma_ranking", "loan_icarma_rco", "loan_carma"),
+        CALIBRATED,
+    ),
+    "loan_chosen_ranking": ("params/chosen_ranking.yaml",),
+    "loan_chosen_score": ("params/chosen_score.yaml",),
+    "gmsc_icarma": (*CALIBRATED, *EDGES),
     "gmsc_other_flows": ("params/gmsc_graphs.yaml", *EDGES),
     "loan_other_flows": ("params/{size}/02_causal_flow.yaml",),
     "gmsc_propose": EDGES,

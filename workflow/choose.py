@@ -9,7 +9,9 @@ models and people only params/calibrated.yaml is read: the bank, and the
 settings as printed, which are the first candidate.
 chosen_<search>.yaml (what was chosen, for the constant and the linear
 profile) and chosen_<search>_trials.csv (all that was tried) are written
-to params, or to the folder that the command line names second.
+to params, or to the folder that the command line names second, after
+each profile. A profile that is there already is not searched again;
+remove the two files to begin anew.
 """
 
 import lib.pinned
@@ -22,7 +24,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from lib.base import progress
+from lib.base import files, progress
 from lib.base.files import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
@@ -42,8 +44,12 @@ def main(search: str, folder: Path) -> None:
     problem, sampler = people(search)
     n_people = min(MOST_JUDGES, len(problem.refused("validation")))
     preferences = sampler.draw(range(n_people), np.random.default_rng(0))
-    chosen, trials = {}, []
-    for name in readings.CHOSEN:
+    path = folder / f"chosen_{search}.yaml"
+    table = folder / f"chosen_{search}_trials.csv"
+    known = path.is_file() and table.is_file()
+    chosen = dict(files.entries(path)) if known else {}
+    trials = [pd.read_csv(table)] if known else []
+    for name in [own for own in readings.CHOSEN if own not in chosen]:
         bar = progress.bar(f"{search}, {name}: who judges")
         profile = as_printed[name].profile
         judges = choosing.Judges.of(problem, preferences, profile, bar, **EFFORT)
@@ -52,9 +58,8 @@ def main(search: str, folder: Path) -> None:
         chosen[name] = dataclasses.asdict(best)
         trials.append(tried.assign(search=search, profile=name))
         print(tried[tried["round"] == tried["round"].max()].to_string(), flush=True)
-    (folder / f"chosen_{search}.yaml").write_text(yaml.safe_dump(chosen, sort_keys=False))
-    table = pd.concat(trials, ignore_index=True).round(6)
-    table.to_csv(folder / f"chosen_{search}_trials.csv", index=False)
+        path.write_text(yaml.safe_dump(chosen, sort_keys=False))
+        pd.concat(trials).round(6).to_csv(table, index=False)
 
 
 def people(search: str) -> tuple[Problem, Sampler]:

@@ -2,9 +2,9 @@
 
 `python workflow/networks.py SIZE JOB`
 
-Called by the Snakefile. JOB is a stack of the studies of soft
-preferences (notebooks 03b and 05), or gmsc_icarma: the scaler, the
-classifier, the flow and the networks of notebook 07. params/SIZE/run.yaml
+Called by the Snakefile. JOB is a stack of Loan's networks, or
+gmsc_icarma: the scaler, the classifier, the flow and the networks of
+notebook 07. params/SIZE/run.yaml
 and networks.yaml say how many people, seeds and epochs, and in which
 folder models lie. Stopped and started again, a job goes on where it
 was, fit by fit.
@@ -13,7 +13,6 @@ was, fit by fit.
 import lib.pinned
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import fitting
@@ -24,7 +23,7 @@ from lib.base import files, progress
 from lib.base.files import inside
 from lib.method import classifier, loan, training
 from lib.method.problem import Problem
-from lib.paper import gmsc, readings, stacks
+from lib.paper import gmsc, stacks
 
 
 def loan_networks(given: Mapping[str, Any], name: str) -> None:
@@ -40,47 +39,6 @@ def loan_networks(given: Mapping[str, Any], name: str) -> None:
     drawn = fitting.drawn(given)
     problem = loan.problem(inside(given["models"]), **drawn)
     _save_networks(problem, stacks.STACKS[name], given, name, drawn)
-
-
-def loan_bank(given: Mapping[str, Any], name: str) -> None:
-    """Save the bank that the calibration chose, for the Loan population."""
-    drawn = fitting.drawn(given)
-    population, how = loan.population(**drawn), readings.calibrated()["classifier"]
-    h, _ = classifier.fit(
-        population,
-        seed=given["seed"],
-        progress=progress.bar(name),
-        checkpoint=given["partial"],
-        **how,
-    )
-    h.save(inside(given["models"]), name, drawn, population.fingerprint)
-
-
-def calibrated_networks(given: Mapping[str, Any], name: str) -> None:
-    """Save a stack of networks that were trained with the bank of `loan_bank`.
-
-    Arguments:
-        given: As `read_network_parameters` returns it.
-        name: Of the stack, one of `stacks.CALIBRATED`.
-    """
-    drawn, models = fitting.drawn(given), inside(given["models"])
-    problem = loan.problem(models, **drawn)
-    load = classifier.NetworkClassifier.load
-    bank = load(models, "loan_bank", problem.population.fingerprint)
-    problem = replace(problem, classifier=bank)
-    _save_networks(problem, stacks.CALIBRATED[name], given, name, drawn)
-
-
-def transfer_networks(given: Mapping[str, Any], name: str) -> None:
-    """Save a stack of networks for Give Me Some Credit, with its bank and its flow.
-
-    Arguments:
-        given: As `read_network_parameters` returns it.
-        name: Of the stack, one of `stacks.TRANSFER`.
-    """
-    found, made_with = fitting.applicants(given)
-    problem = gmsc.problem(found, inside(given["models"]), given["seed"])
-    _save_networks(problem, stacks.TRANSFER[name], given, name, made_with)
 
 
 def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
@@ -119,7 +77,7 @@ def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
     )
     density.save(models, "gmsc_flow", made_with, fingerprint)
     problem = Problem(population, h, density)
-    _save_networks(problem, stacks.transfer, given, name, made_with)
+    _save_networks(problem, stacks.TRANSFER[name], given, name, made_with)
 
 
 def _save_networks(
@@ -141,10 +99,7 @@ def _save_networks(
 
 JOBS = {
     **dict.fromkeys(stacks.STACKS, loan_networks),
-    "loan_bank": loan_bank,
-    **dict.fromkeys(stacks.CALIBRATED, calibrated_networks),
-    "gmsc_icarma": gmsc_networks,
-    **dict.fromkeys(stacks.TRANSFER, transfer_networks),
+    **dict.fromkeys(stacks.TRANSFER, gmsc_networks),
 }
 
 

@@ -42,8 +42,8 @@ def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, An
 
     Example:
         >>> values = read_parameters("smoke", "01_data_and_scm")
-        >>> values["n_flow"], values["n_epochs"], values["outputs"]
-        (800, 12, 'runs/smoke')
+        >>> values["n_flow"], values["committed"], values["outputs"]
+        (800, '', 'runs/smoke')
         >>> "models" in values  # notebook 01 has no such parameter
         False
     """

@@ -34,18 +34,19 @@ def income_closed_too() -> Key:
     savings = population.features.index("savings")
     moves = bool((x_cf[:, savings] != x[:, savings]).any())
     n_accepted = int(problem().accepts(x_cf).sum())
-    log_odds = problem().classifier.logit(x_cf).max().item()
+    log_p = problem().flow.log_prob
+    n_plausible = int((log_p(x_cf) >= log_p(x)).sum())
     truth = "AB"[n_accepted == 0] if moves else "CD"[n_accepted == 0]
     because = (
         f"Only income, and what moves income, reaches savings. The bank accepts "
-        f"{n_accepted} of the ten answers; the best of them has log-odds of {log_odds:.0f}."
+        f"{n_accepted} of the ten answers; {n_plausible} of the ten are plausible."
     )
     arrows = "Look at the arrows that lead into savings. Does she set any of their causes?"
     hints = {
         "A": arrows,
         "B": arrows,
         "C": "Savings: right. But can amount and duration alone win the bank?",
-        "D": "Savings: right. Run the ten networks, and ask the bank.",
+        "D": "Savings: right. But a much smaller loan? Run the ten networks.",
     }
     return choice(truth, because, hints)
 
@@ -186,14 +187,13 @@ def how_many_times_as_dense() -> Key:
         "reaches the bank's yes; what it lacks is one that is plausible, too.",
         (
             (nats, "That is the change in nats, a difference of logarithms."),
-            (-nats, "That is the change in nats, a difference of logarithms."),
+            (
+                -nats,  # and here nearly the ratio of the two logarithms
+                "That is a difference of logarithms, or a ratio of them. Densities are "
+                "asked for.",
+            ),
             (float(np.exp(-nats)), "That is before over after. Turn it round."),
             *as_percent(float(np.exp(nats)), "That is in percent. Give it as a factor."),
-            (
-                (flow.log_prob(found.x_cf) / flow.log_prob(x)).item(),
-                "That is a ratio of logarithms. Densities are asked for: what of their "
-                "difference?",
-            ),
             (10**nats, "A nat is a natural logarithm: not to the base of 10."),
         ),
         within=0.006,

@@ -240,14 +240,11 @@ def just_enough() -> Key:
     by_flow = torch.stack([lower_amount(problem().flow, x, less) for less in steps])
     helped, smallest = by_flow.any(0), steps[by_flow.int().argmax(0)]
     in_truth = lower_amount(truth, x, smallest)[helped]
-    more = lower_amount(truth, x, smallest + 0.2)[helped].float().mean().item()
+    more = lower_amount(truth, x, smallest + 0.1)[helped].float().mean().item()
     share = in_truth.float().mean().item()
-    swapped = torch.stack([lower_amount(truth, x, less) for less in steps])
-    first = steps[swapped.int().argmax(0)]
-    by_truth = lower_amount(problem().flow, x, first)[swapped.any(0)].float().mean().item()
     return Key(
         share,
-        f"With 0.2 more than needed it is {more:.3f}: leave a margin.",
+        f"With 0.1 more than needed it is {more:.3f}: leave a margin.",
         (
             (
                 in_truth.float().sum().item() / len(x),
@@ -255,10 +252,9 @@ def just_enough() -> Key:
             ),
             (
                 helped.float().mean().item(),
-                "That is who has such a step at all. Whom of these does the bank accept?",
+                "That is who has such a step. Whom of these does the bank accept in truth?",
             ),
             (more, "A little farther on nearly all are accepted. Take the smallest step."),
-            (by_truth, "The two worlds are swapped: they stop by the flow."),
             (1.0, "By the flow all are accepted. And by the true equations?"),
             (in_truth.sum().item(), "That is how many people. Give a share."),
             *as_percent(share, "Give a share between 0 and 1."),

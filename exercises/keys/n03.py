@@ -14,9 +14,9 @@ from lib.method.preferences import Preferences
 LOGITS = np.array([[2.1, 0.3, -0.8, 1.2], [0.3, -0.2, 0.45, 3.0], [-1.5, 0.2, 0.9, 0.1]])
 SCORES = np.array([[1, 4, 5, 5], [5, 1, 2, 5], [2, 5, 5, 1]])
 
-MASK_WEIGHT, PRICE = 0.0017, 0.002
-LOG_ODDS = np.array([-90.0, -12.0, -1.0, 0.05, 3.0])  # of five people
-MARGIN, CAP = 0.1, 10.0
+MASK_WEIGHT, PRICE = 1.5, 0.5
+LOG_ODDS = np.array([-90.0, -6.0, -1.0, 0.05, 3.0])  # of five people
+MARGIN = 0.1
 
 
 @key("03.1")
@@ -153,52 +153,47 @@ def prior_of_a_price() -> Key:
 
 def hinges(answer: Any) -> Any:
     """Return what a function finds for five people."""
-    return applied([(torch.tensor(LOG_ODDS), MARGIN, CAP)])(answer).reshape(-1)
+    return applied([(torch.tensor(LOG_ODDS), MARGIN)])(answer).reshape(-1)
 
 
 @key("03.5")
 def the_hinge() -> Key:
-    """The capped hinge of five people."""
-    lacking = np.maximum(0, MARGIN - LOG_ODDS)
-    slope = (1 + lacking[:2] / CAP) ** -2
-    probability = 1 / (1 + np.exp(-LOG_ODDS))
+    """The hinge of five people."""
+    chance = 1 / (1 + np.exp(-LOG_ODDS))
+    left = 4 * chance[:2] * (1 - chance[:2])
 
-    def bent(short: np.ndarray) -> np.ndarray:
-        return short / (1 + short / CAP)
+    def above(short: np.ndarray) -> np.ndarray:
+        return np.maximum(0, short)
 
     return Key(
-        bent(lacking),
-        f"With log-odds of {LOG_ODDS[0]:.0f} a share of {slope[0]:.2f} of the slope is "
-        f"left, with {LOG_ODDS[1]:.0f} a share of {slope[1]:.2f}.",
+        above(MARGIN - (2 * chance - 1)),
+        f"With log-odds of {LOG_ODDS[0]:.0f} a share of {left[0]:.0e} of the slope at the "
+        f"boundary is left, with {LOG_ODDS[1]:.0f} a share of {left[1]:.2f}.",
         (
-            (lacking, "This one has no cap: nothing keeps it from growing."),
             (
-                np.minimum(lacking, CAP),
-                "To cut it off leaves people far away without a slope. Bend it.",
+                above(MARGIN - LOG_ODDS),
+                "This is on the log-odds. The hinge is on 2 h - 1, which never falls below "
+                "-1.",
             ),
             (
-                np.maximum(0, MARGIN - (2 * probability - 1)),
-                "This is the printed form, on a probability. Use the log-odds.",
+                above(MARGIN - chance),
+                "This is on h, which is 0.5 at the boundary. 2 h - 1 is 0 there.",
             ),
             (
-                bent(np.maximum(0, -LOG_ODDS)),
+                above(-(2 * chance - 1)),
                 "Accepted is not enough: what about the margin?",
             ),
             (
-                bent(MARGIN - LOG_ODDS),
+                MARGIN - (2 * chance - 1),
                 "Who is beyond the margin lacks nothing: it is never below zero.",
             ),
             (
-                bent(np.maximum(0, LOG_ODDS - MARGIN)),
+                above(2 * chance - 1 - MARGIN),
                 "The sign: who has too little pays, and not who has enough.",
             ),
             (
-                bent(np.maximum(0, -MARGIN - LOG_ODDS)),
+                above(-MARGIN - (2 * chance - 1)),
                 "The sign of the margin: with it, people need more than to be accepted.",
-            ),
-            (
-                bent(np.maximum(0, MARGIN - (2 * probability - 1))),
-                "The cap is right. But it is on a probability: use the log-odds.",
             ),
         ),
         within=0.001,

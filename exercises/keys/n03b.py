@@ -1,17 +1,19 @@
-"""Which settings? A rule that was fixed beforehand."""
+"""Which settings? Our own rule, and what calibration can and can't show."""
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, place_by_place
+from lib.base import files
 from lib.base.files import PARAMS
-from lib.paper import selection
+from lib.paper import calibration, choosing
 
-STUDY = ["elicitation", "profile"]
+READING = ["plausibility", "bank", "prior", "p_max", "p_min", "width"]
+READING += ["learning_rate", "weight_decay"]
+N_PEOPLE, SPREAD = 2_400, 0.011  # of a cell, and of a network
 
 # five people: who is helped, what they pay, and the least that they could pay
 HELPED = np.array([True, True, True, False, False])
@@ -21,9 +23,16 @@ LEAST = np.array([0.02, 0.03, 0.05, 0.04, np.inf])
 
 @functools.cache
 def trials() -> pd.DataFrame:
-    """Return the trials of both ways of asking, a row each."""
-    files = [PARAMS / f"trials_{way}.csv" for way in ("ranking", "score")]
-    return pd.concat([pd.read_csv(path) for path in files], ignore_index=True)
+    """Return the candidates of our own rule for both ways of asking, a row each."""
+    tables = [PARAMS / f"chosen_{way}_trials.csv" for way in ("ranking", "score")]
+    return pd.concat([pd.read_csv(path) for path in tables], ignore_index=True)
+
+
+@functools.cache
+def first_round() -> pd.DataFrame:
+    """Return the candidates of the first round for rankings and the linear profile."""
+    own = trials().query("search == 'ranking' and profile == 'linear'")
+    return own[own["round"] == 0].reset_index(drop=True)
 
 
 @key("03b.1")
@@ -68,186 +77,219 @@ def efficiency_and_ratio() -> Key:
     )
 
 
+Case = tuple[np.ndarray, np.ndarray, np.ndarray, int, int]
+
+
 @functools.cache
-def cases() -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """Return joint share, efficiency and number of people: eight studies, and one of ours.
+def cases() -> list[Case]:
+    """Return what the rule sees: of each round of the four searches, and of one of ours.
 
-    Ours tells the standard error of the best from each trial's own.
+    Ours tells whose standard error it is, and of how many people.
     """
-    groups = trials()[trials().n_seeds == 1].groupby(STUDY, sort=False)
-    found = [(g.joint.to_numpy(), g.efficiency.to_numpy(), 2_391) for _, g in groups]
-    ours = np.array([0.9, 0.832, 0.85, 0.7]), np.array([0.3, 0.5, 0.4, 0.6])
-    return [*found, (*ours, 100)]
+    shares = ["joint", "avoidable", "efficiency"]
+    found: list[Case] = []
+    for _, own in trials().groupby(["search", "profile", "round"], sort=False):
+        joint, avoidable, efficiency = own[shares].to_numpy().T
+        n_people, n_spared = own[["n_people", "n_spared"]].iloc[0]
+        found.append((joint, avoidable, efficiency, int(n_people), int(n_spared)))
+    joint = np.array([0.9, 0.85, 0.832, 0.86, 0.87, 0.5])
+    avoidable = np.array([0.4, 0.2, 0.05, 0.35, 0.37, 0.0])
+    efficiency = np.array([0.2, 0.3, 0.6, 0.35, 0.4, 0.7])
+    return [*found, (joint, avoidable, efficiency, 100, 40)]
 
 
-Rule = Callable[[np.ndarray, int], np.ndarray | float]
+def error(share: np.ndarray | float, n: float) -> np.ndarray:
+    """Return the standard error of shares of n people."""
+    return np.sqrt(np.asarray(share) * (1 - np.asarray(share)) / n)
 
 
-def chosen_by(line: Rule, counts_kept: bool = False) -> np.ndarray:
-    """Return the row that is chosen in each case, if those at or above a line are kept.
+def by_rule(
+    n_errors: float = 2.0,
+    n_errors_spared: float = 2.0,
+    own_error: bool = False,
+    one_number: bool = False,
+    least_of_all: bool = False,
+    counts_kept: bool = False,
+) -> np.ndarray:
+    """Return the row that the rule chooses in each case, or a mistaken rule.
 
     Arguments:
-        line: From joint shares and the number of people.
-        counts_kept: Count the row among those that are kept alone.
+        n_errors, n_errors_spared: How wide the tolerances are; an
+            infinite second one leaves the second step out.
+        own_error: Take each candidate's own error of the joint share.
+        one_number: Take n_people for both errors.
+        least_of_all: Look for the least avoidable hap among all.
+        counts_kept: Give the place among those that are kept alone.
     """
     found = []
-    for joint, efficiency, n_people in cases():
-        kept = joint >= line(joint, n_people)
+    for joint, avoidable, efficiency, n_people, n_spared in cases():
+        of = joint if own_error else joint.max()
+        helps = joint >= joint.max() - n_errors * error(of, n_people)
+        least = (avoidable if least_of_all else avoidable[helps]).min()
+        n = n_people if one_number else n_spared
+        kept = helps
+        if np.isfinite(n_errors_spared):
+            kept = helps & (avoidable <= least + n_errors_spared * error(least, n))
         row = int(np.where(kept, efficiency, -1).argmax())
         found.append(int(kept[:row].sum()) if counts_kept else row)
     return np.array(found, dtype=float)
 
 
-def error_of(joint: np.ndarray | float, n_people: int) -> np.ndarray:
-    """Return the standard error of shares."""
-    return np.sqrt(np.asarray(joint) * (1 - np.asarray(joint)) / n_people)
-
-
-def lower_by(n_errors: float) -> Rule:
-    """Return the line that lies so many standard errors of the best below it."""
-    return lambda joint, n: joint.max() - n_errors * error_of(joint.max(), n)
-
-
 @key("03b.2")
 def the_rule() -> Key:
-    """What the rule chooses in eight studies, and in a made-up one."""
-    frames = [
-        pd.DataFrame({"joint": j, "efficiency": e, "n_people": n}) for j, e, n in cases()
-    ]
-    by_lib = [selection.ranked(own).index[0] for own in frames]
-    whose = "Whose standard error? That of the highest share, for all."
+    """What the rule chooses in twelve rounds, and among six made-up candidates."""
+    names = ["joint", "avoidable", "efficiency", "n_people", "n_spared"]
+    frames = [pd.DataFrame(dict(zip(names, own, strict=True))) for own in cases()]
+    truth = np.array([choosing.ranked(own).index[0] for own in frames], dtype=float)
+    wide = "Both tolerances are two standard errors wide."
+    alone = "That is one of the three steps alone."
     return Key(
-        np.array(by_lib, dtype=float),
-        "It was asked of the trials with one network, in each of the eight studies, and of "
-        "a made-up study of 100 people.",
+        truth,
+        "It was asked of the three rounds of all four searches, and of six made-up "
+        "candidates.",
         (
+            (np.array([own[0].argmax() for own in cases()]), alone),
+            (np.array([own[1].argmin() for own in cases()]), alone),
+            (np.array([own[2].argmax() for own in cases()]), alone),
+            (by_rule(n_errors_spared=np.inf), "Who asks for less that is avoidable?"),
+            (by_rule(n_errors_spared=0), "The second step has a tolerance, too."),
+            (by_rule(1, 1), wide),
+            (by_rule(3, 3), wide),
+            (by_rule(own_error=True), "Whose standard error? That of the best, for all."),
+            (by_rule(one_number=True), "Of how many people is the avoidable hap a share?"),
+            (by_rule(least_of_all=True), "The least of those that the first step kept."),
             (
-                chosen_by(lambda joint, n: joint.max()),
-                "By help alone, or nearly: how wide is the tolerance, and who wins in it?",
-            ),
-            (
-                chosen_by(lambda joint, n: -np.inf),
-                "By efficiency alone: who is given up by that?",
-            ),
-            (
-                chosen_by(lower_by(2), counts_kept=True),
+                by_rule(counts_kept=True),
                 "You count among the kept alone. Which place is it among all?",
-            ),
-            (chosen_by(lower_by(1)), "The rule has two standard errors of tolerance."),
-            (chosen_by(lower_by(3)), "The rule has two standard errors of tolerance."),
-            (
-                chosen_by(lambda joint, n: joint.max() - 2 * error_of(joint, n)),
-                whose,
-            ),
-            (
-                chosen_by(lambda joint, n: joint.max() - 2 * error_of(joint, n).mean()),
-                whose,
-            ),
-            (
-                chosen_by(lambda joint, n: lower_by(2)(joint, 2_391)),
-                "On how many people was it measured? It is an argument.",
             ),
         ),
         of=applied(cases()),
-        each="study",
+        each="case",
     )
 
 
 @key("03b.3")
-def more_tolerant() -> Key:
-    """What five standard errors change, where they change anything."""
-    helped, efficient = [], []
-    for _, own in trials().groupby(STUDY, sort=False):
-        finalists = own[own.n_seeds > 1]
-        best = finalists.joint.max()
-        error = np.sqrt(best * (1 - best) / finalists.n_people.iloc[0])
-        kept = finalists[finalists.joint >= best - 5 * error]
-        other = kept.loc[kept.efficiency.idxmax()]
-        chosen = finalists[finalists.chosen].iloc[0]
-        if other.name != chosen.name:
-            helped.append(other.joint - chosen.joint)
-            efficient.append(other.efficiency - chosen.efficiency)
-    up, down = min(efficient) > 0, max(helped) < 0
-    letter = "A" if up and down else "B" if up else "C" if down else "D"
-    few, many = (f"{np.mean(own):+.3f}" for own in (helped, efficient))
-    more = "More candidates are kept, and the most efficient of them is chosen. So?"
-    below = "Who is kept only now lies below the old line. And who was chosen before?"
+def sparing_first() -> Key:
+    """The joint share of what a rule would choose that puts sparing first."""
+    own = first_round()
+    least = own.avoidable.min()
+    spares = own[own.avoidable <= least + 2 * error(least, own.n_spared.iloc[0])]
+    best = spares.joint.max()
+    kept = spares[spares.joint >= best - 2 * error(best, own.n_people.iloc[0])]
+    share = own.joint[kept.efficiency.idxmax()]
+    letter = "ABCD"[3 - int(np.searchsorted((0.1, 0.3, 0.5), share))]
+    n_silent = int(spares.n_acted.isna().sum())
+    look = "Sort the 128 by avoidable hap. Whom do the first ones help?"
     return choice(
         letter,
-        f"{len(helped)} of 8 choices change: joint {few}, efficiency {many} on average. "
-        "Whoever is chosen only now lies below the old line, and is the most efficient of "
-        "more.",
-        {"A": "Try it on the trials.", "B": below, "C": more, "D": f"{more} {below}"},
+        f"It helps {share:.3f}. {len(spares)} of {len(own)} candidates ask nobody for "
+        f"anything avoidable; {n_silent} of them recommend nothing at all. Who asks for "
+        "nothing spares everybody, so help has to come first.",
+        dict.fromkeys("ABCD", look),
+    )
+
+
+@functools.cache
+def readings() -> pd.DataFrame:
+    """Return what each reading of stage 3 comes to, as means over its seeds."""
+    table = pd.read_csv(PARAMS / "calibration_trials.csv")
+    fitted = table[table["hap, soft linear"].notna()]
+    return fitted.groupby(READING)[list(paper())].mean().reset_index()
+
+
+@functools.cache
+def paper() -> dict[str, float]:
+    """Return the paper's numbers in the cells of stage 3."""
+    given = files.entries(PARAMS / "calibration.yaml")
+    found: dict[str, float] = given["cells"]["networks"]
+    return found
+
+
+def scores(of: list[str]) -> pd.Series:
+    """Return the score of each reading by some cells."""
+    wanted = {cell: paper()[cell] for cell in of}
+    rows = readings().to_dict("records")
+    return pd.Series(
+        [calibration.score(row, wanted, N_PEOPLE, SPREAD) for row in rows], dtype=float
     )
 
 
 @key("03b.4")
-def how_many_people() -> Key:
-    """How many people bring two standard errors down to one in a hundred."""
-    p, wanted = 0.59, 0.01
-    n = 4 * p * (1 - p) / wanted**2
-    now = 2 * (p * (1 - p) / 2_391) ** 0.5
+def score_by_hand() -> Key:
+    """The calibration's score of the nearest reading."""
+    every = scores(list(paper()))
+    truth = every.min()
+    ours = readings().loc[every.idxmin(), list(paper())].to_numpy(float)
+    p = np.array(list(paper().values()))
+    variance = p * (1 - p) / N_PEOPLE
+    both = variance + SPREAD**2
+    terms = (ours - p) ** 2 / both
+    most = list(paper())[int(terms.argmax())]
     return Key(
-        n,
-        f"With the 2,391 people that there are, it is {now:.3f}: "
-        "half the tolerance takes four times the people.",
+        truth,
+        f"{terms.max():.1f} of it is *{most}*, and {terms[-1]:.1f} is hap. Near 0 and 1 a "
+        "share has a small error over people, so a small difference counts much.",
         (
-            (n / 4, "One standard error is that small then. Two have to be."),
-            (n / 2, "Two standard errors: the square of the two counts."),
-            (4 * p / wanted**2, "A share p has the variance p (1 - p)."),
-            (4 * p * (1 - p) / wanted, "The standard error goes with the root of n."),
+            (((ours - p) ** 2 / variance).sum(), "One network differs from the next, too."),
+            (((ours - p) / SPREAD) @ ((ours - p) / SPREAD), "People are drawn, too."),
             (
-                1.96**2 * p * (1 - p) / wanted**2,
-                "Two standard errors are asked for, not 1.96.",
+                ((ours - p) ** 2 / (np.sqrt(variance) + SPREAD) ** 2).sum(),
+                "Independent errors add up as squares.",
             ),
-            (1 / wanted**2, "That is the worst case, a share of one half."),
+            (((ours - p) ** 2 / (variance + SPREAD)).sum(), "0.011 is no variance."),
+            ((np.abs(ours - p) / np.sqrt(both)).sum(), "It is a sum of squares."),
+            (terms.mean(), "It is a sum, not a mean."),
+            (np.sqrt(terms.sum()), "No root is taken."),
+            (
+                ((ours - p) ** 2 / (ours * (1 - ours) / N_PEOPLE + SPREAD**2)).sum(),
+                "The error is that of the paper's number.",
+            ),
+            (((ours - p) ** 2).sum(), "In standard errors of a cell."),
         ),
-        within=10,
+        within=0.1,
     )
 
 
 @key("03b.5")
-def best_of_thirty() -> Key:
-    """By how much the best of thirty equal trials looks better than it is."""
-    rng = np.random.default_rng(0)
-    shares = rng.binomial(2_391, 0.59, (20_000, 30)) / 2_391
-    luck = shares.max(1).mean() - 0.59
-    edges = (0.005, 0.015, 0.03)
-    letter = "ABCD"[int(np.searchsorted(edges, luck))]
-    error = (0.59 * 0.41 / 2_391) ** 0.5
-    small = "Draw thirty shares with such errors and take the largest. Do it many times."
-    large = "How far does the largest of thirty normal numbers lie above their mean?"
+def chosen_by_two_cells() -> Key:
+    """How many readings are nearer elsewhere than the one that two cells choose."""
+    cells = list(paper())
+    of_table_1 = [cell for cell in cells if cell.endswith("random")]
+    by_two = scores(of_table_1)
+    elsewhere = scores([cell for cell in cells if cell not in of_table_1])
+    chosen = int(by_two.idxmin())
+    n_nearer, n_others = int((elsewhere < elsewhere[chosen]).sum()), len(elsewhere) - 1
+    letter = "ABCD"[int(np.searchsorted((5, 20, 40), n_nearer))]
+    own = readings().loc[chosen]
+    off = max(abs(own[cell] - paper()[cell]) for cell in of_table_1)
+    look = "Score all readings twice: by two cells, then by the three others."
     return choice(
         letter,
-        f"By {luck:.3f}, about {luck / error:.1f} standard errors, and the rule's "
-        "tolerance is two. So finalists are trained and judged again.",
-        {"A": small, "B": small, "C": large, "D": large},
+        f"{n_nearer} of {n_others}. It lies within {off:.3f} of the two cells that chose "
+        f"it; its hap is {own[cells[-1]]:.2f}, the paper's {paper()[cells[-1]]:.2f}. "
+        "Agreement where you chose says nothing about elsewhere: hence the dagger.",
+        dict.fromkeys("ABCD", look),
     )
 
 
 @key("03b.6")
 def half_the_tolerance() -> Key:
-    """What share of invented targets some trial confirms, at two tolerances."""
-    soft = trials()[(trials().n_seeds == 1) & (trials().profile != "constant")]
-    rng, shares = np.random.default_rng(0), []
-    for _, own in soft.groupby(STUDY, sort=False):
-        points = own[["joint", "hap"]].to_numpy()
-        low, high = np.quantile(points, [0.1, 0.9], axis=0)
-        targets = rng.uniform(low, high, (1_000, 2))
-        nearest = np.abs(targets[:, None] - points[None]).max(-1).min(1)
-        shares.append([(nearest < 0.05).mean(), (nearest < 0.025).mean()])
-    wide, narrow = np.mean(shares, axis=0)
-    part = narrow / wide
-    letter = "A" if part > 0.7 else "B" if part > 0.4 else "C" if part > 0.1 else "D"
+    """What share of invented targets some candidate confirms, at two tolerances."""
+    points = first_round()[["joint", "hap"]].dropna().to_numpy()
+    low, high = np.quantile(points, [0.1, 0.9], axis=0)
+    targets = np.random.default_rng(0).uniform(low, high, (1_000, 2))
+    nearest = np.abs(targets[:, None] - points[None]).max(-1).min(1)
+    wide, narrow = (nearest < 0.05).mean(), (nearest < 0.025).mean()
+    letter = "DCBA"[int(np.searchsorted((0.15, 0.35, 0.6), narrow / wide))]
     hints = {
-        "A": "Around each trial there is a square that it confirms. How does it shrink?",
-        "B": "In one number it would be half. Here two have to agree at once.",
-        "C": "Count what the squares around all trials cover, at both tolerances.",
-        "D": "There are some thirty trials in each study, and each confirms a square.",
+        "A": "Each candidate confirms a square around itself. How does it shrink?",
+        "B": "Count what the squares around all candidates cover, at both tolerances.",
+        "C": "A square shrinks to a quarter. But how many of the large ones overlap?",
+        "D": "There are more than a hundred candidates, and each confirms a square.",
     }
     return choice(
         letter,
-        f"{wide:.2f} at 0.05, {narrow:.2f} at 0.025. The square shrinks to a quarter, the "
-        "share a little less, since squares overlap.",
+        f"{wide:.2f} at 0.05, {narrow:.2f} at 0.025. Each square shrinks to a quarter, the "
+        "share less, since large squares overlap more.",
         hints,
     )

@@ -12,7 +12,7 @@ from lib.base.files import inside
 from lib.method import grid, icarma, metrics
 from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.problem import Recommendation
-from lib.paper import designs, stacks
+from lib.paper import designs, readings, stacks
 
 N_PEOPLE = 150  # that are searched
 
@@ -37,28 +37,29 @@ def convex_weights() -> Key:
         name: Profile(gamma, w_max=7.0).weight(four)[0] for name, gamma in GAMMA.items()
     }
     truth, hardness = weights["convex"], (weights["convex"] - 1) / 6
+    steps = torch.arange(4)
     return Key(
         truth,
-        f"The second hardest counts {truth[2]:.2f} here, {weights['linear'][2]:.2f} in the "
-        f"linear profile and {weights['concave'][2]:.2f} in the concave one.",
+        f"The hardest counts {truth[3]:.2f} here, {weights['linear'][3]:.2f} in the linear "
+        f"profile and {weights['concave'][3]:.2f} in the concave one: the shape is not "
+        "normalised.",
         (
             (weights["linear"], "That is the linear profile. Convex has another exponent."),
-            (weights["concave"], "That is the concave profile: its exponent is a half."),
-            (hardness, "That is the hardness. A weight runs from 1 to w_max."),
-            (
-                1 + 7 * hardness,
-                "The hardest has the weight w_max, so how far is it from 1?",
-            ),
-            *(
-                (
-                    1 + 6 * hard**2,
-                    "The easiest has hardness 0 and the hardest 1: from s - 1, to K - 1.",
-                )
-                for hard in (torch.arange(1, 5) / 4, torch.arange(4) / 4)
-            ),
+            (weights["concave"], "That is the concave profile: its exponent is below 1."),
+            (hardness, "That is the hardness. A weight is 1 or more."),
+            (1 + 7 * hardness, "The hardness is multiplied by w_max - 1."),
             (6 * hardness, "The easiest has the weight 1."),
-            (7 * hardness, "The easiest has the weight 1. How far is w_max from there?"),
-            (weights["linear"] ** 2, "The power is of the hardness, not of the weight."),
+            (7 * hardness, "The easiest has the weight 1, and w_max - 1 multiplies."),
+            (
+                1 + 6 * (steps / 3) ** 1.5,
+                "Only s - 1 is raised to the power. K - 1 is not.",
+            ),
+            (1 + 6 * steps**2 / 3, "The exponent is 1.5."),
+            *(
+                (1 + 6 * hard, "From s - 1, over K - 1: the easiest has hardness 0.")
+                for hard in ((steps + 1) ** 1.5 / 3, (steps + 1) ** 1.5 / 4, steps**1.5 / 4)
+            ),
+            (weights["linear"] ** 1.5, "The power is of s - 1, not of the weight."),
         ),
         within=0.01,
     )
@@ -158,26 +159,31 @@ def hap() -> Key:
     )
 
 
+def exact_search(profile: Profile) -> grid.Grid:
+    """Return the notebook's exact search by the weights of a profile."""
+    truth = problem().population.truth
+    assert truth is not None
+    return grid.Grid(problem(), truth, profile=profile, centred=readings.reach())
+
+
 @functools.cache
 def exact(way: str, w_max: float) -> tuple[Preferences, Recommendation]:
     """Return people's preferences, all possible, and exact answers by linear weights."""
-    x, truth = problem().refused("test"), problem().population.truth
-    assert truth is not None
-    own = designs.soft_preferences(problem(), way, len(x), seed=1)["soft"][:N_PEOPLE]
-    profile = Profile(GAMMA["linear"], w_max)
-    return own, grid.Grid(problem(), truth, profile=profile).recommend(x[:N_PEOPLE], own)
+    n_refused = len(problem().refused("test"))
+    own = designs.soft_preferences(problem(), way, n_refused, seed=1)["soft"][:N_PEOPLE]
+    search = exact_search(Profile(GAMMA["linear"], w_max))
+    return own, search.recommend(problem().refused("test")[:N_PEOPLE], own)
 
 
 @functools.cache
 def two_stages(way: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return who is helped, and who is helped without a hardest action."""
     own, found = exact(way, 7.0)
-    x, truth = problem().refused("test")[:N_PEOPLE], problem().population.truth
-    assert truth is not None
+    x = problem().refused("test")[:N_PEOPLE]
     closed = torch.where(own.scores == own.scores.amax(-1, keepdim=True), 5, own.scores)
     left = (closed <= 4).any(-1)
     spared = torch.zeros(len(x), dtype=torch.bool)
-    without = grid.Grid(problem(), truth).recommend(x[left], Preferences(closed[left]))
+    without = exact_search(Profile()).recommend(x[left], Preferences(closed[left]))
     spared[left] = without.has_recourse
     return found.has_recourse, spared
 
@@ -253,17 +259,19 @@ def without_it_first() -> Key:
 @key("05.6")
 def all_very_hard() -> Key:
     """What exact search and networks do if everything is very hard."""
-    x, truth = problem().refused("test")[:N_PEOPLE], problem().population.truth
-    assert truth is not None
+    x = problem().refused("test")[:N_PEOPLE]
     linear = Profile(GAMMA["linear"], 7.0)
     networks = icarma.ICarma.load(inside("models"), "loan_icarma_score", problem())
     of_linear = stacks.by_profile(networks)["linear"]
-    found, costs = [], []
+    found, n_acted, helps = [], [], []
     for score in (1, 4):
         own = Preferences(torch.full((len(x), 4), score))
-        found.append(grid.Grid(problem(), truth, profile=linear).recommend(x, own))
+        found.append(exact_search(linear).recommend(x, own))
         answer = of_linear.recommend(x, own)
-        costs.append(problem().cost_of(x, answer).mean().item())
+        n_acted.append(answer.is_acted.double().sum(-1).mean().item())
+        each = [answer[i] for i in range(of_linear.n_members)]
+        people = [metrics.per_person(problem(), x, own, one) for one in each]
+        helps.append(np.mean([one.joint.mean() for one in people]))
     easy, hard = found
     fewer = int(hard.is_acted.sum()) < int(easy.is_acted.sum())
     is_same = torch.equal(hard.is_acted, easy.is_acted) and torch.equal(
@@ -276,8 +284,8 @@ def all_very_hard() -> Key:
     }
     return choice(
         "C" if is_same else "A" if fewer else "B",
-        "All weights grow alike, so the cheapest action stays the cheapest. What the "
-        f"networks recommend changes: it costs {costs[1] / costs[0]:.2f} times as much "
-        "(unweighted).",
+        "All weights grow alike, so the cheapest action stays the cheapest. The networks "
+        f"follow priors, which fall: they act on {n_acted[1]:.1f} features instead of "
+        f"{n_acted[0]:.1f}, and help {helps[1]:.2f} of people instead of {helps[0]:.2f}.",
         hints,
     )

@@ -109,11 +109,11 @@ def one_step() -> Key:
 @key("08.2")
 def two_things_and_little_slack() -> Key:
     """Whether two actions with slack help more than four without."""
-    two, four = helped(2, SLACK), helped(4, 0.0)
+    two, four = helped(2, 2 * SLACK), helped(4, 0.0)
     return choice(
         "A" if two > four + 0.005 else "B" if two < four - 0.005 else "C",
-        f"{two:.3f} with two things and {SLACK} nats, {four:.3f} with four and none: a "
-        "cap of two loses few people, and many a no is a close call.",
+        f"{two:.3f} with two things and {2 * SLACK} nats, {four:.3f} with four and none: a "
+        "cap of two loses few people, and slack wins back more.",
         {
             "A": "How many people lose recourse by a cap of two? Section 6.",
             "B": "How near to a yes are those who have none? Section 9.",
@@ -167,22 +167,21 @@ def read_off_the_table() -> Key:
 
 @key("08.4")
 def a_second_key() -> Key:
-    """Which key frees most of the people who may act on income alone."""
-    only = torch.tensor([[False, False, True, False]]).expand(N_PEOPLE, -1)
+    """Which key frees most of the people who may act on the duration alone."""
+    only = torch.tensor([[False, True, False, False]]).expand(N_PEOPLE, -1)
     has_none = table().cheapest(only)[0].isinf()
     freed = table().unlocked_by(only)[has_none].isfinite().sum(0).tolist()
-    numbers = {"A": freed[0], "B": freed[1], "C": freed[3]}
+    numbers = {"A": freed[0], "B": freed[2], "C": freed[3]}
     best = max(numbers, key=lambda letter: numbers[letter])
     count = "Count it with `table.unlocked_by`, of those who have no recourse."
     return choice(
         best,
         f"Of {int(has_none.sum())} people without recourse the amount frees {freed[0]}, "
-        f"the duration {freed[1]}, savings {freed[3]}. Savings follow from income "
-        "already.",
+        f"income {freed[2]}, savings {freed[3]}. Savings follow from income.",
         {
-            "A": count,
-            "B": f"Of amount and duration, which moves the other along? {count}",
-            "C": f"Savings rise with income already. What does not? {count}",
+            "A": f"The amount moves the duration along. But that is open already. {count}",
+            "B": count,
+            "C": f"Savings move alone. What moves them along? {count}",
         },
     )
 

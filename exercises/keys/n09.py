@@ -18,7 +18,7 @@ from lib.method.preferences import Preferences
 from lib.paper import designs
 
 N_PEOPLE = 50  # refused test people, of whom some have an ideal
-MARGIN = 5.0  # log-odds
+MARGIN = 0.2  # log-odds, the notebook's
 SHARP, BLUNT, DEAF = 0.02, 0.2, 1e6  # the last counts no answer
 
 
@@ -247,7 +247,7 @@ def price_of_a_margin() -> Key:
             ),
             (np.array([nearer, mild]), "Both are right, in the other order."),
             (
-                np.array([3.0, table.GTP[strict] - table.GTP[3.0]]),
+                np.array([0.1, table.GTP[strict] - table.GTP[0.1]]),
                 "Is there a smaller margin that is enough?",
             ),
             (
@@ -273,6 +273,6 @@ def trusted_less() -> Key:
         {
             "A": "Two guesses that differ by less than tau are hardly told apart.",
             "B": "How large are tau, and the distance that ten answers can take off?",
-            "C": "Is a tau of 0.2 large beside the distances at the start, about 0.8?",
+            "C": "Is a tau of 0.2 large beside the distances at the start, about 0.65?",
         },
     )

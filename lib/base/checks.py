@@ -159,8 +159,17 @@ def not_empty(name: str, values: Sized) -> None:
         raise ValueError(f"{name} is empty: expected at least one.")
 
 
+class Diverged(ValueError):
+    """A term of a fit's loss is NaN or infinite.
+
+    Example:
+        >>> issubclass(Diverged, ValueError)
+        True
+    """
+
+
 def converging(what: str, epoch: int, terms: Mapping[str, float]) -> None:
-    """Raise ValueError if a term of a fit's loss is NaN or infinite after an epoch.
+    """Raise Diverged if a term of a fit's loss is NaN or infinite after an epoch.
 
     Arguments:
         what: What is fitted, for the message.
@@ -171,11 +180,11 @@ def converging(what: str, epoch: int, terms: Mapping[str, float]) -> None:
         >>> converging("flow", 0, {"log-likelihood": -3.2})
         >>> converging("flow", 3, {"log-likelihood": math.nan})  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ValueError: The fit of the flow diverged: its log-likelihood is nan after epoch 4...
+        lib.base.checks.Diverged: The fit of the flow diverged: its log-likelihood is nan...
     """
     for name, value in terms.items():
         if not math.isfinite(value):
-            raise ValueError(
+            raise Diverged(
                 f"The fit of the {what} diverged: its {name} is {value} after epoch "
                 f"{epoch + 1}. Try a smaller learning_rate, a tenth of it say; and see "
                 "that no feature has values thousands of standard deviations from the mean."

@@ -156,7 +156,7 @@ def problem(
     Example:
         >>> share = len(loan.problem().refused("test")) / 5_000  # of the applicants
         >>> round(share, 2)
-        0.49
+        0.5
     """
     drawn = population(n_classifier, n_flow, n_recourse, seed)
     return Problem(

@@ -24,14 +24,14 @@ from torch import Tensor
 
 from lib.base import checks, files
 
-# shape of the hardness for each cost profile of the paper; the numbers are reconstructed
-GAMMA = {"constant": None, "concave": 0.5, "linear": 1.0, "convex": 2.0}
+# gamma of each cost profile of the paper; the numbers are reconstructed
+GAMMA = {"constant": None, "concave": 1 / 1.5, "linear": 1.0, "convex": 1.5}
 
-# how hard category i of 0 to n is, by gamma. normalised: from 0 to 1 for every gamma;
-# slope: the first step is 1 / n for every gamma; mirrored: normalised, from the other end
+# how hard category i of 0 to n is, by gamma. slope: the first step is 1 / n for every
+# gamma; normalised: from 0 to 1; mirrored: normalised, from the other end
 SHAPES: dict[str, Callable[[int, int, float], float]] = {
-    "normalised": lambda i, n, gamma: (i / n) ** gamma,
     "slope": lambda i, n, gamma: i**gamma / n,
+    "normalised": lambda i, n, gamma: (i / n) ** gamma,
     "mirrored": lambda i, n, gamma: 1 - (1 - i / n) ** gamma,
 }
 
@@ -204,15 +204,16 @@ class Profile:
 
     With C categories and t = (s - 1) / (C - 1), `SHAPES` has
 
-    .. math:: h = t^\gamma, \qquad
-              h = (s - 1)^\gamma / (C - 1), \qquad
+    .. math:: h = (s - 1)^\gamma / (C - 1), \qquad
+              h = t^\gamma, \qquad
               h = 1 - (1 - t)^\gamma.
 
     Arguments:
         gamma: 1 linear, above 1 convex, below 1 concave; None:
             constant, h = 0.
         w_max: Weight of the hardest feature that can still be done,
-            >= 1, where gamma is 1.
+            >= 1, where gamma is 1; in the shape "slope" it is more
+            where gamma is more, and less where gamma is less.
         p_min, p_max: Prior probability of acting on the hardest and
             on the easiest feature.
         shape: Of h, a key of `SHAPES`.
@@ -232,7 +233,7 @@ class Profile:
     w_max: float = 1.0
     p_min: float = 0.5
     p_max: float = 0.5
-    shape: str = "normalised"
+    shape: str = "slope"
     inverse: bool = False
 
     def __post_init__(self) -> None:
@@ -262,8 +263,8 @@ class Profile:
         how hard these are.
 
         Example:
-            >>> Profile(gamma=2.0).hardness(Preferences(torch.tensor([[1, 2, 4]])))
-            tensor([[0.0000, 0.2500, 0.0000]])
+            >>> Profile(gamma=2.0).hardness(Preferences(torch.tensor([[1, 3, 4]])))
+            tensor([[0., 2., 0.]])
         """
         scores, n = preferences.scores, preferences.n_categories
         if self.gamma is None:

@@ -239,10 +239,31 @@ def _measured(
     seeds: Sequence[int],
     progress: Progress,
 ) -> pd.DataFrame:
-    """Return what judges see of each candidate, as means over seeds, by its number."""
+    """Return what judges see of each candidate, as means over seeds, by its number.
+
+    Where the loss of one diverges, so that those beside it can't go
+    on, each half is trained by itself. Who diverges alone helps
+    nobody.
+    """
+    how = (sampler, judges)
     members = [own for own in settings.values() for _ in seeds]
     every = list(seeds) * len(settings)
-    stack, _ = training.fit(problem, sampler, members, every, progress)
+    n_people, n_spared = len(judges.x), int(judges.can_be_spared.sum())
+    try:
+        stack, _ = training.fit(problem, sampler, members, every, progress)
+    except checks.Diverged:
+        numbers = list(settings)
+        if len(numbers) == 1:
+            nothing = {"joint": 0.0, "avoidable": 1.0, "efficiency": 0.0}
+            table = pd.DataFrame(nothing, index=numbers)
+            return table.assign(n_people=n_people, n_spared=n_spared)
+        middle = len(numbers) // 2
+        halves = [
+            {i: settings[i] for i in half} for half in (numbers[:middle], numbers[middle:])
+        ]
+        return pd.concat(
+            [_measured(problem, *how, half, seeds, progress) for half in halves]
+        )
     answers = stack.recommend(judges.x, judges.preferences)
     answers = problem.carried_out(judges.x, answers)
     rows: dict[int, dict[str, float]] = {}
@@ -250,6 +271,5 @@ def _measured(
         places = range(place * len(seeds), (place + 1) * len(seeds))
         each = [judges.measure(problem, answers[k], own.profile) for k in places]
         rows[i] = pd.DataFrame(each).mean().to_dict()
-    n_people, n_spared = len(judges.x), int(judges.can_be_spared.sum())
     table = pd.DataFrame.from_dict(rows, orient="index").sort_index()
     return table.assign(n_people=n_people, n_spared=n_spared)

@@ -453,6 +453,29 @@ def printed_cells(table: pd.DataFrame) -> pd.DataFrame:
     return table[table.paper.notna() & ~(is_demanded & (table.paper == 1))]
 
 
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the paper's cells with ours beside them, a row a setting, as text.
+
+    A dagger marks cells that were used for calibration.
+
+    Arguments:
+        table: Of `beside_paper`.
+    Returns: Columns by metric, method and who: the paper, then the
+        search or each set of networks.
+    """
+    cells = printed_cells(table)
+    three = ["metric", "method", "who"]
+    who = cells.networks.where(cells.networks != "", "ours")
+    ours = cells.assign(who=who, told=cells["mean"].map("{:.3f}".format))
+    marks = np.where(cells.calibration, "†", "")
+    theirs = cells.assign(who="paper", told=cells.paper.map("{:.3f}".format) + marks)
+    parts = pd.concat([theirs.drop_duplicates(["setting", *three]), ours])
+    found = parts.pivot(index="setting", columns=three, values="told")
+    order = parts.sort_values(["metric", "method"], ascending=False, kind="stable")
+    columns = list(dict.fromkeys(order[three].itertuples(index=False, name=None)))
+    return found.loc[list(dict.fromkeys(cells.setting)), columns].fillna("")
+
+
 def agreement(table: pd.DataFrame) -> pd.DataFrame:
     """Return how near ours are to the paper's, a row a table and set of networks.
 

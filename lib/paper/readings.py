@@ -125,6 +125,13 @@ def calibrated() -> dict[str, Any]:
     return found
 
 
+def reach() -> float | None:
+    """Return the reach of the exact search's grid, as for `Grid`, that was chosen."""
+    found = calibrated()
+    reach: float | None = found["grids"][found["bank"]]
+    return reach
+
+
 def as_printed(search: str, profile: str) -> Settings:
     """Return the paper's settings as printed, completed by what was chosen for the lost.
 

@@ -5,7 +5,7 @@ it recommends is judged, a row for each setting, member and person.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,18 +16,12 @@ from lib.base import checks
 from lib.method import metrics
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma
-from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.preferences import Preferences, Profile
 from lib.method.problem import Problem, Recommendation, Solver
 from lib.method.pruned import Pruned
 from lib.method.samplers import Sampler
-from lib.paper.designs import (
-    DISTRIBUTIONS,
-    TRANSFER,
-    hard_preferences,
-    soft_preferences,
-    transfer_preferences,
-)
-from lib.paper.stacks import MIXED, by_profile
+from lib.paper.designs import DISTRIBUTIONS, hard_preferences
+from lib.paper.stacks import by_profile
 
 
 def judged(
@@ -105,8 +99,8 @@ def judged(
 def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
     """Return the id of the member to report.
 
-    It is the one with the highest joint share among validation
-    people, where preferences are drawn as in training.
+    It has the lowest mean cost plus share that stays refused, among
+    validation people, where preferences are drawn as in training.
 
     Arguments:
         validation: Rows of `judged` for validation people, of
@@ -114,16 +108,14 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
         setting: In which preferences are drawn as in training.
     Raises: ValueError: the setting is unknown, or a member answers
         one person more than once.
-    Source: section 5.1 of arXiv:2604.08030 reports the model with the
-        best validation result; that this is the joint share is our
-        reading.
+    Source: appendix C.2.4 of arXiv:2604.08030, "balancing the recourse
+        cost and validity"; the sum is that of CARMA's code.
+    Example:
+        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1], "person": [0, 1, 0, 1]})
+        >>> rows = rows.assign(setting="random", valid=[True, True, True, False])
+        >>> best_member(rows.assign(cost=[0.2, 0.3, 0.1, 0.0]))
+        0
     """
-    rows = _of_setting(validation, setting)
-    return int(rows.groupby("member").joint.mean().idxmax())
-
-
-def _of_setting(validation: pd.DataFrame, setting: str) -> pd.DataFrame:
-    """Return the rows of a setting, after checking that a person has one a member."""
     checks.known("setting", [setting], list(validation.setting.unique()))
     rows = validation[validation.setting == setting]
     if rows.duplicated(["member", "person"]).any():
@@ -131,28 +123,9 @@ def _of_setting(validation: pd.DataFrame, setting: str) -> pd.DataFrame:
             "A member answers one person more than once, so that its shares would be of "
             "other people than those of the rest. Give the rows of one stack and method."
         )
-    return rows
-
-
-def printed_member(validation: pd.DataFrame, setting: str = "random") -> int:
-    """Return the id of the member that the paper would report.
-
-    It has the lowest mean cost plus share that stays refused, as in
-    CARMA's code, among validation people.
-
-    Arguments, Raises: as for `best_member`.
-    Source: appendix C.2.4 of arXiv:2604.08030, "balancing the recourse
-        cost and validity"; the sum is CARMA's.
-    Example:
-        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1], "person": [0, 1, 0, 1]})
-        >>> rows = rows.assign(setting="random", valid=[True, True, True, False])
-        >>> printed_member(rows.assign(cost=[0.2, 0.3, 0.1, 0.0]))
-        0
-    """
-    rows = _of_setting(validation, setting)
     cost = rows[rows.valid].groupby("member").cost.mean()
     refused = 1 - rows.groupby("member").valid.mean()
-    return int((cost + refused).idxmin())
+    return int((cost + refused).fillna(np.inf).idxmin())
 
 
 TIMES_AS_DEAR, TIMES_AS_FEW = 2.0, 0.5  # of the median member
@@ -190,46 +163,6 @@ def diverged(training: pd.DataFrame) -> list[int]:
     return found.index[found].tolist()
 
 
-def soft(
-    problem: Problem,
-    members: Mapping[str, ICarma],
-    elicitation: str,
-    x: Tensor,
-    x_validation: Tensor,
-    seed: int,
-) -> pd.DataFrame:
-    """Return the rows of `judged` for table 2 (rankings) or 3 (scores).
-
-    Each profile reports its own `best_member`.
-
-    Arguments:
-        problem: Of the people.
-        members: Of each profile, as `stacks.by_profile` gives them.
-        elicitation: "ranking" for table 2, "score" for table 3.
-        x: Refused people, with shape (N, D).
-        x_validation: Refused people to choose members by, with
-            shape (V, D).
-        seed: Of the preferences of x_validation; those of x have
-            the next one.
-    Returns: Columns of `judged`, and profile. Settings are named
-        as in `claims.published`, for instance "soft, linear".
-    Raises: ValueError: there is nobody, or a profile or the
-        elicitation is unknown.
-    """
-    checks.known("profile", members, tuple(GAMMA))
-    preferences = soft_preferences(problem, elicitation, len(x), seed + 1)
-    drawn = soft_preferences(problem, elicitation, len(x_validation), seed)
-    on_validation = {MIXED: drawn[MIXED]}
-    parts = []
-    for profile, stack in members.items():
-        validation = judged(problem, stack, x_validation, on_validation)
-        chosen = best_member(validation, MIXED)
-        named = {f"{setting}, {profile}": own for setting, own in preferences.items()}
-        people = judged(problem, stack, x, named, chosen)
-        parts.append(people.assign(profile=profile))
-    return pd.concat(parts, ignore_index=True)
-
-
 class Networks(NamedTuple):
     """Hold the networks of one set that were trained for one profile.
 
@@ -251,28 +184,31 @@ Sets = Mapping[str, Mapping[str, Networks]]  # by the name of the set, and by pr
 
 
 def sets(
-    problem: Problem, printed: ICarma, chosen: ICarma, sampler: Sampler, seed: int
+    problem: Problem,
+    printed: Sequence[ICarma],
+    chosen: Sequence[ICarma],
+    sampler: Sampler,
+    seed: int,
 ) -> dict[str, dict[str, Networks]]:
     """Return three sets of networks: as printed, as chosen, and the latter pruned.
 
     Training people say who diverged. Of the others validation people
-    choose the one to report: by `printed_member`, and where we choose
-    the settings by `best_member`.
+    choose the one to report, the `best_member`.
 
     Arguments:
         problem: Of the people.
-        printed, chosen: Stacks with members of one profile or more.
+        printed, chosen: Stacks with members of one profile or more,
+            each profile in one of them; without any, the set is empty.
         sampler: Of preferences, as in training.
         seed: Of their draws.
     """
     people = [problem.refused(split) for split in ("train", "validation")]
     rng = np.random.default_rng(seed)
     drawn = [sampler.draw(range(len(x)), rng) for x in people]
-    rules = {"as printed": (printed, printed_member), "as chosen": (chosen, best_member)}
     found: dict[str, dict[str, Networks]] = {}
-    for name, (every, rule) in rules.items():
+    for name, every in {"as printed": printed, "as chosen": chosen}.items():
         found[name] = {}
-        for profile, stack in by_profile(every).items():
+        for profile, stack in by_profile(*every).items():
             trained, validation = (
                 judged(problem, stack, x, {"drawn": own}, carried_out=_in_units(problem))
                 for x, own in zip(people, drawn, strict=True)
@@ -280,7 +216,7 @@ def sets(
             odd = diverged(trained) if stack.n_members > 2 else []
             kept = [i for i, own in enumerate(stack.ids) if own not in odd]
             sound = validation[~validation.member.isin(odd)]
-            reported, own = rule(sound, "drawn"), stack.settings[0].profile
+            reported, own = best_member(sound, "drawn"), stack.settings[0].profile
             found[name][profile] = Networks(stack.select(kept), reported, own, odd)
     found["pruned"] = {
         profile: own._replace(solver=Pruned(own.solver, problem, own.profile))
@@ -365,57 +301,4 @@ def ablation(
                 centred=centred,
             )
             parts.append(judged(problem, solver, x, named))
-    return pd.concat(parts, ignore_index=True)
-
-
-def transfer(
-    problem: Problem,
-    members: Mapping[str, ICarma],
-    x: Tensor,
-    x_validation: Tensor,
-    seed: int,
-    carried_out: bool = True,
-) -> pd.DataFrame:
-    """Return the rows of `judged` for Give Me Some Credit, tables 1 and 2.
-
-    Each profile reports its own `best_member`, judged by
-    recommendations that are carried out, where preferences are
-    drawn as in training.
-
-    Arguments:
-        problem: Of the people.
-        members: Of each profile, the constant and the linear among
-            them, as `stacks.by_profile` gives them.
-        x: Refused people, with shape (N, D).
-        x_validation: Refused people to choose members by, with
-            shape (V, D).
-        seed: Of the preferences of x_validation; those of x have
-            the next one.
-        carried_out: As for `judged`.
-    Returns: Columns of `judged`, number (of the table) and
-        profile.
-    Raises: ValueError: there is nobody, or a profile lacks members.
-    """
-    preferences = transfer_preferences(problem, len(x), seed + 1)
-    drawn = transfer_preferences(problem, len(x_validation), seed)
-    on_validation = {"random": drawn["random"]}
-    chosen = {}
-    for profile in ("constant", "linear"):
-        checks.known("profile", [profile], tuple(members))
-        validation = judged(
-            problem, members[profile], x_validation, on_validation, carried_out=True
-        )
-        chosen[profile] = best_member(validation)
-    parts = []
-    for number, settings in TRANSFER.items():
-        for setting, (_, profile) in settings.items():
-            people = judged(
-                problem,
-                members[profile],
-                x,
-                {setting: preferences[setting]},
-                chosen[profile],
-                carried_out=carried_out,
-            )
-            parts.append(people.assign(number=number, profile=profile))
     return pd.concat(parts, ignore_index=True)

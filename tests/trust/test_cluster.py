@@ -30,7 +30,7 @@ from test_workflow import ROOT, write_notebook
 
 from lib.base import fits
 from lib.method import loan
-from lib.paper import tuning
+from lib.method.icarma import Settings
 
 batch = test_batch.batch
 PROFILES = ROOT / "workflow" / "profiles"
@@ -168,11 +168,14 @@ def test_what_another_profile_left_is_cancelled_first(tmp_path, monkeypatch):
 
 # --- many seeds at many settings
 
+GIVEN = {"search": "ranking", "profile": "linear", "n_settings": 1}
+GIVEN |= {"n_seeds": 5, "n_per_job": 5}
+
 PART = """
 import pathlib, sys
 outputs, setting, first = sys.argv[1:]
 part = pathlib.Path(outputs, "parts", f"{setting}_{first}.csv")
-part.write_text(f"elicitation,profile,trial,seed,joint\\nranking,linear,{setting},{first},0.5\\n")
+part.write_text(f"candidate,seed,joint\\n{setting},{first},0.5\\n")
 """
 
 
@@ -182,7 +185,7 @@ def test_a_sweep_is_cut_into_parts_and_its_table_is_in_their_order(tmp_path):
     shutil.copytree(ROOT / "params", tmp_path / "params")
     mine = tmp_path / "mine.yaml"
     numbers = {"n_settings": 2, "n_seeds": 5, "n_per_job": 2}
-    shared = {"settings": "params/trials_ranking.csv", "outputs": "runs/mine"}
+    shared = {"search": "ranking", "profile": "linear", "outputs": "runs/mine"}
     mine.write_text(yaml.safe_dump(numbers | shared))
     run = subprocess.run(
         [sys.executable, "workflow/sweep.py", mine],
@@ -195,45 +198,28 @@ def test_a_sweep_is_cut_into_parts_and_its_table_is_in_their_order(tmp_path):
     assert run.returncode == 0, run.stderr
     table = (tmp_path / "runs" / "mine" / "networks.csv").read_text().splitlines()
     parts = [(setting, first) for setting in (0, 1) for first in (0, 2, 4)]
-    rows = [f"ranking,linear,{setting},{first},0.5" for setting, first in parts]
-    assert table == ["elicitation,profile,trial,seed,joint", *rows]
+    rows = [f"{setting},{first},0.5" for setting, first in parts]
+    assert table == ["candidate,seed,joint", *rows]
     assert "Valid and plausible (runs/mine/networks.csv)" in run.stdout
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "message"),
+    ("change", "message"),
     [
-        ("profile", "cubic", r"mine.csv: .*cubic.*Look at row 1"),
-        ("elicitation", "rank", r"mine.csv: Unknown elicitation 'rank'"),
-        ("p_max", "abc", r"mine.csv: .*'abc'.*Look at row 1"),
-        ("n_epochs", "", r"mine.csv: .*Look at row 1"),
-        ("n_epochs", "inf", r"mine.csv: n_epochs is inf, expected a whole number"),
-        ("n_epochs", "100.7", r"mine.csv: n_epochs is 100.7, expected a whole number"),
-        ("p_max", "", r"mine.csv: .*Look at row 1"),
+        ({"profile": "cubic"}, r"Unknown profile 'cubic'"),
+        ({"search": "transfer"}, r"Unknown search 'transfer'"),
+        ({"n_settings": 1_000}, r"There are 128 candidates, expected 1000"),
     ],
 )
-def test_a_setting_that_no_network_can_have(tmp_path, column, value, message):
-    table = pd.read_csv(ROOT / "params" / "trials_ranking.csv", dtype=str).head(2)
-    table.loc[0, column] = value
-    table.to_csv(tmp_path / "mine.csv", index=False)
-    given = {"settings": str(tmp_path / "mine.csv"), "n_settings": 2}
+def test_a_sweep_of_what_there_is_not(change, message):
     with pytest.raises(ValueError, match=message):
-        sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
-
-
-def test_only_the_settings_of_a_table_are_in_a_plan(tmp_path):
-    """In params/trials_score.csv, what was measured has gaps, which JSON does not hold."""
-    given = {"settings": "params/trials_score.csv", "n_settings": 100}
-    plan = sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
-    plans.leave(plan, tmp_path, "parts")
-    assert plans.read(tmp_path)["settings"][82] == plan["settings"][82]
-    assert set(plan["settings"][0]) == {*sweep.NAMED, *tuning.SPACE}
+        sweep.plan(GIVEN | change)
 
 
 def test_a_part_of_a_sweep_that_was_stopped_goes_on(tmp_path, monkeypatch):
-    row = {**pd.read_csv(ROOT / "params" / "trials_ranking.csv").iloc[0], "n_epochs": 4}
     problem, kept, trained = loan.problem(), tmp_path / "part", []
-    whole = seeds.measured(problem, row, [1000])
+    own = "ranking", Settings(n_epochs=4), [1000]
+    whole = seeds.measured(problem, *own)
 
     def until(last):
         for_a_while = itertools.takewhile(lambda epoch: epoch < last, itertools.count())
@@ -250,20 +236,19 @@ def test_a_part_of_a_sweep_that_was_stopped_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(fits.steps, "__defaults__", (iter, 0.0))
     monkeypatch.setattr(seeds.progress, "bar", until(2))
     with pytest.raises(KeyboardInterrupt):
-        seeds.measured(problem, row, [1000], checkpoint=kept)
+        seeds.measured(problem, *own, checkpoint=kept)
     monkeypatch.setattr(seeds.progress, "bar", until(4))
-    again = seeds.measured(problem, row, [1000], checkpoint=kept)
+    again = seeds.measured(problem, *own, checkpoint=kept)
     pd.testing.assert_frame_equal(again, whole, check_exact=True)
     assert trained == [0, 1, 2, 3]
 
 
 def test_a_sweep_does_not_go_on_with_other_models(tmp_path, monkeypatch):
-    given = {"settings": "params/trials_ranking.csv", "n_settings": 1}
-    plan = sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
+    plan = sweep.plan(GIVEN)
     plans.leave(plan, tmp_path, "parts")
     plans.leave(plan, tmp_path, "parts")
     monkeypatch.setattr(sweep, "MODELS", ("loan_flow", "loan_carma"))
-    other = sweep.plan(given | {"n_seeds": 5, "n_per_job": 5})
+    other = sweep.plan(GIVEN)
     with pytest.raises(ValueError, match=r"was begun with others: models\."):
         plans.leave(other, tmp_path, "parts")
 

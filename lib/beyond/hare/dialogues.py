@@ -30,7 +30,7 @@ Streams = Sequence[np.random.Generator]
 EPS = 1e-4  # standard deviations; more digits than any user sees
 # margins from which one is chosen, in log-odds, and the share that must be valid in the
 # world that judges
-MARGINS, ENOUGH = (0.0, 1.0, 3.0, 5.0, 7.0, 10.0), 0.97
+MARGINS, ENOUGH = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5), 0.97
 
 # how a dialogue is held: the name in tables, and its steps. HARE's step of one unit would
 # cross the whole range of a feature: a fifth of it is about one standard deviation.

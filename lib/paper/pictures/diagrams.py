@@ -126,7 +126,7 @@ def architecture(ax: Axes) -> Axes:
         (0.21, "cost\n(weighted)", grey),
         (0.37, "mask against\nprior", grey),
         (0.53, "hinge:\nvalid?", grey),
-        (0.69, "plausibility:\n$\\log p$ falls?", pale),
+        (0.69, "plausibility:\n$-\\log p$", pale),
         (0.86, "feasibility:\nin range?", pale),
     )
     for x, text, colour, width in forward:
