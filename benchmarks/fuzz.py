@@ -45,7 +45,7 @@ with atheris.instrument_imports(
     from lib.method import loan
     from lib.method.classifier import NetworkClassifier
     from lib.method.preferences import from_frame, from_words, read_answers
-    from lib.paper import gmsc, stacks
+    from lib.paper import gmsc
     from lib.paper.fairness import groups, scenarios
 
 import compare

@@ -253,7 +253,7 @@ def test_a_very_dear_feature_is_as_good_as_forbidden(problem, people):
     forbidden = Preferences(torch.where(ranking.scores == 4, 5, ranking.scores))
     world = problem.population.truth
     dear = grid.Grid(
-        problem, world, profile=Profile(gamma=60, w_max=1e9), n_values=6
+        problem, world, profile=Profile(60, 1e9, shape="normalised"), n_values=6
     ).recommend(x, ranking)
     never = grid.Grid(problem, world, n_values=6).recommend(x, forbidden)
     some = never.has_recourse

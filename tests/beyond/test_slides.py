@@ -214,7 +214,7 @@ def of_real_people() -> Iterator[str]:
     more = 100 * (same["joint: search"] - same["joint: iCARMA"])
     times = same["iCARMA's cost, times the search's"]
     yield f"helps {more.min():.0f} to {more.max():.0f} more of 100"
-    yield f"answers cost {times.min():.0f} to {times.max():.0f} times its answers"
+    yield f"answers cost {times.min():.1f} to {times.max():.0f} times its answers"
 
     worlds = table("07_graphs").set_index("world").loc[["refitted", "lateness is past"]]
     yield "validity falls from {:.2f} to {:.2f}".format(*worlds.validity)
@@ -265,12 +265,14 @@ def of_what_is_beyond() -> Iterator[str]:
         )
         times = flow.loc[k, ("cost ratio", "iCARMA")]
         yield f"| {row} | {search} % | {network} % | {times:.1f} |"
+    times = flow["cost ratio", "iCARMA"]
+    yield f"costs {times.min():.1f} to {times.max():.1f} times a search"
+    open_to_all = r"redundant *\nconstant, all four open +[\d.]+ +[\d.]+ +([\d.]+)"
+    (redundant,) = shown("03_icarma_training", open_to_all)
+    yield f"one action could go for {100 * redundant:.0f} of 100 of those helped"
     lost = 1000 * (flow["joint", "search"] - flow["joint", "walked"]).max()
-    times = flow["cost ratio", "walked"]
-    yield (
-        f"At most {lost:.0f} in 1,000 fewer helped, "
-        f"{times.min():.2f} to {times.max():.2f} times the cost"
-    )
+    yield f"At most {lost:.0f} in 1,000 fewer helped, at the search's cost"
+    assert flow["cost ratio", "walked"].between(0.995, 1.005).all(), "half a percent"
 
     truth = table("11_in_truth", header=[0, 1], index_col=0)["helped in truth", "random"]
     flow_now, truth_now, least, most = per_cent(

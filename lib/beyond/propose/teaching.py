@@ -32,8 +32,7 @@ SHARES = ((0.0, 0.0), (0.0, 0.0), (0.3, 0.2), (0.6, 0.4))
 
 LAST = 0.3  # size of the last layer's first weights, beside that of the others
 ASK_FOR_NOTHING = 0.3  # share of people who ask for no margin, in each epoch
-# of Give Me Some Credit's proposer: its log-odds are on another scale than Loan's, where
-# refused people lack 92
+# of Give Me Some Credit's proposer
 GMSC_PROPOSE: dict[str, Any] = {
     "hinge": 4.0,
     "plausibility": 1.5,
