@@ -471,5 +471,6 @@ def test_agreement_by_hand():
     found = claims.agreement(table)
     ours = found.loc[("1", "as printed")]
     assert ours.to_list() == pytest.approx([2, 1, 0.04, 1.0, 1, 0.12])
+    assert claims.agreement(table.assign(paper=np.nan)).empty
     search = found.loc[("1", "oracle")]  # what is demanded is no agreement
     assert search.to_list() == pytest.approx([1, 1, 0.06, 0.0, 0, 0.06])

@@ -501,8 +501,8 @@ def agreement(table: pd.DataFrame) -> pd.DataFrame:
             "agree": int(free.agrees.sum()),
             "all cells: mean |difference|": own.difference.abs().mean(),
         }
-    names = ["table", "who"]
-    return pd.DataFrame.from_dict(found, orient="index").rename_axis(names)
+    index = pd.MultiIndex.from_tuples(found, names=["table", "who"])
+    return pd.DataFrame([*found.values()], index=index)
 
 
 def _compared(
