@@ -91,17 +91,6 @@ def test_nobody_who_knows_all_pays_less_by_being_asked(problem):
         assert (problem.cost_of(x, found, true) >= lowest - 1e-6).all(), name
 
 
-def test_hardest_is_the_feature_that_is_hardest_for_the_person(problem):
-    x = problem.refused("test")[:2]
-    acts = torch.zeros(2, *x.shape, dtype=torch.bool)  # two members
-    columns = problem.population.actionable_index
-    acts[0, 0, columns[2]] = acts[1, 1, columns[0]] = True
-    answer = elicitation.Recommendation(acts, acts * 1.0, acts * 1.0)
-    known = np.array([[0.1, 0.2, 0.9, 0.3], [0.1, 0.2, 0.9, 0.3]])
-    hardest = elicitation.hardest_acted(problem, answer, known)
-    assert hardest.tolist() == [[True, False], [False, False]]
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [

@@ -93,32 +93,6 @@ def test_people_seen_stay_below_the_errors():
     plt.close(figure)
 
 
-def tried() -> pd.DataFrame:
-    """Trials of two profiles; of the linear one, two are finalists."""
-    rows = [
-        ("linear", 0.2, 0.5, 1, False),
-        ("linear", 0.3, 0.6, 3, False),
-        ("linear", 0.4, 0.5, 3, True),
-        ("convex", 0.1, 0.4, 1, False),
-        ("convex", 0.1, 0.7, 3, True),
-    ]
-    columns = ["profile", "efficiency", "joint", "n_seeds", "chosen"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def test_trials_mark_the_finalists_and_the_chosen_one_of_a_profile():
-    figure, ax = plt.subplots()
-    plots.trials(ax, tried(), "linear")
-    others, own, finalists, chosen = (
-        dots.get_offsets().tolist() for dots in ax.collections
-    )
-    assert others == [[0.1, 0.4]]  # another profile's finalists are not shown
-    assert own == [[0.2, 0.5]]
-    assert finalists == [[0.3, 0.6], [0.4, 0.5]]
-    assert chosen == [[0.4, 0.5]]
-    plt.close(figure)
-
-
 def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
     figure, ax = plt.subplots()
     plots.architecture(ax)
@@ -143,26 +117,6 @@ def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
         "feasibility:\nin range?",
     } < said
     assert not {"person $x$", "mask network\n$q_j$", "cost\n(weighted)"} & said
-    plt.close(figure)
-
-
-def test_frontier_draws_every_member_their_mean_and_what_the_paper_allows():
-    ours = pd.DataFrame(
-        {"profile": ["linear", "linear"], "hap": [0.2, 0.4], "joint": [0.5, 0.7]}
-    )
-    paper = pd.DataFrame({"profile": ["linear"], "hap": 0.1, "low": 0.3, "high": 0.45})
-    exact = pd.DataFrame({"hap": [0.0, 0.3], "joint": [0.8, 0.9]})
-    figure, ax = plt.subplots()
-    plots.frontier(ax, ours, paper, exact)
-    by_label = {
-        dots.get_label(): np.asarray(dots.get_offsets()).tolist() for dots in ax.collections
-    }
-    assert by_label["linear"] == [[pytest.approx(0.3), pytest.approx(0.6)]]
-    assert by_label["linear, the paper"] == [[0.1, 0.45]]
-    assert [[0.2, 0.5], [0.4, 0.7]] in by_label.values()
-    bars = [own for own in ax.collections if hasattr(own, "get_segments")]
-    assert bars[0].get_segments()[0].tolist() == [[0.1, 0.3], [0.1, 0.45]]
-    assert ax.lines[0].get_xydata().tolist() == [[0.0, 0.8], [0.3, 0.9]]
     plt.close(figure)
 
 
@@ -246,18 +200,11 @@ def drawn_wrongly():
             ax, beside_paper("oracle").drop(columns="highest"), "joint"
         ),
         r"Unknown group 'b'": lambda ax: plots.intervals(ax, rows, "group", ["a"]),
-        r"The table has no column low": lambda ax: plots.frontier(
-            ax, networks, networks, networks
-        ),
         r"There is no place for income": lambda ax: plots.causal_graph(
             ax, graph, kinds, {"age": (0, 0)}
         ),
         r"There is no kind for income": lambda ax: plots.causal_graph(
             ax, graph, {"age": "immutable"}, at
-        ),
-        r"Unknown profile 'straight'": lambda ax: plots.trials(ax, tried(), "straight"),
-        r"The table has no column cost_ratio": lambda ax: plots.trials(
-            ax, tried(), "linear", across="cost_ratio"
         ),
         r"Unknown kind of feature 'fixed'": lambda ax: plots.causal_graph(
             ax, graph, kinds | {"age": "fixed"}, at

@@ -120,7 +120,7 @@ READS: dict[str, tuple[str, ...]] = {
         "published/icarma_*",
     ),
     "04_hard_constraints": (*CALIBRATED, "published/icarma_*"),
-    "05_soft_constraints": (*CALIBRATED, "params/answers.csv", "published/icarma_*"),
+    "05_soft_constraints": (*CALIBRATED, "published/icarma_*"),
     "06_fairness": (
         "params/groups.yaml",
         "params/scenarios/*",

@@ -209,19 +209,3 @@ def cheapest(problem: Problem, x: Tensor, weights: Tensor, n_values: int) -> Rec
     can_do_all = Preferences(torch.ones(weights.shape, dtype=torch.long))
     solver = grid.Grid(problem, profile=Weights(given=weights), n_values=n_values)
     return solver.recommend(x, can_do_all)
-
-
-def hardest_acted(
-    problem: Problem, answer: Recommendation, known: np.ndarray
-) -> np.ndarray:
-    """Return whether each recommendation acts on a feature as hard as any, shape (*, N).
-
-    Arguments:
-        problem: Of the people.
-        answer: Recommendations with shape (*, N, D).
-        known: How hard features are for the person, with shape (N,
-            K).
-    """
-    acts = answer.is_acted[..., problem.population.actionable_index].numpy()
-    is_hardest = known == known.max(-1, keepdims=True)
-    return (acts & is_hardest).any(-1)

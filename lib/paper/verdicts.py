@@ -13,15 +13,16 @@ import numpy as np
 import pandas as pd
 
 from lib.paper.claims import Estimate, Verdicts, by_person, contrast, published, sums
+from lib.paper.designs import BIASES
+from lib.paper.stacks import MIXED, SOFT
 
 NEAR = 0.05  # shares that match closely differ by no more
 SLIGHT = 0.15  # what differs slightly differs by no more
 ROUGHLY = (0.4, 0.6)  # a half
 DEARER = 1.5  # times the cost: a moderate increase, at most
 FEWER = ("all (4)", "3", "2", "1")
-SOFT, MIXED = "soft", "hard (random) + soft"
 PROFILES = ("concave", "linear", "convex")
-CO, RCO = "causal order aligned", "reverse causal order aligned"
+CO, RCO = BIASES
 SEARCH = "search"
 
 

@@ -19,7 +19,7 @@ from lib.paper.pictures.look import (
     use_style,
 )
 from lib.paper.pictures.portraits import LOAN_PLACES, action_on_graph, decision_slice
-from lib.paper.pictures.results import beside_paper, frontier, intervals, trials
+from lib.paper.pictures.results import beside_paper, intervals
 
 __all__ = [
     "COLOURS",
@@ -36,7 +36,6 @@ __all__ = [
     "causal_graph",
     "decision_slice",
     "errors_by_place",
-    "frontier",
     "intervals",
     "legend_once",
     "log_densities",
@@ -45,6 +44,5 @@ __all__ = [
     "proposing",
     "readable",
     "save",
-    "trials",
     "use_style",
 ]

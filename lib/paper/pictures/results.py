@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lib.base import checks
-from lib.paper.pictures.look import COLOURS, LINES, MARKERS, by_name, need
+from lib.paper.pictures.look import COLOURS, MARKERS, by_name, need
 
 
 def beside_paper(
@@ -85,81 +85,6 @@ def intervals(
         ax.scatter(reported, at[given] + 0.13, edgecolors=colour, label=label, **hollow)
     ax.set_yticks(range(len(order)), order)
     ax.set_ylim(len(order) - 0.4, -0.6)
-    return ax
-
-
-def trials(ax: Axes, tried: pd.DataFrame, profile: str, across: str = "efficiency") -> Axes:
-    """Draw joint share by another column, one profile's trials in front; return the axes.
-
-    Dots are trials with one network, grey for the other profiles;
-    diamonds are finalists, means over several networks; a ring is
-    around the chosen one.
-
-    Arguments:
-        tried: As `tuning.Search.trials_table` gives it, of one
-            elicitation.
-        profile: Which trials stand in front.
-        across: Column on the horizontal axis.
-    Raises: ValueError: a column is missing, or the profile has no
-        trial.
-    """
-    need(tried, ("joint", across, "profile", "n_seeds", "chosen"))
-    checks.known("profile", [profile], tuple(dict.fromkeys(tried.profile)))
-    is_own, is_finalist = tried.profile == profile, tried.n_seeds > 1
-    colour = by_name("profile", profile, COLOURS)
-    for rows, style in (
-        (tried[~is_own & ~is_finalist], {"color": "#DDDDDD", "s": 9, "lw": 0}),
-        (tried[is_own & ~is_finalist], {"color": colour, "s": 16, "lw": 0}),
-        (
-            tried[is_own & is_finalist],
-            {"color": colour, "s": 42, "marker": "D", "edgecolor": "black", "lw": 0.8},
-        ),
-        (
-            tried[is_own & tried.chosen],
-            {"facecolor": "none", "edgecolor": COLOURS["chosen"], "s": 190, "lw": 1.2},
-        ),
-    ):
-        ax.scatter(rows[across], rows.joint, **style)
-    ax.set_title(profile)
-    return ax
-
-
-def frontier(
-    ax: Axes, networks: pd.DataFrame, paper: pd.DataFrame, exact: pd.DataFrame
-) -> Axes:
-    """Draw who is helped against who is asked for a hardest action; return the axes.
-
-    A dot is a network, a ringed one the mean of its profile. A star
-    is the paper's network at the highest joint share that its two
-    printed numbers allow, the bar below it reaches down to the
-    lowest. The line is what exact search can do.
-
-    Arguments:
-        networks: Ours, a row a member: profile, hap, joint.
-        paper: The paper's, a row a profile: profile, hap, low and high
-            (of joint).
-        exact: Points of the line, in order: hap, joint.
-    Raises: ValueError: a column is missing, or a profile has no
-        colour.
-    """
-    need(networks, ("profile", "hap", "joint"))
-    need(paper, ("profile", "hap", "low", "high"))
-    need(exact, ("hap", "joint"))
-    checks.known("profile", dict.fromkeys(networks.profile), tuple(LINES))
-    for profile, own in networks.groupby("profile", sort=False):
-        colour = COLOURS[profile]
-        ax.scatter(own.hap, own.joint, s=11, color=colour, alpha=0.4, lw=0)
-        mean: dict[str, Any] = {"s": 46, "edgecolor": "white", "lw": 0.8, "zorder": 4}
-        ax.scatter(own.hap.mean(), own.joint.mean(), color=colour, label=profile, **mean)
-        theirs = paper[paper.profile == profile]
-        ax.vlines(theirs.hap, theirs.low, theirs.high, color=colour, lw=1.2)
-        star: dict[str, Any] = {"s": 95, "marker": "*", "edgecolor": "#333333", "lw": 0.6}
-        label = f"{profile}, the paper"
-        ax.scatter(theirs.hap, theirs.high, color=colour, label=label, zorder=5, **star)
-    line: dict[str, Any] = {"color": COLOURS["search"], "lw": 1.6, "ms": 4}
-    ax.plot(exact.hap, exact.joint, "s-", label="exact search", **line)
-    ax.set(xlim=(-0.03, 1.04), ylim=(-0.02, 1.03))
-    ax.set(xlabel="hap: recommended a hardest action", ylabel="valid and plausible")
     return ax
 
 
