@@ -63,7 +63,7 @@ PYTEST = $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --n
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=1800
 
 test: setup
-	$(PYTEST) $(NBVAL) notebooks/0[0-7]* tests lib workflow examples page --ignore tests/beyond --ignore tests/trust
+	$(PYTEST) $(NBVAL) notebooks/0[0-7]* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond --ignore tests/trust
 
 test-beyond: setup
 	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises book

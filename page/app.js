@@ -19,7 +19,9 @@ const HINTS = {
   be: "Describe yourself: the other features stay as they are.",
   do: "Act: what follows moves with it. Put a dot back, and it is no action any more.",
 };
-const SCORES = [1, 2, 3, 4]; // the answers that a reader starts with, as places of words
+// the answers that a reader starts with, as places of words: those of the first applicant
+const SCORES = [1, 2, 3, 5];
+const BEFORE = [1, 2, 3, 4]; // what counts when "can't" is taken back
 const WHOSE = {
   icarma: "iCARMA",
   exact: "the exact search on a grid",
@@ -156,7 +158,7 @@ export function mount(root, data) {
     person: 0,
     x: model.applicants[0],
     scores: [...SCORES],
-    before: [...SCORES], // the last answer to each question that was not "can't"
+    before: [...BEFORE], // the last answer to each question that was not "can't"
     mode: "be",
     own: columns.map(() => null), // what the reader sets, or null
   };
@@ -315,7 +317,7 @@ export function mount(root, data) {
   byId("previous").addEventListener("click", () => become(state.person - 1));
   byId("back").addEventListener("click", () => {
     state.scores = [...SCORES];
-    state.before = [...SCORES];
+    state.before = [...BEFORE];
     state.mode = "be";
     become(state.person);
   });

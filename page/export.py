@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.stats import qmc
 from torch import Tensor
 
@@ -41,7 +42,7 @@ from lib.search.sets import sets_of
 PAGE = Path(__file__).resolve().parent / "model.json"
 READ = ("loan_classifier", "loan_flow", "loan_icarma_score")  # models, by name
 PROFILE = "linear"  # of the network, and of the weights in the searches
-N_APPLICANTS = 60  # refused test people that a reader can be
+N_APPLICANTS = 60  # refused test people that a reader can be, the first applicant first
 N_VALUES = 25  # of each feature on the grid [P]
 N_SCOUTS, N_STEPS = 64, 10  # of the search over all values
 SEED = 0  # of the scouts, and of preferences by which the network is chosen
@@ -92,6 +93,7 @@ def data() -> dict[str, Any]:
     population, network = problem.population, chosen(problem)
     columns = population.actionable_index
     grids = grid.grids(problem, N_VALUES)
+    first = loan.first_applicant(population, problem.classifier)
     sobol = qmc.Sobol(len(columns) + 1, rng=np.random.default_rng(SEED))
     return {
         "fingerprints": fingerprints(),
@@ -120,7 +122,7 @@ def data() -> dict[str, Any]:
             "tiny": descent.TINY,
             "least_weight": descent.LEAST_WEIGHT,
         },
-        "applicants": _exact(problem.refused("test")[:N_APPLICANTS]),
+        "applicants": _exact(torch.cat([first, problem.refused("test")])[:N_APPLICANTS]),
     }
 
 

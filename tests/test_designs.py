@@ -3,7 +3,12 @@
 import pytest
 import torch
 
-from lib.paper import claims, designs
+from lib.base.files import MODELS
+from lib.method import grid, loan
+from lib.method.icarma import ICarma
+from lib.method.preferences import Preferences, from_words
+from lib.method.problem import is_plausible, is_valid
+from lib.paper import claims, designs, readings, stacks
 
 
 def test_settings_of_table_one_are_nested(problem):
@@ -70,3 +75,37 @@ def test_nobody_has_no_preferences(problem, name):
 def test_unknown_distributions_are_named(problem):
     with pytest.raises(ValueError, match=r"Did you mean 'uniform'"):
         designs.hard_preferences(problem, 3, seed=0, distribution="uniformly")
+
+
+def test_the_first_applicant_is_typical_and_everybody_helps_her():
+    """By rule: of refused women nearest to the middle, the first whom all can help."""
+    problem = loan.problem()
+    population, h = problem.population, problem.classifier
+    x = problem.refused("test")
+    x = x[population.in_units(x)[:, 0] < 0.5]
+    every = problem.refused("test")
+    asked = [
+        (h.logit(every), h.logit(x)),
+        (population.truth.log_prob(every), population.truth.log_prob(x)),
+    ]
+    places = [(a[None] < b[:, None]).double().mean(-1) for a, b in asked]
+    order = (torch.stack(places) - 0.5).abs().amax(0).argsort()
+    x = x[order[: loan.HER_PLACE + 1]]
+    said = from_words(loan.HER_ANSWERS, population.actionable)
+    said = Preferences(said.scores.expand(len(x), -1))
+    both = [ICarma.load(MODELS, f"loan_icarma_{n}", problem) for n in ("hard", "ranking")]
+    by_profile = stacks.by_profile(*both)
+    linear = readings.as_printed("ranking", "linear").profile
+    answers = [
+        by_profile["constant"].recommend(x, said),
+        by_profile["linear"].recommend(x, said),
+    ]
+    helped = [
+        is_valid(problem.log_odds(r.x_cf))
+        & is_plausible(problem.flow.log_prob(r.x_cf) - problem.flow.log_prob(x))
+        for r in answers
+    ]
+    on_grid = grid.Grid(problem, population.truth, profile=linear).recommend(x, said)
+    by_all = torch.cat(helped).all(0) & on_grid.has_recourse
+    assert by_all.tolist() == [False] * loan.HER_PLACE + [True]
+    assert torch.equal(loan.first_applicant(population, h), x[-1:])

@@ -58,6 +58,17 @@ def test_whole_numbers_are_spread_and_made_whole_again(frame):
     assert far[0].tolist() == pytest.approx(frame[list(KINDS)].max().tolist(), rel=1e-5)
 
 
+def test_a_gradient_passes_rounding_and_ends_at_the_range(frame):
+    """Else training drives people ever farther beyond what the bank can see."""
+    population = made(frame)
+    x = torch.tensor([[0.1, 0.2, 0.3], [99.0, 0.2, -99.0]], requires_grad=True)
+    shown = population.possible(x)
+    assert not torch.equal(shown[0, 2], x[0, 2])  # made whole
+    shown.sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, torch.tensor([[1.0, 1, 1], [0, 1, 0]]))
+
+
 @pytest.mark.parametrize(
     "edges",
     [

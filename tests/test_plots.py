@@ -237,14 +237,13 @@ PLACES = {"amount": (0.1, 0.5), "income": (0.4, 0.5), "savings": (0.7, 0.5), "ag
 
 def test_an_action_is_drawn_as_what_happens_to_each_feature():
     """Acted on, following and forbidden features differ, and only movers have numbers."""
-    before = {"amount": 1.0, "income": 0.0, "savings": -2.0, "age": 3.0}
-    after = before | {"income": 1.25, "savings": -0.5}
+    moves = {"income": "10 -> 30 of 100 (-1.3 -> 2.0)", "savings": "-2 -> -0.5"}
     figure, ax = plt.subplots()
     plots.action_on_graph(
-        ax, CHAIN, PLACES, before, after, is_acted=["income"], forbidden=["savings", "age"]
+        ax, CHAIN, PLACES, moves, is_acted=["income"], forbidden=["savings", "age"]
     )
     texts = [text.get_text() for text in ax.texts]
-    assert [text for text in texts if "→" in text] == ["0.0 → 1.2", "−2.0 → −0.5"]
+    assert [text for text in texts if "→" in text] == ["10 → 30 of 100", "−2 → −0.5"]
     faces = [tuple(np.round(dots.get_facecolor()[0], 2)) for dots in ax.collections]
     assert len(set(faces)) == 4  # what is closed and follows all the same is a follower
     assert [dots.get_linestyle()[0][1] is not None for dots in ax.collections] == [
@@ -259,14 +258,23 @@ def test_an_action_is_drawn_as_what_happens_to_each_feature():
     plt.close(figure)
 
 
-@pytest.mark.parametrize("part", ["at", "before", "after"])
-def test_an_action_needs_each_feature(part):
-    given = {"at": PLACES, "before": dict.fromkeys(PLACES, 0), "after": {}}
-    given["after"] = given["before"]
-    given[part] = {name: given[part][name] for name in ("amount", "income", "savings")}
+def test_an_action_needs_a_place_for_each_feature():
     figure, ax = plt.subplots()
-    with pytest.raises(ValueError, match="for age"):
-        plots.action_on_graph(ax, CHAIN, is_acted=[], **given)
+    places = {name: PLACES[name] for name in ("amount", "income", "savings")}
+    with pytest.raises(ValueError, match="no place for age"):
+        plots.action_on_graph(ax, CHAIN, places, {}, is_acted=[])
+    plt.close(figure)
+
+
+def test_an_axis_of_ranks_is_marked_where_people_stand(problem):
+    """At the mark 30, as many of 100 applicants have less."""
+    figure, ax = plt.subplots()
+    plots.rank_axis(ax.xaxis, problem.population, "income")
+    everyone = problem.population.in_units(problem.population.x["recourse/train"])[:, 5]
+    for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
+        below = 100 * (everyone.double() < place).double().mean().item()
+        assert below == pytest.approx(float(text.get_text()), abs=0.05)
+    assert ax.get_xlabel().startswith("income: more than")
     plt.close(figure)
 
 

@@ -100,8 +100,8 @@ def test_a_number_is_compared_to_the_digits_that_are_shown():
     assert measured("tables/08_solvers.csv", "1", "grid", "helped") == 0.206
 
 
-def test_notebook_00_shows_the_table():
-    path = ROOT / "notebooks" / "00_start_here.ipynb"
+def test_the_reference_shows_the_table():
+    path = ROOT / "notebooks" / "reference.ipynb"
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     shown = [
         "".join(output["data"]["text/html"])

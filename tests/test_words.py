@@ -28,7 +28,29 @@ def test_outcomes_are_those_of_the_classifier_and_the_flow(problem, searched):
     assert (table.change[~has] == "").all() and (table.follows[~has] == "").all()
 
 
-def test_changes_and_what_follows_are_in_the_units_of_the_data(problem, people):
+def below(problem, column, value):
+    """How many of 100 applicants have less, counted one by one."""
+    everyone = problem.population.x["recourse/train"][:, column].tolist()
+    return 100 * sum(own < value for own in everyone) / len(everyone)
+
+
+def test_ranks_by_counting(problem, people):
+    x = people[0][:3].clone()
+    x[0, 5], x[1, 5] = 99, -99
+    found = words.ranks(problem.population, x)
+    for i, j in ((0, 5), (1, 5), (2, 5), (2, 0), (2, 3)):
+        assert found[i, j].item() == pytest.approx(below(problem, j, x[i, j].item()))
+    table = words.standing(problem.population, x[2])
+    assert table.loc["gender", "more than"] == ""
+    assert table.loc["income", "more than"] == f"{found[2, 5]:.0f} of 100"
+    with pytest.raises(ValueError, match="x has "):
+        words.standing(problem.population, x[2, :6])
+
+
+@pytest.mark.parametrize("has_units", [True, False])
+def test_changes_and_what_follows_are_told_in_units_or_ranks(problem, people, has_units):
+    population = replace(problem.population, has_units=has_units)
+    problem = replace(problem, population=population)
     x = people[0][:1]
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[0, 5] = True
@@ -37,8 +59,11 @@ def test_changes_and_what_follows_are_in_the_units_of_the_data(problem, people):
         "Ana"
     ]
     before, after = (problem.population.in_units(part)[0] for part in (x, x_cf))
-    assert row.change == f"income {before[5]:.4g} -> {after[5]:.4g}"
-    assert row.follows == f"savings {before[6]:.4g} -> {after[6]:.4g}"
+    for said, name, j in ((row.change, "income", 5), (row.follows, "savings", 6)):
+        units = f"{before[j]:.4g} -> {after[j]:.4g}"
+        then, now = (below(problem, j, part[0, j].item()) for part in (x, x_cf))
+        ranked = f"{name} {then:.0f} -> {now:.0f} of 100 ({units})"
+        assert said == (f"{name} {units}" if has_units else ranked)
     assert row.income == pytest.approx(after[5].item())
     assert row.cost == pytest.approx(1 / problem.range[5].item() / 4)
 
@@ -63,7 +88,7 @@ def test_failures_say_why(problem, people):
     )
     refused = table[table.outcome == words.OUTCOMES["refused"]]
     assert (
-        len(refused) and refused.why.str.contains("log-odds of a positive decision").all()
+        len(refused) and refused.why.str.fullmatch(r"the rating is .* %, below 50 %").all()
     )
 
 
@@ -103,7 +128,8 @@ def test_options_are_in_whole_numbers_where_people_have_them(problem, people):
     def whole(units):
         return units.round()
 
-    counted = replace(problem, population=replace(problem.population, whole=whole))
+    population = replace(problem.population, whole=whole, has_units=True)
+    counted = replace(problem, population=population)
     x = counted.population.possible(people[0])
     x = x[~counted.accepts(x)][:1]
     acts = torch.zeros_like(x, dtype=torch.bool)

@@ -18,7 +18,7 @@ CREDIT = ("gmsc_scaler", "gmsc_classifier", "gmsc_flow")
 NEEDS: dict[str, tuple[str, ...]] = {
     "00_start_here": HARD,
     "01_data_and_scm": (),
-    "02_causal_flow": (),
+    "02_causal_flow": ("loan_classifier",),
     "03_icarma_training": LOAN,
     "03b_choice_of_settings": (*HARD, "loan_icarma_ranking", "loan_chosen_ranking"),
     "04_hard_constraints": (*HARD, "loan_chosen_ranking"),
@@ -31,7 +31,13 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "loan_chosen_score",
     ),
     "06_fairness": HARD,
-    "07_gmsc_transfer": (*CREDIT, "gmsc_icarma", "gmsc_other_flows"),
+    "07_gmsc_transfer": (
+        *CREDIT,
+        "gmsc_icarma",
+        "gmsc_icarma_past",
+        "gmsc_chosen",
+        "gmsc_other_flows",
+    ),
     "08_exact_and_unlocked": HARD,
     "09_human_in_the_loop": (
         *HARD,
@@ -68,6 +74,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "gmsc_propose",
     ),
     "12_your_own_problem": (),
+    "reference": HARD,
 }
 # What is fitted outside of notebooks: by which program of workflow, from which models.
 FITS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -78,6 +85,8 @@ FITS: dict[str, tuple[str, tuple[str, ...]]] = {
     "loan_chosen_ranking": ("networks", LOAN),
     "loan_chosen_score": ("networks", LOAN),
     "gmsc_icarma": ("networks", ()),
+    "gmsc_icarma_past": ("networks", (*CREDIT, "gmsc_other_flows")),
+    "gmsc_chosen": ("networks", CREDIT),
     "gmsc_other_flows": ("other_flows", ()),
     "loan_other_flows": ("other_flows", ()),
     "loan_propose": ("proposers", LOAN),
@@ -111,7 +120,7 @@ HARE = ("data/adult_*", "data/compas_*", "published/hare_*")
 CALIBRATED = ("params/calibrated.yaml",)
 EDGES = ("params/gmsc_edges.csv",)
 READS: dict[str, tuple[str, ...]] = {
-    "00_start_here": ("benchmarks/properties.csv", "page/*.*"),
+    "00_start_here": ("page/*.*",),
     "01_data_and_scm": CALIBRATED,
     "03_icarma_training": CALIBRATED,
     "03b_choice_of_settings": (
@@ -137,6 +146,7 @@ READS: dict[str, tuple[str, ...]] = {
     "10_evaluation_functions": ("published/tominaga_*", "tests/reference/gamm_t1*", *EDGES),
     "11_propose_and_verify": ("benchmarks/results.csv", *EDGES),
     "12_your_own_problem": ("data/credit_union.csv",),
+    "reference": ("benchmarks/properties.csv",),
     **dict.fromkeys(
         ("loan_icarma_score", "loan_icarma_ranking", "loan_icarma_rco", "loan_carma"),
         CALIBRATED,
@@ -144,6 +154,8 @@ READS: dict[str, tuple[str, ...]] = {
     "loan_chosen_ranking": ("params/chosen_ranking.yaml",),
     "loan_chosen_score": ("params/chosen_score.yaml",),
     "gmsc_icarma": (*CALIBRATED, *EDGES),
+    "gmsc_icarma_past": (*CALIBRATED, *EDGES),
+    "gmsc_chosen": ("params/chosen_transfer.yaml", *EDGES),
     "gmsc_other_flows": ("params/gmsc_graphs.yaml", *EDGES),
     "loan_other_flows": ("params/{size}/02_causal_flow.yaml",),
     "gmsc_propose": EDGES,
@@ -152,10 +164,8 @@ READS: dict[str, tuple[str, ...]] = {
     "willingness": ("published/tominaga_tableS2.csv",),
 }
 # The notebooks about the paper, and those that go beyond it.
-PARTS = {
-    "paper": tuple(name for name in NEEDS if name < "08"),
-    "beyond": tuple(name for name in NEEDS if name >= "08"),
-}
+BEYOND = tuple(name for name in NEEDS if "08" <= name < "13")
+PARTS = {"paper": tuple(name for name in NEEDS if name not in BEYOND), "beyond": BEYOND}
 # What is fitted to, and drawn of, Give Me Some Credit: all of notebook 07, and elsewhere
 # what has its name among the words of its own.
 OF_THE_DATA = re.compile(r"07_|(.*_)?gmsc[_.]")

@@ -2,9 +2,9 @@
 
 `python workflow/networks.py SIZE JOB`
 
-Called by the Snakefile. JOB is a stack of Loan's networks, or
-gmsc_icarma: the scaler, the classifier, the flow and the networks of
-notebook 07. params/SIZE/run.yaml
+Called by the Snakefile. JOB is a stack of Loan's networks, or one of
+notebook 07: gmsc_icarma fits the scaler, the classifier and the flow as
+well, gmsc_icarma_past is under another graph. params/SIZE/run.yaml
 and networks.yaml say how many people, seeds and epochs, and in which
 folder models lie. Stopped and started again, a job goes on where it
 was, fit by fit.
@@ -13,6 +13,7 @@ was, fit by fit.
 import lib.pinned
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import fitting
@@ -21,7 +22,7 @@ from jobs import run
 
 from lib.base import files, progress
 from lib.base.files import inside
-from lib.method import classifier, loan, training
+from lib.method import classifier, flow, loan, training
 from lib.method.problem import Problem
 from lib.paper import gmsc, stacks
 
@@ -80,6 +81,22 @@ def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
     _save_networks(problem, stacks.TRANSFER[name], given, name, made_with)
 
 
+def other_gmsc_networks(given: Mapping[str, Any], name: str) -> None:
+    """Save other networks for Give Me Some Credit, whose models lie there already.
+
+    Arguments:
+        given: As `read_network_parameters` returns it.
+        name: Of the stack of networks.
+    """
+    found, made_with = fitting.applicants(given)
+    models = inside(given["models"])
+    problem = gmsc.problem(found, models, given["seed"])
+    if name == "gmsc_icarma_past":
+        flows = flow.load_all(models, "gmsc_other_flows", problem.population.fingerprint)
+        problem = replace(problem, flow=flows[gmsc.PAST])
+    _save_networks(problem, stacks.TRANSFER[name], given, name, made_with)
+
+
 def _save_networks(
     problem: Problem,
     stack: stacks.Stack,
@@ -99,7 +116,8 @@ def _save_networks(
 
 JOBS = {
     **dict.fromkeys(stacks.STACKS, loan_networks),
-    **dict.fromkeys(stacks.TRANSFER, gmsc_networks),
+    **dict.fromkeys(stacks.TRANSFER, other_gmsc_networks),
+    "gmsc_icarma": gmsc_networks,
 }
 
 

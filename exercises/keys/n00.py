@@ -1,4 +1,4 @@
-"""Start here: recourse on one page."""
+"""Start here: one person, from refusal to recommendation."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
 from lib.method import grid, icarma
 from lib.method.preferences import GAMMA, Preferences, Profile, from_words
+from lib.paper.designs import HER_ANSWERS, first_applicant
 
-ANSWERS = {"loan_amount": "easy", "loan_duration": "manageable", "income": "hard"}
-STEPS = np.array([-1.0, 0.5, 1.0])  # of amount, duration and income, in model units
+STEPS = np.array([-1.0, -2.0, 1.0])  # of amount, duration and income, in model units
 
 # whether something is recommended, valid, plausible, and its cost; all of eight people
 EIGHT = (
@@ -26,8 +26,9 @@ EIGHT = (
 @key("00.1")
 def income_closed_too() -> Key:
     """What ten networks do once she can act on amount and duration alone."""
-    population, x = problem().population, problem().refused("test")[:1]
-    answers = {**ANSWERS, "income": "can't", "savings": "can't"}
+    population = problem().population
+    x = first_applicant(population, problem().classifier)
+    answers = {**HER_ANSWERS, "income": "can't"}
     preferences = from_words(answers, population.actionable)
     networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
     x_cf = networks.recommend(x, preferences).x_cf[:, 0]
@@ -46,7 +47,7 @@ def income_closed_too() -> Key:
         "A": arrows,
         "B": arrows,
         "C": "Savings: right. But can amount and duration alone win the bank?",
-        "D": "Savings: right. But a much smaller loan? Run the ten networks.",
+        "D": "Savings: right. But a smaller and shorter loan? Run the ten networks.",
     }
     return choice(truth, because, hints)
 
@@ -170,11 +171,10 @@ def over_whom() -> Key:
 
 @key("00.5")
 def how_many_times_as_dense() -> Key:
-    """The density of her profile after, over that before."""
+    """The density of the second applicant's profile after, over that before."""
     x, truth = problem().refused("test")[:1], problem().population.truth
     assert truth is not None
-    answers = {**ANSWERS, "savings": "can't"}
-    preferences = from_words(answers, problem().population.actionable)
+    preferences = from_words(HER_ANSWERS, problem().population.actionable)
     profile = Profile(GAMMA["linear"], w_max=7.0)
     found = grid.Grid(problem(), truth, profile=profile, slack=np.inf).recommend(
         x, preferences

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.method import flow
+from lib.method import flow, loan
 from lib.method.maps import Affine
 from lib.method.scm import SCM, additive
 from lib.method.world import Graph, World
@@ -204,7 +204,7 @@ def one_arrow_off() -> Key:
         tried = Graph({**graph.parents, "savings": causes})
         fitted, _ = flow.fit(tried, people, validation, n_epochs=20, learning_rate=0.02)
         log_p[causes] = fitted.log_prob(x_test).mean().item()
-        x = problem().refused("test")[:1]
+        x = loan.first_applicant(population, problem().classifier)
         x_cf = fitted.counterfactual(x, do={"income": x[:, 5] + 1.0})
         rises[causes] = (x_cf - x)[0, 6].item()
     few, right, many = log_p.values()

@@ -204,6 +204,9 @@ def spread_atoms(values: np.ndarray, is_atom: np.ndarray, noise: np.ndarray) -> 
 class Nearest:
     """Map features to the nearest that a person can have: some whole, all within a range.
 
+    A gradient goes straight through the rounding, and ends where a
+    value is brought into the range.
+
     Arguments:
         is_whole: Of each feature, bool with shape (D,).
         low, high: Ends of each feature's range, in the units of the
@@ -234,7 +237,6 @@ class Nearest:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the nearest possible features (*, D), in the units of the data."""
-        nearest = torch.where(self.is_whole, x.round(), x)
-        return (
-            nearest.maximum(self.low.to(x)).minimum(self.high.to(x)) + 0.0
-        )  # -0 becomes 0
+        straight = x.detach().round() + (x - x.detach())
+        nearest = torch.where(self.is_whole, straight, x)
+        return nearest.clamp(self.low.to(x), self.high.to(x)) + 0.0  # -0 becomes 0

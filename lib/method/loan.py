@@ -1,5 +1,6 @@
 """The Loan population: semi-synthetic applicants whose true equations are known."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from lib.base import checks
 from lib.base.files import MODELS
-from lib.method.classifier import NetworkClassifier
+from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.flow import CausalFlow
 from lib.method.population import Population
 from lib.method.problem import Problem
@@ -23,6 +24,16 @@ KINDS = {
     "income": "actionable",
     "savings": "actionable",
 }
+
+# what the first applicant says of each feature, in the words of `preferences.from_words`
+HER_ANSWERS = {
+    "loan_amount": "easy",
+    "loan_duration": "manageable",
+    "income": "hard",
+    "savings": "can't",
+}
+# her place in the order of `first_applicant`: before her are those whom a network fails
+HER_PLACE = 4
 
 
 def scm() -> SCM:
@@ -131,9 +142,10 @@ def population(
         >>> {split: len(x) for split, x in people.x.items() if "recourse" in split}
         {'recourse/train': 200, 'recourse/validation': 100, 'recourse/test': 100}
     """
-    return Population.from_scm(
+    drawn = Population.from_scm(
         scm(), KINDS, label, "Loan", n_classifier, n_flow, n_recourse, seed
     )
+    return replace(drawn, has_units=False)
 
 
 def problem(
@@ -164,3 +176,38 @@ def problem(
         NetworkClassifier.load(models, "loan_classifier", drawn.fingerprint),
         CausalFlow.load(models, "loan_flow", drawn.fingerprint),
     )
+
+
+def first_applicant(population: Population, classifier: Classifier) -> Tensor:
+    """Return the applicant whom the notebooks follow, standardised, with shape (1, D).
+
+    She is typical. The refused women of the test split are put in
+    order: first who stands nearest to the middle of all the refused,
+    both in the rating and in how common a profile is (the larger of
+    the two distances counts). She is the first of them for whom, with
+    `HER_ANSWERS`, the grid and every network as printed, of the
+    constant and the linear profile, hold an answer. A test asks them;
+    here her place is known.
+
+    Arguments:
+        population: Loan.
+        classifier: The bank.
+    Raises: ValueError: no woman is refused.
+    Example:
+        She earns more than 26 of 100 applicants:
+
+        >>> from lib.method import words
+        >>> x = first_applicant(problem.population, problem.classifier)
+        >>> words.standing(problem.population, x[0]).loc["income", "more than"]
+        '26 of 100'
+    """
+    assert population.truth is not None  # Loan's equations are known
+    x = population.x["recourse/test"]
+    x = x[~classifier.accepts(x)]
+    women = (population.in_units(x)[:, 0] < 0.5).nonzero()[:, 0]
+    if len(women) == 0:
+        raise ValueError("No woman of the test split is refused: draw more people.")
+    both = torch.stack([classifier.logit(x), population.truth.log_prob(x)])
+    places = both.argsort(-1).argsort(-1) / len(x)
+    order = (places - 0.5).abs().amax(0)[women].argsort(stable=True)
+    return x[women[order[: HER_PLACE + 1]][-1:]]

@@ -53,6 +53,8 @@ class Population:
         truth: The true SCM, in standardised units, where it is known.
         people: What the people of each split are called, where that
             is known: the row labels of their table.
+        has_units: Whether people know the units of the data, as years
+            or euros; if not, `words` tells a value by its rank.
     Raises: ValueError: kinds and graph list other features, or a
         split is empty, has NaN, or labels that do not fit.
 
@@ -72,6 +74,7 @@ class Population:
     whole: frames.Nearest | None = None
     truth: SCM | None = None
     people: Mapping[str, pd.Index] = field(default_factory=dict)
+    has_units: bool = True
 
     def __post_init__(self) -> None:
         checks.known("kind of feature", self.kinds.values(), KINDS)
@@ -395,7 +398,8 @@ class Population:
     def possible(self, x: Tensor) -> Tensor:
         """Return the nearest standardised features that a person can have.
 
-        A gradient goes straight through.
+        A gradient goes straight through where values are made whole.
+        Beyond the range it is zero: to go farther changes nothing.
 
         Arguments:
             x: Standardised features, with shape (*, D).
@@ -407,9 +411,7 @@ class Population:
         """
         if self.whole is None:
             return x
-        nearest = self.whole(self.in_units(x.detach()))
-        nearest = (nearest - self.mean.to(x)) / self.std.to(x)
-        return nearest + (x - x.detach()) if x.requires_grad else nearest
+        return (self.whole(self.in_units(x)) - self.mean.to(x)) / self.std.to(x)
 
     def settled(self, x: Tensor, x_cf: Tensor) -> Tensor:
         """Return counterfactual features as people can have them.

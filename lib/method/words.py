@@ -1,6 +1,11 @@
-"""Recommendations as people can read them, a table or a line each, in units of the data."""
+"""People and recommendations as people can read them.
 
-from collections.abc import Hashable, Sequence
+Where the data has units that people know, a value is told in them.
+Where it has none (Loan), it is told by its rank, "31 of 100": more
+than 31 of 100 applicants have; the model's number stands behind it.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.method.population import Population
 from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
 
 OUTCOMES = {
@@ -53,8 +59,8 @@ def table(
         >>> is_acted[0, 5] = True  # income
         >>> x_cf = problem.flow.counterfactual(x, is_acted, x + 1)
         >>> row = table(problem, x, Recommendation(is_acted, x + is_acted, x_cf)).loc[0]
-        >>> row.change, row.follows
-        ('income -0.4053 -> 2.097', 'savings -4.923 -> -2.033')
+        >>> row.change
+        'income 36 -> 75 of 100 (-0.4053 -> 2.097)'
     """
     recommendation = _carried_out(problem, x, recommendation)
     if people is not None and len(people) != len(x):
@@ -63,12 +69,13 @@ def table(
     with torch.no_grad():
         log_odds, gain = problem.outcome(x, x_cf)
     kinds = _kinds(recommendation.has_recourse, log_odds, gain)
-    before, after = (_in_units(problem, part) for part in (x, x_cf))
+    moved = moves(problem.population, x, x_cf)
+    after = problem.population.as_recorded(x_cf).numpy()
     shown = (
         [OUTCOMES[kind] for kind in kinds],
         [_why(*row) for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)],
-        [_moves(*row) for row in _each(before, after, acts)],
-        [_moves(*row) for row in _each(before, after, ~acts)],
+        _told(moved, acts, problem.population.features),
+        _told(moved, ~acts, problem.population.features),
         problem.cost_of(x, recommendation).numpy(),
         log_odds.numpy(),
         gain.numpy(),
@@ -79,7 +86,8 @@ def table(
         )
     index = pd.Index(range(len(x)) if people is None else people, name="person")
     rows = dict(zip(COLUMNS, shown, strict=True))
-    return pd.DataFrame({**rows, **after.to_dict("list")}, index=index)
+    features = dict(zip(problem.population.features, after.T, strict=True))
+    return pd.DataFrame({**rows, **features}, index=index)
 
 
 def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list[str]:
@@ -98,14 +106,99 @@ def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list
         >>> is_acted = torch.zeros_like(x, dtype=torch.bool)
         >>> is_acted[0, 5] = True  # income
         >>> x_cf = problem.flow.counterfactual(x, is_acted, x + 1)
-        >>> options(problem, x, Recommendation(is_acted, x + is_acted, x_cf))
-        ['income -0.4053 -> 2.097; then follows: savings -4.923 -> -2.033']
+        >>> said = options(problem, x, Recommendation(is_acted, x + is_acted, x_cf))
+        >>> said[0].split("; ")[1]
+        'then follows: savings 31 -> 52 of 100 (-4.923 -> -2.033)'
     """
     recommendation = _carried_out(problem, x, recommendation)
-    before, after = (_in_units(problem, part) for part in (x, recommendation.x_cf))
-    acts = recommendation.is_acted
-    pairs = zip(_each(before, after, acts), _each(before, after, ~acts), strict=True)
-    return [_line(_moves(*own), _moves(*others)) for own, others in pairs]
+    acts, population = recommendation.is_acted, problem.population
+    moved = moves(population, x, recommendation.x_cf)
+    parts = (_told(moved, which, population.features) for which in (acts, ~acts))
+    return [_line(*pair) for pair in zip(*parts, strict=True)]
+
+
+def ranks(population: Population, x: Tensor) -> Tensor:
+    """Return how many of 100 applicants have less of each feature, with shape (*, D).
+
+    Arguments:
+        population: The applicants are those of its recourse training
+            split.
+        x: Standardised features, with shape (*, D).
+    Example:
+        >>> x = problem.refused("test")[0]
+        >>> ranks(problem.population, x)[5].round()  # income
+        tensor(36.)
+    """
+    everyone = population.possible(population.x["recourse/train"]).T.contiguous()
+    asked = population.possible(x).movedim(-1, 0).contiguous()
+    below = torch.searchsorted(everyone.sort(-1).values, asked.reshape(len(everyone), -1))
+    return (100 * below / everyone.shape[-1]).reshape(asked.shape).movedim(0, -1)
+
+
+def standing(population: Population, x: Tensor) -> pd.DataFrame:
+    """Return where one person stands among all applicants: a row a feature.
+
+    Arguments:
+        x: Standardised features, with shape (D,).
+    Returns: Columns "more than", of 100 applicants, empty where a
+        feature takes two values only; and "value", in the units of
+        the data.
+    Example:
+        >>> standing(problem.population, problem.refused("test")[0]).loc["income"].to_dict()
+        {'more than': '36 of 100', 'value': -0.41}
+    """
+    checks.people("x", x, population.features)
+    people = population.x["recourse/train"]
+    is_binary = [len(column.unique()) == 2 for column in people.T]
+    told = [f"{rank:.0f} of 100" for rank in ranks(population, x).tolist()]
+    shown = ["" if two else own for two, own in zip(is_binary, told, strict=True)]
+    value = population.as_recorded(x).numpy().round(2) + 0.0  # -0 becomes 0
+    table = pd.DataFrame({"more than": shown, "value": value}, list(population.features))
+    return table
+
+
+def moves(population: Population, x: Tensor, x_cf: Tensor) -> list[dict[str, str]]:
+    """Return what becomes of each feature that changes, in words: a dict a person.
+
+    Arguments:
+        x, x_cf: Standardised features before and after, with shape
+            (N, D).
+    Example:
+        >>> x = problem.refused("test")[:1]
+        >>> x_cf = x.clone()
+        >>> x_cf[0, 5] += 1  # income
+        >>> moves(problem.population, x, x_cf)
+        [{'income': '36 -> 75 of 100 (-0.4053 -> 2.097)'}]
+    """
+    values = [population.as_recorded(part).tolist() for part in (x, x_cf)]
+    places = [ranks(population, part).tolist() for part in (x, x_cf)]
+    told = []
+    for person in zip(*values, *places, strict=True):
+        own = {}
+        for name, then, now, low, high in zip(population.features, *person, strict=True):
+            before, after = _number(then), _number(now)
+            if before != after:
+                own[name] = f"{before} -> {after}"
+                if not population.has_units:
+                    own[name] = f"{low:.0f} -> {high:.0f} of 100 ({own[name]})"
+        told.append(own)
+    return told
+
+
+def _told(
+    moved: Sequence[Mapping[str, str]], which: Tensor, features: Sequence[str]
+) -> list[str]:
+    """Return what becomes of each person's features, of those asked for, in one line.
+
+    Arguments:
+        moved: As `moves` gives it.
+        which: The features asked for, bool with shape (N, D).
+    """
+    lines = []
+    for own, asked in zip(moved, which.tolist(), strict=True):
+        names = [name for name, is_asked in zip(features, asked, strict=True) if is_asked]
+        lines.append("; ".join(f"{name} {own[name]}" for name in names if name in own))
+    return lines
 
 
 def _line(change: str, follows: str) -> str:
@@ -125,12 +218,6 @@ def _carried_out(
     return problem.carried_out(x, recommendation)
 
 
-def _in_units(problem: Problem, x: Tensor) -> pd.DataFrame:
-    """Return people as a table in the units of the data."""
-    recorded = problem.population.as_recorded(x)
-    return pd.DataFrame(recorded.numpy(), columns=list(problem.population.features))
-
-
 def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
     """Return which of `OUTCOMES` each person's recommendation has."""
     valid, plausible = is_valid(log_odds).numpy(), is_plausible(gain).numpy()
@@ -141,28 +228,18 @@ def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
 def _why(kind: str, log_odds: float, gain: float) -> str:
     """Return what is missing, in words."""
     if kind == "nothing":
-        return f"nothing is recommended; the log-odds stay at {log_odds:.2f}"
+        return f"nothing is recommended; the rating stays at {_rating(log_odds)}"
     if kind == "refused":
-        return f"the log-odds of a positive decision are {log_odds:.2f}, below 0"
+        return f"the rating is {_rating(log_odds)}, below 50 %"
     if kind == "implausible":
         return f"the log-density falls by {-gain:.2f} nats"
     return ""
 
 
-def _each(before: pd.DataFrame, after: pd.DataFrame, which: Tensor) -> zip:
-    """Return each person's features before and after, and which of them to tell."""
-    rows = (part.to_dict("records") for part in (before, after))
-    return zip(*rows, which.tolist(), strict=True)
-
-
-def _moves(before: dict[str, float], after: dict[str, float], which: list[bool]) -> str:
-    """Return the features that changed, of those asked for: "income 2,100 -> 2,600"."""
-    parts = []
-    for name, is_asked in zip(before, which, strict=True):
-        then, now = (_number(row[name]) for row in (before, after))
-        if is_asked and then != now:
-            parts.append(f"{name} {then} -> {now}")
-    return "; ".join(parts)
+def _rating(log_odds: float) -> str:
+    """Return the probability of a positive decision, in percent."""
+    percent = 100 * torch.tensor(log_odds).sigmoid().item()
+    return f"{percent:.2g} %" if percent >= 0.01 else "below 0.01 %"
 
 
 def _number(value: float) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lib.method.loan import HER_ANSWERS, HER_PLACE, first_applicant  # noqa: F401
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler, Sampler

@@ -136,6 +136,19 @@ def chosen(
     return _members(soft_samplers(features, ASKED[search])[MIXED], each, n_epochs)
 
 
+def lateness_is_past(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return the members of Give Me Some Credit for a world where past lateness is past.
+
+    They are as printed; the flow they are trained with makes the
+    difference, see `gmsc.PAST`.
+
+    Arguments, Returns and Raises: as for `chosen`.
+    """
+    return printed("transfer", readings.CHOSEN, features, seeds[:FEW], n_epochs)
+
+
 def carma(
     features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
 ) -> Members:
@@ -221,6 +234,8 @@ STACKS: dict[str, Stack] = {
 }
 TRANSFER: dict[str, Stack] = {
     "gmsc_icarma": partial(printed, "transfer", readings.CHOSEN),
+    "gmsc_icarma_past": lateness_is_past,
+    "gmsc_chosen": partial(chosen, "transfer"),
 }
 
 

@@ -14,7 +14,7 @@ from lib.base.files import ROOT
 
 HTML = ROOT / "runs" / "book" / "html"
 FRONT = HTML / "book" / "index.html"
-NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = (390, 1000, 1600)
 

@@ -54,7 +54,7 @@ def last_values(notebook: nbformat.NotebookNode) -> list[Any]:
 
 
 def test_every_notebook_has_exercises():
-    names = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    names = {path.name for path in (ROOT / "notebooks").glob("[0-9]*.ipynb")}
     assert names == {path.name for path in SOLUTIONS}
     assert {path.name for path in (ROOT / "exercises").glob("*.ipynb")} == names
 

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 from lib.base import checks, files
+from lib.method.population import Population
 
 # Okabe and Ito's colours, fixed by meaning
 COLOURS = {
@@ -54,6 +57,8 @@ MARKERS = {
     "actionability ignored": "o",
     "actionability known": "o",
 }
+# at which an axis is marked: the two ends leave out one applicant of 100 each
+RANKS = (1, 10, 30, 50, 70, 90, 99)
 LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 
@@ -104,6 +109,24 @@ def legend_once(figure: Figure, ax: Axes, n_columns: int = 4) -> None:
     figure.legend(
         list(once.values()), list(once), loc="outside lower center", ncol=n_columns
     )
+
+
+def rank_axis(axis: Axis, population: Population, name: str) -> None:
+    """Mark on an axis how many of 100 applicants have less of a feature.
+
+    Arguments:
+        axis: `ax.xaxis` or `ax.yaxis`, whose values are in the units
+            of the data.
+        population: The applicants are those of its recourse training
+            split.
+        name: Of the feature.
+    Raises: ValueError: there is no such feature.
+    """
+    checks.known("feature", [name], population.features)
+    everyone = population.as_recorded(population.x["recourse/train"])
+    column = everyone[:, population.features.index(name)].numpy()
+    axis.set_ticks(np.percentile(column, RANKS).tolist(), [f"{rank}" for rank in RANKS])
+    axis.set_label_text(f"{readable(name)}: more than ... of 100 applicants")
 
 
 def by_name(what: str, name: str, table: Mapping[str, Any]) -> Any:

@@ -29,7 +29,7 @@ NODES = {
     "stays": ("#F2F2F2", "#888888", "black"),
 }
 NUMBERS = {"acted on": COLOURS["icarma"], "follows": "#8A5A00"}
-CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 5}
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9, "zorder": 5}
 BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind a text
 PATHS: dict[str, dict[str, Any]] = {
     "follows": {"color": "#C98500", "lw": 2.0},
@@ -42,8 +42,7 @@ def action_on_graph(
     ax: Axes,
     graph: Graph,
     at: Mapping[str, tuple[float, float]],
-    before: Mapping[str, float],
-    after: Mapping[str, float],
+    moves: Mapping[str, str],
     is_acted: Collection[str],
     forbidden: Collection[str] = (),
 ) -> Axes:
@@ -52,35 +51,34 @@ def action_on_graph(
     A feature that is acted on is blue; the arrows into it are dotted,
     since its causes no longer decide it. A feature that moves as a
     consequence is amber, as are the arrows by which it was reached.
-    Both have their values below them. What the person can't act on
-    has a dashed rim, and may follow all the same.
+    Below both stands how they move. What the person can't act on has
+    a dashed rim, and may follow all the same.
 
     Arguments:
         graph: Who causes whom.
         at: Where each feature stands in the unit square, for instance
             `LOAN_PLACES`.
-        before, after: Each feature, in the units of the data.
+        moves: How each feature moves that does, as `words.moves` says
+            it; what stands there in brackets is left out.
         is_acted: Names of the features acted on.
         forbidden: Names of those that the person can't act on.
     Raises: ValueError: a name is no feature, or a feature has no
-        place or no value.
+        place.
     """
-    for what, given in (("place", at), ("value before", before), ("value after", after)):
-        if missing := [name for name in graph.features if name not in given]:
-            raise ValueError(f"There is no {what} for {', '.join(missing)}.")
-    checks.known("feature", [*is_acted, *forbidden], graph.features)
-    moved = {name for name in graph.features if before[name] != after[name]}
+    if missing := [name for name in graph.features if name not in at]:
+        raise ValueError(f"There is no place for {', '.join(missing)}.")
+    checks.known("feature", [*moves, *is_acted, *forbidden], graph.features)
     for name in graph.features:
-        kind = _what_happens(name, moved, is_acted, forbidden)
+        kind = _what_happens(name, moves, is_acted, forbidden)
         _node(ax, at[name], readable(name), kind, is_closed=name in forbidden)
-        if kind in NUMBERS:
+        if name in moves:
             x, y = at[name]
-            numbers = f"{before[name]:.1f} → {after[name]:.1f}".replace("-", "−")
+            how = moves[name].split(" (")[0].replace("->", "→").replace("-", "−")
             style = CENTRED | {"color": NUMBERS[kind], "weight": "bold", "bbox": BLANK}
-            ax.text(x, y - 0.155, numbers, **style)
+            ax.text(x, y - 0.155, how, **style)
         for cause in graph.parents[name]:
-            path = "cut" if name in is_acted else "follows" if cause in moved else "stays"
-            _arrow(ax, at[cause], at[name], PATHS[path], shrink=21)
+            path = "cut" if name in is_acted else "follows" if cause in moves else "stays"
+            _arrow(ax, at[cause], at[name], PATHS[path], shrink=22.5)
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.03))
     ax.axis("off")
     return ax
@@ -105,8 +103,8 @@ def _node(
     style: dict[str, Any] = {"linewidth": 1.1, "zorder": 3}
     if is_closed:
         rim, style = NODES["forbidden"][1], style | {"linestyle": "--"}
-    ax.scatter(*place, s=1_550, color=face, edgecolor=rim, **style)
-    ax.text(*place, words.replace(" ", "\n"), color=ink, **CENTRED | {"fontsize": 7})
+    ax.scatter(*place, s=1_800, color=face, edgecolor=rim, **style)
+    ax.text(*place, words.replace(" ", "\n"), color=ink, **CENTRED | {"fontsize": 8})
 
 
 def _arrow(
