@@ -16,7 +16,7 @@ CREDIT = ("gmsc_scaler", "gmsc_classifier", "gmsc_flow")
 # A notebook, and the models that it reads. What these were made from stands there as well:
 # whoever is looked at again when something was made again has to be directly behind it.
 NEEDS: dict[str, tuple[str, ...]] = {
-    "00_start_here": HARD,
+    "00_start_here": (*LOAN, "loan_icarma_ranking"),
     "01_data_and_scm": (),
     "02_causal_flow": ("loan_classifier",),
     "03_icarma_training": LOAN,
