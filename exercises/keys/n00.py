@@ -9,8 +9,8 @@ from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.base.files import inside
 from lib.method import grid, icarma
+from lib.method.loan import HER_ANSWERS, first_applicant
 from lib.method.preferences import GAMMA, Preferences, Profile, from_words
-from lib.paper.designs import HER_ANSWERS, first_applicant
 
 STEPS = np.array([-1.0, -2.0, 1.0])  # of amount, duration and income, in model units
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from lib.method.loan import HER_ANSWERS, HER_PLACE, first_applicant  # noqa: F401
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler, Sampler
