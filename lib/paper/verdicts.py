@@ -356,6 +356,7 @@ def transfer(people: dict[int, pd.DataFrame]) -> Verdicts:
     one, two = (Rows(people[number], number, "GMSC") for number in (1, 2))
     both = Rows(pd.concat(people.values()), 1, "GMSC")
     linear, three = "soft, linear", "hard (3) + soft, constant"
+    three_linear = "hard (3) + soft, linear"
     for who in both.networks:
         for metric in ("validity", "plausibility"):
             ours, paper = one.change(metric, (who, "random"), (who, "all (4)"))
@@ -373,22 +374,26 @@ def transfer(people: dict[int, pd.DataFrame]) -> Verdicts:
         ours, paper = to_soft("plausibility", "all (4)")
         claim = "D.3: soft: plausibility is slightly below the base case"
         found.ask(claim, who, "", ours, -SLIGHT, 0.0, paper)
-        ours, _ = both.change("cost_mean", (who, three), (who, linear))
+        ours, _ = both.change("cost_mean", (who, three_linear), (who, linear))
         found.ask("D.3: hard + soft: the cost decreases", who, "", ours, below=0.0)
-        ours, paper = two.change("hap", (who, "hard (3) + soft, linear"), (who, three))
+        ours, paper = two.change("hap", (who, three_linear), (who, three))
         found.ask("D.3: a linear profile lowers hap", who, "", ours, below=0.0, paper=paper)
-        base = both.among_answered(who, "all (4)", lambda own: own.log_p_cf)
-        far = both.among_answered(who, "all (4)", _is_unlikely)
-        for setting, name, side, other in (
-            ("random", "hard constraints lower", {"below": 0.0}, {"above": 0.0}),
-            (linear, "soft constraints raise", {"above": 0.0}, {"below": 0.0}),
+        # "in contrast": hard constraints against none, soft ones against hard ones
+        for setting, base, name, side, other in (
+            ("random", "all (4)", "hard constraints lower", {"below": 0.0}, {"above": 0.0}),
+            (linear, "random", "soft ones raise", {"above": 0.0}, {"below": 0.0}),
         ):
-            own = both.among_answered(who, setting, lambda own: own.log_p_cf)
-            ours = contrast((1.0, *own), (-1.0, *base))
+            own, before = (
+                both.among_answered(who, key, lambda rows: rows.log_p_cf)
+                for key in (setting, base)
+            )
+            ours = contrast((1.0, *own), (-1.0, *before))
             found.ask(f"D.3: {name} the log-density", who, "", ours, **side)
-            spread = both.among_answered(who, setting, _is_unlikely)
+            far, before = (
+                both.among_answered(who, key, _is_unlikely) for key in (setting, base)
+            )
             more = "more" if name.startswith("hard") else "fewer"
-            ours = contrast((1.0, *spread), (-1.0, *far))
+            ours = contrast((1.0, *far), (-1.0, *before))
             claim = (
                 f"D.3: and {more} people end where hardly anybody is ({name.split()[0]})"
             )
