@@ -220,7 +220,7 @@ def _one_profile(found: Verdicts, rows: Rows, who: str, profile: str, way: str) 
         ours, paper = rows.change("validity", mixed, own)
         claim = "5.4: hard + soft: validity drops mildly"
         what = f"{profile}, {way}"
-        found.ask(claim, who, what, ours, -NEAR, 0.0, paper)
+        found.ask(claim, who, what, ours, above=-NEAR, paper=paper)
         ours, paper = rows.change("hap", mixed, own)
         claim = "5.4: hard + soft: hap rises"
         found.ask(claim, who, what, ours, above=0.0, paper=paper)
