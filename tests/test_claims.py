@@ -384,6 +384,8 @@ def test_a_number_at_the_bound_is_a_tie():
     assert verdicts.of(RISES)["in the paper"].tolist() == ["a tie", "holds"]
     overall = verdicts.overall().loc[("5.4", "rises")]
     assert overall.to_list() == ["in part: holds 1, a tie 1", "holds"]
+    short = verdicts.in_short().loc[("5.4", "rises")]
+    assert short.to_list() == ["1 of 2 hold", "holds"]
 
 
 def test_what_was_not_asked_of_the_paper_has_no_columns_for_it():

@@ -153,8 +153,7 @@ def standing(population: Population, x: Tensor) -> pd.DataFrame:
     told = [f"{rank:.0f} of 100" for rank in ranks(population, x).tolist()]
     shown = ["" if two else own for two, own in zip(is_binary, told, strict=True)]
     value = population.as_recorded(x).numpy().round(2) + 0.0  # -0 becomes 0
-    table = pd.DataFrame({"more than": shown, "value": value}, list(population.features))
-    return table
+    return pd.DataFrame({"more than": shown, "value": value}, list(population.features))
 
 
 def moves(population: Population, x: Tensor, x_cf: Tensor) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ beside the paper's tables, cell by cell. `Verdicts` collects what its
 claims say of such numbers, and whether that holds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -663,12 +664,20 @@ class Verdicts:
             >>> verdicts.overall().loc[("5.4", "hap rises"), "search"]
             'in part: holds 1, does not hold 1'
         """
+        return self._by_claim(_together)
+
+    def in_short(self) -> pd.DataFrame:
+        """Return `overall`, where the parts of a claim differ as "1 of 2 hold"."""
+        return self._by_claim(_how_many)
+
+    def _by_claim(self, said: Callable[[pd.Series], str]) -> pd.DataFrame:
+        """Return what is said of the parts of each claim, by who answers."""
         parts = pd.DataFrame(self.parts)
         by_claim = ["section", "claim"]
-        own = parts.pivot_table("here", by_claim, "who", _together, sort=False)
+        own = parts.pivot_table("here", by_claim, "who", said, sort=False)
         asked = parts[parts["in the paper"] != CANNOT]
         once = asked.drop_duplicates([*by_claim, "what", "paper"])
-        of_paper = once.groupby(by_claim, sort=False)["in the paper"].agg(_together)
+        of_paper = once.groupby(by_claim, sort=False)["in the paper"].agg(said)
         own.insert(0, "the paper's numbers", of_paper.reindex(own.index))
         return own.rename_axis(columns=None).fillna("")
 
@@ -681,3 +690,9 @@ def _together(parts: pd.Series) -> str:
     words = ("holds", "does not hold", "undecided", TIE)
     said = ", ".join(f"{word} {counts[word]}" for word in words if word in counts)
     return f"in part: {said}"
+
+
+def _how_many(parts: pd.Series) -> str:
+    """Return one verdict of several, with how many parts hold."""
+    n_hold = int((parts == "holds").sum())
+    return str(parts.iloc[0]) if parts.nunique() == 1 else f"{n_hold} of {len(parts)} hold"
