@@ -112,6 +112,9 @@ def test_carma_is_given_the_rounded_mean_of_its_population():
         and drawn.is_actionable.all()
     )
     assert all(own.plausibility == own.feasibility == 0 for own in settings)
+    for population, own in zip(stacks.EVERYONE, settings, strict=True):
+        told, profile = stacks.everyone(population, 1), own.profile
+        torch.testing.assert_close(profile.prior(told), 0.5 / profile.weight(told))
 
 
 def test_groups_follow_people_when_an_epoch_is_shuffled(problem, monkeypatch):

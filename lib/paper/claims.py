@@ -496,7 +496,7 @@ def agreement(table: pd.DataFrame) -> pd.DataFrame:
         off = free.difference.abs()
         found[key] = {
             "cells": len(own),
-            "not calibrated": len(free),
+            "without dagger": len(free),
             "mean |difference|": off.mean(),
             f"within {CLOSE:g}": (off <= CLOSE).mean(),
             "agree": int(free.agrees.sum()),

@@ -35,6 +35,8 @@ FEWER_SEEDS = {"concave": FEW, "convex": FEW}
 # are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 
+CARMAS_PRIOR = 0.5  # of acting on the easiest feature, in its code
+
 Members = tuple[list[Sampler], list[Settings], list[int]]  # what `training.fit` is given
 # from features, seeds, and n_epochs (None: as printed)
 Stack = Callable[[Sequence[str], Sequence[int], int | None], Members]
@@ -141,12 +143,12 @@ def lateness_is_past(
 ) -> Members:
     """Return the members of Give Me Some Credit for a world where past lateness is past.
 
-    They are as printed; the flow they are trained with makes the
-    difference, see `gmsc.PAST`.
+    They are as printed with the constant profile; the flow they are
+    trained with makes the difference, see `gmsc.PAST`.
 
     Arguments, Returns and Raises: as for `chosen`.
     """
-    return printed("transfer", readings.CHOSEN, features, seeds[:FEW], n_epochs)
+    return printed("transfer", ["constant"], features, seeds[:FEW], n_epochs)
 
 
 def carma(
@@ -158,8 +160,8 @@ def carma(
     population's. First come the members for a population without
     common preferences, with the constant profile, then those for one
     that leans to `rco`, with the linear one. There is no plausibility
-    and no feasibility in their loss; all else is as printed for
-    rankings.
+    and no feasibility in their loss, and the prior is that of CARMA's
+    code, 0.5 / w; all else is as printed for rankings.
 
     Arguments:
         features: Names of the four actionable features.
@@ -180,7 +182,9 @@ def carma(
     every: list[int] = []
     for population, profile in {"uniform": "constant", "rco": "linear"}.items():
         own = readings.as_printed("ranking", profile)
-        own = replace(own, plausibility=0.0, feasibility=0.0)
+        p_min = min(own.profile.p_min, CARMAS_PRIOR)
+        prior = replace(own.profile, p_max=CARMAS_PRIOR, p_min=p_min, inverse=True)
+        own = replace(own, profile=prior, plausibility=0.0, feasibility=0.0)
         sampler = TableSampler(everyone(population, 1))
         parts = _members(sampler, {profile: (own, seeds)}, n_epochs)
         samplers += parts[0]

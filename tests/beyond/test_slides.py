@@ -139,10 +139,10 @@ def of_agreement() -> Iterator[str]:
         printed, chosen = off.loc[k, ["as printed", "as chosen"]]
         yield f"| Table {k}, {what} | {printed:.2f} | {chosen:.2f} |"
     near = near.xs("as printed", axis=1, level="who").loc[list(about)]
-    close = near[f"within {claims.CLOSE:g}"] * near["not calibrated"]
+    close = near[f"within {claims.CLOSE:g}"] * near["without dagger"]
     free, close = (
         "{:.0f}, {:.0f}, {:.0f} and {:.0f}".format(*n)
-        for n in (near["not calibrated"], close)
+        for n in (near["without dagger"], close)
     )
     yield f"{free} for the networks as printed; of these {close} lie within 0.05"
     yield f"Cells of the search lie within {off.oracle.max():.2f} on average"

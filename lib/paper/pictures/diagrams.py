@@ -38,7 +38,7 @@ def box(
             zorder=3,
         )
     )
-    ax.text(x, y, text, ha="center", va="center", fontsize=8, zorder=4)
+    ax.text(x, y, text, ha="center", va="center", fontsize=9, zorder=4)
 
 
 def arrow(
@@ -85,12 +85,12 @@ def causal_graph(
     checks.known("place of a feature", at, graph.features)
     checks.known("kind of feature", kinds.values(), ("actionable", "mutable", "immutable"))
     for name, (x, y) in at.items():
-        ax.scatter(x, y, s=2_300, color=COLOURS[kinds[name]], zorder=3, **EDGE)
+        ax.scatter(x, y, s=2_900, color=COLOURS[kinds[name]], zorder=3, **EDGE)
         words = readable(name).replace(" ", "\n")  # a word a line
-        ax.text(x, y, words, ha="center", va="center", fontsize=7.5, zorder=4)
+        ax.text(x, y, words, ha="center", va="center", fontsize=9, zorder=4)
     for child, causes in graph.parents.items():
         for cause in causes:
-            arrow(ax, at[cause], at[child], shrink=25)
+            arrow(ax, at[cause], at[child], shrink=28)
     for kind in ("actionable", "mutable", "immutable"):
         ax.scatter([], [], marker="s", s=60, label=kind, color=COLOURS[kind], **EDGE)
     ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.08))
@@ -132,10 +132,10 @@ def architecture(ax: Axes) -> Axes:
     for x, text, colour, width in forward:
         box(ax, x, 0.86, text, colour, width, 0.17, added if colour == pale else INK)
     box(ax, 0.30, 0.48, "", "white", 0.56, 0.23, added)
-    ax.text(0.085, 0.48, "this person\nsays: $s$", ha="center", va="center", fontsize=8)
+    ax.text(0.085, 0.48, "this person\nsays: $s$", ha="center", va="center", fontsize=9)
     for x, text in says:
         box(ax, x, 0.48, text, pale, 0.07, 0.15, added)
-    ax.text(0.05, 0.11, "the loss:", ha="center", va="center", fontsize=8)
+    ax.text(0.05, 0.11, "the loss:", ha="center", va="center", fontsize=9)
     for x, text, colour in loss:
         box(ax, x, 0.11, text, colour, 0.125, 0.15, added if colour == pale else INK)
     for (left, _, _, wide), (right, _, _, width) in pairwise(forward):
@@ -151,7 +151,7 @@ def architecture(ax: Axes) -> Axes:
     ):
         arrow(ax, start, end, colour=added)
     judged = "judged by the classifier $h$, the\ndensity $p$ and the range of the data"
-    ax.text(0.825, 0.48, judged, ha="center", va="center", fontsize=8)
+    ax.text(0.825, 0.48, judged, ha="center", va="center", fontsize=9)
     arrow(ax, (0.185, 0.955), (0.67, 0.955), bend=-0.1)  # z goes into both networks
     arrow(ax, (0.955, 0.75), (0.90, 0.55))
     arrow(ax, (0.825, 0.41), (0.825, 0.24))

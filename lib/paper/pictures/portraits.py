@@ -75,10 +75,10 @@ def action_on_graph(
             x, y = at[name]
             how = moves[name].split(" (")[0].replace("->", "→").replace("-", "−")
             style = CENTRED | {"color": NUMBERS[kind], "weight": "bold", "bbox": BLANK}
-            ax.text(x, y - 0.155, how, **style)
+            ax.text(x, y - 0.165, how, **style)
         for cause in graph.parents[name]:
             path = "cut" if name in is_acted else "follows" if cause in moves else "stays"
-            _arrow(ax, at[cause], at[name], PATHS[path], shrink=22.5)
+            _arrow(ax, at[cause], at[name], PATHS[path], shrink=24.5)
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.03))
     ax.axis("off")
     return ax
@@ -103,8 +103,8 @@ def _node(
     style: dict[str, Any] = {"linewidth": 1.1, "zorder": 3}
     if is_closed:
         rim, style = NODES["forbidden"][1], style | {"linestyle": "--"}
-    ax.scatter(*place, s=1_800, color=face, edgecolor=rim, **style)
-    ax.text(*place, words.replace(" ", "\n"), color=ink, **CENTRED | {"fontsize": 8})
+    ax.scatter(*place, s=2_150, color=face, edgecolor=rim, **style)
+    ax.text(*place, words.replace(" ", "\n"), color=ink, **CENTRED)
 
 
 def _arrow(

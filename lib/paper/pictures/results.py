@@ -120,7 +120,7 @@ def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> N
         color=colour,
         label=f"{method}, 95 % interval",
     )
-    look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "color": colour}
+    look: dict[str, Any] = {"fontsize": 9, "va": "center", "color": colour}
     for missing in at[~given]:
         across = ax.get_yaxis_transform()
         ax.text(0.02, missing, "too few", transform=across, **look)
