@@ -79,6 +79,7 @@ def test_all_stages_and_no_file_with_published_numbers(
         "prior",
         "width",
         "rate, decay",
+        "same chance",
         "more seeds",
     ]
     of_banks = trials[trials.stage == "banks"]

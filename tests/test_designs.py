@@ -109,5 +109,5 @@ def test_the_first_applicant_is_typical_and_everybody_helps_her():
     by_all = torch.cat(helped).all(0) & on_grid.has_recourse
     assert by_all.tolist() == [False] * loan.HER_PLACE + [True]
     fail = (~helped[1]).sum(0)  # of the ten networks that hear what is hard
-    assert fail.tolist() == [7, 8, 4, 7, 0]
+    assert fail.tolist() == [9, 0]
     assert torch.equal(loan.first_applicant(population, h), x[-1:])

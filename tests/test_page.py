@@ -23,7 +23,7 @@ from lib.method.samplers import ScoreSampler
 from lib.search import descent
 from lib.search.sets import Table, sets_of
 
-N_PEOPLE, N_SEARCHED = 300, 20
+N_PEOPLE, N_SEARCHED = 300, 40
 WORLDS = ("flow", "truth")
 needs_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="Node.js, which runs the page's models, is missing"

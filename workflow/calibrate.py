@@ -157,7 +157,8 @@ def _best_readings(
     First the form, the bank and the priors are tried; then, for the
     three best pairs of bank and form, how the prior follows from the
     weight; then, of the two best readings so far, the widths, the
-    rate and the decay.
+    rate and the decay. What won last is then given to every bank and
+    form.
     """
     seen: list[Reading] = []
     rows: list[pd.DataFrame] = []
@@ -197,6 +198,11 @@ def _best_readings(
             replace(own, learning_rate=rate, weight_decay=decay)
             for own, rate, decay in every
         ],
+    )
+    forms = product(problems, given["plausibility"])
+    best = tried(
+        "same chance",
+        [replace(best[0], bank=bank, plausibility=form) for bank, form in forms],
     )
     return best[: given["n_best"]], pd.concat(rows)
 

@@ -120,7 +120,7 @@ HARE = ("data/adult_*", "data/compas_*", "published/hare_*")
 CALIBRATED = ("params/calibrated.yaml",)
 EDGES = ("params/gmsc_edges.csv",)
 READS: dict[str, tuple[str, ...]] = {
-    "00_start_here": ("page/*.*",),
+    "00_start_here": ("page/*.*", *CALIBRATED),
     "01_data_and_scm": CALIBRATED,
     "03_icarma_training": CALIBRATED,
     "03b_choice_of_settings": (

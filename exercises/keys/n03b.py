@@ -93,7 +93,7 @@ def cases() -> list[Case]:
         n_people, n_spared = own[["n_people", "n_spared"]].iloc[0]
         found.append((joint, avoidable, efficiency, int(n_people), int(n_spared)))
     joint = np.array([0.9, 0.85, 0.832, 0.86, 0.87, 0.5])
-    avoidable = np.array([0.4, 0.2, 0.05, 0.35, 0.37, 0.0])
+    avoidable = np.array([0.4, 0.2, 0.05, 0.3, 0.37, 0.0])
     efficiency = np.array([0.2, 0.3, 0.6, 0.35, 0.4, 0.7])
     return [*found, (joint, avoidable, efficiency, 100, 40)]
 

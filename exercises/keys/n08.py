@@ -127,6 +127,11 @@ def read_off_the_table() -> Key:
     """The share helped by one thing to do and little slack."""
     share = helped(1, SLACK)
     by_one = table().gain[:, table().sets.sum(-1) == 1] >= -SLACK
+    # two mistakes may give the same number: they share a hint
+    for_all_or_sign = (
+        "Is it one feature for all, or a rise by that much? Each person may take their "
+        "own feature, and the log-density may fall by 0.25."
+    )
     return Key(
         share,
         f"Without slack it is {helped(1, 0.0):.3f}.",
@@ -141,10 +146,7 @@ def read_off_the_table() -> Key:
                 by_one.double().sum(1).mean().item(),
                 "Who can be helped by two features is counted twice.",
             ),
-            (
-                by_one.double().mean(0).max().item(),
-                "That is with the same feature for all. Each person may take their own.",
-            ),
+            (by_one.double().mean(0).max().item(), for_all_or_sign),
             (1 - share, "That is who has no recourse."),
             (
                 by_one.double().mean().item(),
@@ -156,7 +158,7 @@ def read_off_the_table() -> Key:
                 .double()
                 .mean()
                 .item(),
-                "The sign: here the log-density has to rise by that much.",
+                for_all_or_sign,
             ),
             (N_PEOPLE * share, "That is how many people. Divide by all of them."),
             *as_percent(share, "A share between 0 and 1 is asked for, no percent."),

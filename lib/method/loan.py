@@ -32,8 +32,8 @@ HER_ANSWERS = {
     "income": "hard",
     "savings": "can't",
 }
-# her place in the order of `first_applicant`: before her are those whom a network fails
-HER_PLACE = 4
+# her place in the order of `first_applicant`: before her is one whom networks fail
+HER_PLACE = 1
 
 
 def scm() -> SCM:
@@ -168,7 +168,7 @@ def problem(
     Example:
         >>> share = len(loan.problem().refused("test")) / 5_000  # of the applicants
         >>> round(share, 2)
-        0.5
+        0.49
     """
     drawn = population(n_classifier, n_flow, n_recourse, seed)
     return Problem(
@@ -194,12 +194,12 @@ def first_applicant(population: Population, classifier: Classifier) -> Tensor:
         classifier: The bank.
     Raises: ValueError: no woman is refused.
     Example:
-        She earns more than 26 of 100 applicants:
+        She earns more than 72 of 100 applicants:
 
         >>> from lib.method import words
         >>> x = first_applicant(problem.population, problem.classifier)
         >>> words.standing(problem.population, x[0]).loc["income", "more than"]
-        '26 of 100'
+        '72 of 100'
     """
     assert population.truth is not None  # Loan's equations are known
     x = population.x["recourse/test"]

@@ -72,7 +72,7 @@ class Problem:
         order, or for other kinds of numbers.
     Example:
         >>> problem.refused("test").shape
-        torch.Size([2493, 7])
+        torch.Size([2426, 7])
     """
 
     population: Population
@@ -216,7 +216,7 @@ class Problem:
         Example:
             >>> x = problem.population.x["recourse/test"]
             >>> problem.accepts(x).float().mean().round(decimals=2)
-            tensor(0.5000)
+            tensor(0.5100)
         """
         return self.classifier.accepts(self.population.possible(x))
 

@@ -110,8 +110,8 @@ def of_hard_constraints() -> Iterator[str]:
     trade = trade.set_index("networks")
     joint, hap = (trade[name].mul(100).round().astype(int) for name in ("joint", "hap"))
     yield f"blind to published numbers, helps {joint['as chosen']} of 100"
-    assert hap["as chosen"] == 100
-    yield f"As printed: {joint['as printed']} and {hap['as printed']} %"
+    yield f"spares {100 - hap['as chosen']} of 100 what is hardest"
+    yield f"Helped and hap, as printed: {joint['as printed']} and {hap['as printed']} %"
     yield f"Pruned: {joint['pruned']} and {hap['pruned']} %"
 
     own = table("04_paper_vs_ours").query("metric == 'joint' and method == 'oracle'")
@@ -226,8 +226,8 @@ def of_real_people() -> Iterator[str]:
 def of_searches() -> Iterator[str]:
     """Yield what is said with numbers of notebook 08."""
     harder = table("08_how_sure").set_index("look").loc["ten times, all fifteen sets"]
-    assert (harder["more than 1 % dearer"], harder.missed) == (3, 1)
-    yield f'three of {harder.answers:,} answers, and turns one "no" into a "yes"'
+    assert (harder["more than 1 % dearer"], harder.missed) == (0, 1)
+    yield f'none of {harder.answers:,} answers, and turns one "no" into a "yes"'
     (one,) = shown("08_exact_and_unlocked", r"one feature +(\d+)\n")
     stuck = len(table("08_no_recourse"))
     yield f"Opening one feature helps {one:.0f} of {stuck} people without recourse"
@@ -272,7 +272,7 @@ def of_what_is_beyond() -> Iterator[str]:
     yield f"one action could go for {100 * redundant:.0f} of 100 of those helped"
     lost = 1000 * (flow["joint", "search"] - flow["joint", "walked"]).max()
     yield f"At most {lost:.0f} in 1,000 fewer helped, at the search's cost"
-    assert flow["cost ratio", "walked"].between(0.995, 1.005).all(), "half a percent"
+    assert flow["cost ratio", "walked"].between(0.99, 1.01).all(), "one percent"
 
     truth = table("11_in_truth", header=[0, 1], index_col=0)["helped in truth", "random"]
     flow_now, truth_now, least, most = per_cent(

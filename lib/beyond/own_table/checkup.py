@@ -99,7 +99,7 @@ def refusals(problem: Problem) -> list[Finding]:
 
     Example:
         >>> refusals(problem)[0].found
-        '4,896 of 10,000 train, 2,407 of 5,000 validation, 2,493 of 5,000 test people'
+        '4,879 of 10,000 train, 2,410 of 5,000 validation, 2,426 of 5,000 test people'
     """
     parts, fewest, most = [], np.inf, 0.0
     for split in ("train", "validation", "test"):

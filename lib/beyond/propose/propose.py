@@ -292,9 +292,9 @@ class Proposer:
         `recommend`.
 
         Example:
-            The second applicant may change the loan's amount only:
+            Somebody may change the loan's amount only:
             >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-            >>> x = problem.refused("test")[1:2]
+            >>> x = problem.refused("test")[2:3]
             >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]]))
             >>> miss = proposer.nearest_miss(x, only_amount)
             >>> miss.is_acted.nonzero().tolist(), problem.accepts(miss.x_cf).tolist()
