@@ -85,7 +85,9 @@ def causal_graph(
     checks.known("place of a feature", at, graph.features)
     checks.known("kind of feature", kinds.values(), ("actionable", "mutable", "immutable"))
     for name, (x, y) in at.items():
-        ax.scatter(x, y, s=2_900, color=COLOURS[kinds[name]], zorder=3, **EDGE)
+        ax.scatter(
+            x, y, s=2_900, color=COLOURS[kinds[name]], zorder=3, clip_on=False, **EDGE
+        )
         words = readable(name).replace(" ", "\n")  # a word a line
         ax.text(x, y, words, ha="center", va="center", fontsize=9, zorder=4)
     for child, causes in graph.parents.items():
@@ -93,7 +95,7 @@ def causal_graph(
             arrow(ax, at[cause], at[child], shrink=28)
     for kind in ("actionable", "mutable", "immutable"):
         ax.scatter([], [], marker="s", s=60, label=kind, color=COLOURS[kind], **EDGE)
-    ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.08))
+    ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.13))
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
     return ax
