@@ -9,10 +9,11 @@ of `method` in this order; each uses only those before it:
     maps         one feature's map between its values and its noise
     networks     the small networks behind the maps, and their fit
     flow         a world that is learned: the causal normalizing flow
+    limits       between what values a person may set a feature
     preferences  what a person can do and finds hard; weights and priors that follow
-    samplers     preferences that are drawn, for training and for studies
     frames       tables of people as numbers
     population   who applies: splits, units, which features may be acted on
+    samplers     preferences that are drawn, for training and for studies
     classifier   who decides
     problem      population, classifier and flow; what a recommendation and a solver are
     icarma       the mask network, the action network, and their loss

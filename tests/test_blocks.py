@@ -329,3 +329,36 @@ def test_people_at_the_threshold_do_not_stop_a_block():
     found = blocks.answers(stack.select([0]), block, 0).to_pandas()
     assert 0 < (refused & ~found.refused.to_numpy(bool)).sum() < len(low)
     assert found.valid.notna().equals(found.refused.astype(bool))
+
+
+def test_limits_of_a_data_set_are_kept(stack):
+    """They change answers; who contradicts themselves is told so."""
+    block = applicants(2_000)
+    names = ("low_income", "high_loan_duration")
+    most = block[:, FEATURES.index("loan_duration")] - 1.0
+    least = np.full(len(block), np.nan)
+    least[::2] = block[::2, FEATURES.index("income")]
+    with_limits = np.concatenate([block, least[:, None], most[:, None]], 1)
+    solver = stack.select([0])
+    found, free = (
+        blocks.answers(solver, own, 0, columns).to_pandas()
+        for own, columns in ((with_limits, names), (block, ()))
+    )
+    assert found.valid.notna().equals(free.valid.notna())
+    acts = found.acts_income.fillna(False).astype(bool) & ~np.isnan(least)
+    assert acts.any() and (found.after_income[acts] >= least[acts] - 1e-4).all()
+    assert (free.after_income[acts] < least[acts] - 0.1).any()
+    acts = found.acts_loan_duration.fillna(False).astype(bool)
+    assert (found.after_loan_duration[acts] <= most[acts] + 1e-4).all()
+
+
+def test_contrary_limits_are_named(stack):
+    block = np.concatenate([applicants(50), np.ones((50, 1)), np.zeros((50, 1))], 1)
+    found = blocks.answers(stack, block, 0, ("low_income", "high_income")).to_pandas()
+    assert set(found.why[found.refused.astype(bool)]) == {"low_income is above high_income"}
+
+
+def test_limits_of_what_nobody_may_change_are_refused(problem):
+    with pytest.raises(ValueError, match="limits: 'low_age'"):
+        blocks.columns(problem.population, ["age", "low_age"])
+    assert "high_school" not in blocks.columns(problem.population, ["high_school"])

@@ -40,7 +40,8 @@ def test_what_a_descent_finds_is_good_and_within_the_range(descended):
     cost, log_odds, gain = judge(found.values)
     assert has.sum() > 10 and torch.allclose(cost[has], found.cost[has])
     assert (log_odds[has] >= ROUNDING).all() and (gain[has] >= ROUNDING).all()
-    within = (judge.low <= found.values) & (found.values <= judge.high)
+    interval = judge.interval
+    within = (interval.low <= found.values) & (found.values <= interval.high)
     assert within[has].all()
 
 
@@ -86,13 +87,14 @@ def test_a_library_finds_nothing_cheaper_nearby(descended):
             }
             for part in (1, 2)
         ]
+        low, high = own.interval.low[0], own.interval.high[0]
         solved = optimize.minimize(
             value,
             found.values[i].numpy(),
             (0,),
             "SLSQP",
             slope,
-            bounds=list(zip(own.low.tolist(), own.high.tolist(), strict=True)),
+            bounds=list(zip(low.tolist(), high.tolist(), strict=True)),
             constraints=above,
         )
         is_good = all(value(solved.x, part) >= 0 for part in (1, 2))

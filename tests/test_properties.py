@@ -23,6 +23,7 @@ from lib.beyond.hare.users import Simulated, refine
 from lib.beyond.propose.propose import Proposer
 from lib.method import grid, icarma, loan, metrics
 from lib.method.classifier import Classifier
+from lib.method.limits import Limits
 from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.problem import Known, Recommendation
 from lib.paper import designs, stacks
@@ -224,13 +225,21 @@ def test_nobody_is_asked_for_what_they_cannot_do(asked):
         assert found.is_acted.any() and not found.is_acted[:, others].any(), name
 
 
-def test_no_solver_knows_conditions(asked, free):
-    """What can be done is a mask: "only more", and "only if ...", can't even be said.
+def test_no_solver_knows_other_conditions(asked, free):
+    """A mask, directions and limits are all that can be said: "only if ..." can't be.
 
-    Each solver raises a feature for some people and lowers it for others, but CARMA,
-    which has one direction a feature for these.
+    Without them each solver raises a feature for some people and lowers it for others, but
+    CARMA, which has one direction a feature for these.
     """
-    assert [field.name for field in fields(Preferences)] == ["scores", "n_categories"]
+    names = [field.name for field in fields(Preferences)]
+    assert names == ["scores", "n_categories", "limits"]
+    assert [field.name for field in fields(Limits)] == [
+        "low",
+        "high",
+        "fall",
+        "rise",
+        "step",
+    ]
     x = asked[2]
     for name, found in free.items():
         rises = (found.is_acted & (found.values > x)).any(0)

@@ -379,10 +379,10 @@ def test_a_job_that_fails_leaves_no_part(people, tmp_path, monkeypatch):
     pq.write_table(people.slice(0, 2 * blocks.SIZE), tmp_path / "a.parquet")
     answer.plan(tmp_path, parameters(tmp_path, tmp_path / "a.parquet"))
 
-    def interrupted(solver, block, first_row):
+    def interrupted(solver, block, first_row, names):
         if first_row:
             raise OSError("No space left on device")
-        return before(solver, block, first_row)
+        return before(solver, block, first_row, names)
 
     before = blocks.answers
     monkeypatch.setattr(blocks, "answers", interrupted)

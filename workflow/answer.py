@@ -19,7 +19,7 @@ import math
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -169,8 +169,7 @@ def plan(outputs: Path, parameters: Path) -> None:
     given = read_run_parameters(parameters, "recommend")
     with files.in_file(parameters):
         solver = solver_of(given)
-        columns = blocks.columns(solver.problem.population)
-        rows = parquet_blocks.find(inside(given["data"]), columns)
+        rows = rows_of(given, solver)
     plans.leave(planned(given, solver, rows), outputs, "recommendations")
 
 
@@ -182,8 +181,7 @@ def answer(outputs: Path, first: int, last: int) -> None:
     """
     given = parameters_of(outputs)
     solver = solver_of(given)
-    columns = blocks.columns(solver.problem.population)
-    rows = parquet_blocks.find(inside(given["data"]), columns)
+    rows = rows_of(given, solver)
     plans.check_same(planned(given, solver, rows), outputs)
     path = outputs / part(first, last)
     # of its own name, so that a job whose Snakemake was killed writes into no other's
@@ -192,12 +190,23 @@ def answer(outputs: Path, first: int, last: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     try:
         own = rows.blocks(blocks.SIZE, first, last + 1)
-        _write(half_done, solver, own, first, plans.digest([outputs / "plan.json"]))
-        found = parquet_blocks.find(inside(given["data"]), columns)
+        digest = plans.digest([outputs / "plan.json"])
+        _write(half_done, solver, own, first, digest, rows.columns)
+        found = rows_of(given, solver)
         plans.check_same(planned(given, solver, found), outputs)  # it may change meanwhile
         os.replace(half_done, path)
     finally:
         half_done.unlink(missing_ok=True)
+
+
+def rows_of(given: Mapping[str, Any], solver: blocks.Solver) -> parquet_blocks.Rows:
+    """Return the rows of the applicants, with the limits that their data set has.
+
+    Raises: ValueError: as `blocks.columns` and `parquet_blocks.find`.
+    """
+    path = inside(given["data"])
+    names = parquet_blocks.names(path)
+    return parquet_blocks.find(path, blocks.columns(solver.problem.population, names))
 
 
 def parameters_of(outputs: Path) -> dict[str, Any]:
@@ -218,7 +227,12 @@ def parameters_of(outputs: Path) -> dict[str, Any]:
 
 
 def _write(
-    path: Path, solver: blocks.Solver, own: Iterable[np.ndarray], first: int, plan: str
+    path: Path,
+    solver: blocks.Solver,
+    own: Iterable[np.ndarray],
+    first: int,
+    plan: str,
+    names: Sequence[str],
 ) -> None:
     """Write what blocks of applicants are told, and what each block adds to the summary.
 
@@ -228,12 +242,13 @@ def _write(
         own: The blocks.
         first: Number of the first of them.
         plan: Digest of the plan that they belong to.
+        names: Of the columns of the blocks.
     """
     counts, waiting = [], []
     how = {"compression": "zstd", "use_dictionary": ["why"]}
     with pq.ParquetWriter(path, blocks.schema(solver), **how) as file:
         for number, block in enumerate(own, start=first):
-            waiting.append(blocks.answers(solver, block, number * blocks.SIZE))
+            waiting.append(blocks.answers(solver, block, number * blocks.SIZE, names))
             counts.append(blocks.counted(waiting[-1]))
             if len(waiting) == BLOCKS_AT_ONCE:
                 file.write_table(pa.Table.from_batches(waiting))

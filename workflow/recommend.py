@@ -6,7 +6,8 @@ The file names the data, the models, who answers, and a folder below
 runs. The data has a column for each feature, in the units of the
 data that the models were fitted to, and "score_..." for each of the K
 features that may be acted on: from 1 (easiest) to K, and K + 1 for
-"can't". The folder gets
+"can't". It may have "low_..." and "high_..." of such a feature: between
+what values the person may set it. The folder gets
 
 - recommendations: Parquet files, together a row an applicant in the
   order of the data (of several members, refused people have a row

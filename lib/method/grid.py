@@ -37,6 +37,7 @@ from torch import Tensor
 from lib.base import checks
 from lib.base.arithmetic import network
 from lib.method.classifier import NetworkClassifier
+from lib.method.limits import Interval
 from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import (
     Problem,
@@ -234,10 +235,12 @@ class Grid:
         problem, world = self.problem, self.problem.in_world(self.world)
         problem.check(x, preferences)
         columns, n_features = problem.population.actionable_index, x.shape[-1]
-        may = in_columns(preferences.is_actionable.float(), columns, n_features) > 0
+        interval = problem.interval(x, preferences)
+        may = in_columns(interval.may.float(), columns, n_features) > 0
         batches = _batches(problem, world, self.n_values, may)
         tried = grids(problem, self.n_values, self.centred)
         is_centred = self.centred is not None
+        has_limits = interval.step is not None
         weights = self.profile.weight(preferences).to(x.dtype)
         check_weights(weights, (len(x), len(columns)))
         best = Recommendation(torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone())
@@ -246,7 +249,16 @@ class Grid:
             own, their_weights = x[people], weights[people]
             noise = world.abduct(own)
             tables = [
-                _tabulate(problem, world, block, own, noise, their_weights, is_centred)
+                _tabulate(
+                    problem,
+                    world,
+                    block,
+                    own,
+                    noise,
+                    their_weights,
+                    is_centred,
+                    interval[people] if has_limits else None,
+                )
                 for block in blocks(world, tried, may[people[0]], self.max_acted)
             ]
             bounds = self.slack, self.max_acted, self.margin
@@ -349,21 +361,28 @@ def _tabulate(
     noise: Tensor,
     weights: Tensor,
     is_centred: bool,
+    interval: Interval | None,
 ) -> _Table:
     """Return the table of people (P, D) with their noise (P, D) and weights (P, K).
 
     If it is centred, the block's values are distances from the
-    people's own.
+    people's own. Values beyond somebody's limits become the nearest
+    within.
     """
     population = problem.population
     columns = population.actionable_index
     acts = block.acts.expand(len(x), -1, -1)
     values = block.values.to(x).expand(len(x), -1, -1)
+    is_repeated = None
     before = x[:, None].expand_as(values)
     if is_centred:
         values = (before + values).clamp(population.low, population.high)
         values = torch.where(acts, values, 0.0)
-    elif population.whole is not None:  # a count that is set to what it was is not moved
+    if interval is not None:
+        near = interval[:, None].nearest(values[..., columns])
+        is_repeated = _is_repeated(block, near, columns)
+        values = torch.where(acts, in_columns(near, columns, x.shape[-1]), values)
+    if population.whole is not None:  # a count that is set to what it was is not moved
         values = torch.where(acts, population.settled(before, values), values)
     noise = noise[:, None].expand_as(values)
     x_cf = population.settled(
@@ -371,15 +390,36 @@ def _tabulate(
     )
     gain = _gain(problem, block, x, x_cf)
     x_k, m_k, a_k = (part[..., columns] for part in (before, acts, values))
+    cost = problem.action_cost(x_k, m_k, a_k, weights[:, None])
+    if is_repeated is not None:
+        cost = cost.masked_fill(is_repeated, torch.inf)
+        gain = gain.masked_fill(is_repeated, -torch.inf)
     return _Table(
         columns=block.columns,
         acts=acts,
         values=values,
         x_cf=x_cf,
-        cost=problem.action_cost(x_k, m_k, a_k, weights[:, None]),
+        cost=cost,
         gain=gain,
         first_layer=_first_layer(problem, block, before, x_cf),
     )
+
+
+def _is_repeated(block: Block, near: Tensor, columns: list[int]) -> Tensor:
+    """Return which actions are the same within somebody's limits as one before, (P, C).
+
+    Arguments:
+        near: The values within limits, with shape (P, C, K).
+    """
+    is_repeated = torch.zeros(near.shape[:2], dtype=torch.bool)
+    for k, j in enumerate(columns):
+        (rows,) = block.acts[:, j].nonzero(as_tuple=True)
+        tried, place = block.values[rows, j].unique(return_inverse=True)
+        first = rows.new_zeros(len(tried)).scatter(0, place, rows)
+        own = near[:, first, k]  # in the order of the grid
+        repeats = own.diff(prepend=own.new_full((len(own), 1), torch.nan)) == 0
+        is_repeated[:, rows] |= repeats[:, place]
+    return is_repeated
 
 
 def _gain(problem: Problem, block: Block, x: Tensor, x_cf: Tensor) -> Tensor:

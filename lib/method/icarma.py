@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from lib.base import checks, files
 from lib.base.arithmetic import network
+from lib.method.limits import Interval
 from lib.method.networks import LOG_2_PI
 from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import Problem, Recommendation, in_columns
@@ -112,7 +113,9 @@ class ICarma:
         seeds: Of each member's random draws; several members may
             share one.
         weights: By name, "mask_weight_0" with shape (M, in, out),
-            "mask_bias_0" with shape (M, 1, out), ...
+            "mask_bias_0" with shape (M, 1, out), ... Networks with
+            `n_context` inputs for it hear limits; answers of others
+            are only cut to them.
         ids: A number of its own for each member; left out: 0 to M -
             1.
     Raises: ValueError: not one setting, seed and id a member, or an
@@ -142,6 +145,8 @@ class ICarma:
                 "different)."
             )
         self.columns = problem.population.actionable_index
+        n_inputs = weights["mask_weight_0"].shape[1]
+        self.hears_limits = n_inputs == n_context(problem, hears_limits=True)
         self._tau, self._margin, self._cap = (
             torch.tensor([getattr(s, name) for s in self.settings])[:, None]
             for name in ("tau", "margin", "cap")
@@ -218,25 +223,38 @@ class ICarma:
             members = [i for i, own in enumerate(profiles) if own == profile]
             own = preferences
             if preferences.scores.ndim == 3:
-                own = preferences.with_scores(preferences.scores[members])
+                own = preferences.member(members)
             given[members] = getattr(profile, what)(own)
         return given
 
-    def context(self, z: Tensor, preferences: Preferences) -> Tensor:
+    def context(
+        self,
+        z: Tensor,
+        preferences: Preferences,
+        x: Tensor | None = None,
+        interval: Interval | None = None,
+    ) -> Tensor:
         """Return what the networks know of each person, with shape (M, N, D + 2K).
 
         That is the latent, the mask of what the person can act on
-        (A_u), and the hardness.
+        (A_u), and the hardness. Networks that hear limits are told
+        the room as well, `Interval.room`, with shape (M, N, D + 4K).
 
         Arguments:
             z: Latent of each person, with shape (N, D) or (M, N, D).
             preferences: With scores (N, K) or (M, N, K).
+            x, interval: People, and to what values they may set
+                features, where the networks hear limits.
         Example:
             >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
             >>> stack.context(torch.zeros(3, 7), anything).shape
             torch.Size([10, 3, 15])
         """
-        parts = (z, preferences.is_actionable, self._by_profile("hardness", preferences))
+        parts = [z, preferences.is_actionable, self._by_profile("hardness", preferences)]
+        if self.hears_limits:
+            assert x is not None and interval is not None
+            spread = self.problem.range[self.columns].to(x)
+            parts.append(interval.room(x[..., self.columns], spread))
         return torch.cat([p.to(z.dtype).expand(self.n_members, -1, -1) for p in parts], -1)
 
     def batch(
@@ -258,10 +276,16 @@ class ICarma:
             torch.Size([10, 3, 4])
         """
         prior = self._by_profile("prior", preferences).to(noise.dtype)
+        x, may, interval = factual["x"], preferences.is_actionable, None
+        ends = {}
+        if self.hears_limits:
+            interval = self.problem.interval(x, preferences)
+            may, ends = interval.may, {"low": interval.low, "high": interval.high}
         rows = {
             **factual,
-            "context": self.context(factual["z"], preferences),
-            "allowed": preferences.is_actionable,
+            **ends,
+            "context": self.context(factual["z"], preferences, x, interval),
+            "allowed": may,
             "weight": self._by_profile("weight", preferences),
             "log_prior": prior.log(),
             "log_no_prior": (1 - prior).log(),
@@ -346,6 +370,8 @@ class ICarma:
         """
         x = batch["x"]
         a = self.action_values(x, batch["context"], m)
+        if self.hears_limits:
+            a = Interval(batch["allowed"], batch["low"], batch["high"]).smoothly(a)
         x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
         log_odds = self.problem.log_odds(x_cf)
         return {
@@ -395,25 +421,24 @@ class ICarma:
             False
         """
         self.problem.check(x, preferences)
-        some = [preferences]
-        if len(x) > PEOPLE_AT_ONCE:
-            parts = preferences.scores.split(PEOPLE_AT_ONCE, -2)
-            some = [preferences.with_scores(own) for own in parts]
-        parts = [
-            self._recommend(people, own)
-            for people, own in zip(x.split(PEOPLE_AT_ONCE), some, strict=True)
-        ]
+        firsts = range(0, len(x), PEOPLE_AT_ONCE)
+        some = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
+        parts = [self._recommend(x[own], preferences[own]) for own in some]
         return Recommendation(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
 
     def _recommend(
         self, x: Tensor, preferences: Preferences
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return what is acted on, the values, and the features after, each (M, N, D)."""
-        z = self.problem.flow.abduct(x)
-        context = self.context(z, preferences)
-        m = ((self.mask_logits(context) > 0) & preferences.is_actionable).to(x.dtype)
+        z, interval = self.problem.flow.abduct(x), self.problem.interval(x, preferences)
+        context = self.context(z, preferences, x, interval)
+        m = ((self.mask_logits(context) > 0) & interval.may).to(x.dtype)
         x, z = x.expand(self.n_members, -1, -1), z.expand(self.n_members, -1, -1)
         a = self.action_values(x, context, m)
+        if self.hears_limits:
+            a = interval.smoothly(a)
+        if interval.step is not None:
+            a = interval.nearest(a)
         is_acted = in_columns(m, self.columns, x.shape[-1]) > 0.5
         values = torch.where(is_acted, in_columns(a, self.columns, x.shape[-1]), x)
         x_cf = self.problem.flow.counterfactual(x, is_acted, values, z)
@@ -459,7 +484,9 @@ class ICarma:
             settings = [files.rebuilt(Settings, own) for own in given]
             if len({own.hidden for own in settings}) > 1:
                 raise ValueError("its members have layers of different widths.")
-            shapes = weight_shapes(problem, settings[0].hidden, len(seeds))
+            first = weights.get("mask_weight_0", torch.zeros(0, 0, 0))
+            hears = first.shape[1:2] == (n_context(problem, hears_limits=True),)
+            shapes = weight_shapes(problem, settings[0].hidden, len(seeds), hears)
             files.check_tensors(weights, shapes, [problem.flow.dtype])
             return cls(problem, settings, seeds, weights, ids)
 
@@ -484,21 +511,35 @@ class Member:
         return self.stack.recommend(x, preferences)[0]
 
 
+def n_context(problem: Problem, hears_limits: bool) -> int:
+    """Return how many numbers networks know of a person; see `ICarma.context`.
+
+    Example:
+        >>> n_context(problem, hears_limits=False), n_context(problem, hears_limits=True)
+        (15, 23)
+    """
+    n_known = 4 if hears_limits else 2
+    n_actionable = len(problem.population.actionable)
+    return len(problem.population.features) + n_known * n_actionable
+
+
 def weight_shapes(
-    problem: Problem, hidden: int, n_members: int
+    problem: Problem, hidden: int, n_members: int, hears_limits: bool = False
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of each weight of a stack, by its name.
 
     Arguments:
         hidden: Width of the two hidden layers of either network.
+        hears_limits: Whether they are told how far people may move
+            each feature.
     Example:
         >>> shapes = weight_shapes(problem, 64, n_members=2)
         >>> shapes["mask_weight_0"]  # members, inputs, width
         (2, 15, 64)
     """
     n_actionable = len(problem.population.actionable)
-    n_context = len(problem.population.features) + 2 * n_actionable
-    n_inputs = {"mask": n_context, "action": n_context + n_actionable}
+    n_known = n_context(problem, hears_limits)
+    n_inputs = {"mask": n_known, "action": n_known + n_actionable}
     found: dict[str, tuple[int, ...]] = {}
     for which, n_first in n_inputs.items():
         widths = [n_first, hidden, hidden, n_actionable]

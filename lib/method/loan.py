@@ -32,6 +32,13 @@ HER_ANSWERS = {
     "income": "hard",
     "savings": "can't",
 }
+# what may be asked of anybody who does not say otherwise: a sensible default, chosen here
+LIMITS = {
+    "loan_amount": "only down",
+    "loan_duration": "only down",
+    "income": "only up",
+    "savings": "only up",
+}
 # her place in the order of `first_applicant`: before her is one whom networks fail
 HER_PLACE = 1
 

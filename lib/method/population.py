@@ -14,6 +14,7 @@ from torch import Tensor
 
 from lib.base import checks
 from lib.method import frames
+from lib.method.limits import Limits
 from lib.method.scm import SCM
 from lib.method.world import Graph
 
@@ -55,8 +56,10 @@ class Population:
             is known: the row labels of their table.
         has_units: Whether people know the units of the data, as years
             or euros; if not, `words` tells a value by its rank.
-    Raises: ValueError: kinds and graph list other features, or a
-        split is empty, has NaN, or labels that do not fit.
+        limits: Between what values anybody may set the K actionable
+            features who does not say otherwise, with shape (K,).
+    Raises: ValueError: kinds, graph or limits are of other features,
+        or a split is empty, has NaN, or labels that do not fit.
 
     Example:
         >>> population = loan.population(100, 100, 100)
@@ -75,6 +78,7 @@ class Population:
     truth: SCM | None = None
     people: Mapping[str, pd.Index] = field(default_factory=dict)
     has_units: bool = True
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         checks.known("kind of feature", self.kinds.values(), KINDS)
@@ -86,6 +90,8 @@ class Population:
             )
         if not self.actionable:
             raise ValueError("No feature is actionable, so nothing can be recommended.")
+        if self.limits is not None:
+            checks.shape("limits", self.limits.low, (len(self.actionable),))
         for split, x in self.x.items():
             checks.people(f"split {split!r}", x, self.features)
             if len(x) == 0:
@@ -331,7 +337,7 @@ class Population:
         """
         return [self.features.index(name) for name in self.actionable]
 
-    @property
+    @cached_property
     def low(self) -> Tensor:
         """Smallest standardised value of each feature, with shape (D,).
 
@@ -344,7 +350,7 @@ class Population:
         """
         return self.x["recourse/train"].amin(0)
 
-    @property
+    @cached_property
     def high(self) -> Tensor:
         """Largest standardised value of each feature, with shape (D,); see `low`.
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks, files
+from lib.method.limits import Limits, stacked
 
 # gamma of each cost profile of the paper; the numbers are reconstructed
 GAMMA = {"constant": None, "concave": 1 / 1.5, "linear": 1.0, "convex": 1.5}
@@ -49,8 +50,10 @@ class Preferences:
         scores: Whole numbers from 1 to C + 1, with shape (*, N, K);
             see the top of this file.
         n_categories: C; 0: as many as features, K.
-    Raises: ValueError: a score is out of range, or someone may act
-        on nothing at all.
+        limits: Between what values people may set features, with
+            shape (*, N, K); None: nobody says.
+    Raises: ValueError: a score is out of range, limits have another
+        shape, or someone may act on nothing at all.
     Source: section 4 of arXiv:2604.08030.
 
     Example:
@@ -67,6 +70,7 @@ class Preferences:
 
     scores: Tensor
     n_categories: int = 0
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.scores, Tensor):
@@ -94,6 +98,8 @@ class Preferences:
                 f"feature a person can't act on), got {int(self.scores.min())} to "
                 f"{int(self.scores.max())}."
             )
+        if self.limits is not None:
+            checks.shape("limits", self.limits.low, self.scores.shape)
         stuck = ~self.is_actionable.any(-1)
         if stuck.any():
             first = tuple(stuck.nonzero()[0].tolist())
@@ -120,7 +126,7 @@ class Preferences:
             length. IndexError: there is no such row.
         """
         if isinstance(rows, slice):
-            return self.with_scores(self.scores[..., rows, :])
+            return self._at(rows)
         wanted = torch.atleast_1d(torch.as_tensor(np.asarray(rows)))
         if wanted.numel() == 0:
             wanted = wanted.long()
@@ -131,17 +137,25 @@ class Preferences:
                 f"shape ({len(self)},), got {wanted.dtype} with shape "
                 f"{tuple(wanted.shape)}."
             )
-        return self.with_scores(self.scores[..., wanted, :])
+        return self._at(wanted)
 
-    def with_scores(self, scores: Tensor) -> "Preferences":
-        """Return preferences with other scores of as many categories.
+    def _at(self, rows: slice | Tensor) -> "Preferences":
+        """Return the preferences of the people in these rows."""
+        limits = None if self.limits is None else self.limits[..., rows, :]
+        return replace(self, scores=self.scores[..., rows, :], limits=limits)
 
+    def member(self, at: Any) -> "Preferences":
+        """Return a part of preferences of several kinds, with scores (M, N, K).
+
+        Arguments:
+            at: What the leading axes are indexed with.
         Example:
-            >>> of_five = Preferences(torch.tensor([[1, 5]]), n_categories=5)
-            >>> of_five.with_scores(torch.tensor([[6, 2]])).n_categories
-            5
+            >>> one = Preferences(torch.tensor([[1, 2]]))
+            >>> side_by_side([one, one, one]).member([0, 2]).scores.shape
+            torch.Size([2, 1, 2])
         """
-        return Preferences(scores, self.n_categories)
+        limits = None if self.limits is None else self.limits[at]
+        return replace(self, scores=self.scores[at], limits=limits)
 
     @classmethod
     def from_mask(cls, is_actionable: Tensor) -> "Preferences":
@@ -192,7 +206,10 @@ def side_by_side(each: Sequence[Preferences]) -> Preferences:
         raise ValueError(
             f"Expected preferences of the same people, features and scale, got {told}."
         )
-    return each[0].with_scores(torch.stack([own.scores for own in each]))
+    said = [own.limits or Limits.nothing(*own.scores.shape) for own in each]
+    limits = stacked(said) if any(own.limits for own in each) else None
+    scores = torch.stack([own.scores for own in each])
+    return replace(each[0], scores=scores, limits=limits)
 
 
 @dataclass(frozen=True)
@@ -308,9 +325,11 @@ def from_words(
     """Return what one person says as preferences, with scores of shape (1, K).
 
     Arguments:
-        answers: "income: can't; savings: hard; ..." or a mapping of
-            that kind. Every feature is answered by one of `WORDS`,
-            by a rank or score from 1 to C, or by "can't".
+        answers: "income: can't; savings: hard, only up; ..." or a
+            mapping of that kind. Every feature is answered by one of
+            `WORDS`, by a rank or score from 1 to C, or by "can't".
+            Limits may follow, in the units of the data: "only up",
+            "at most 60", "at most 5 less", "in steps of 500".
         features: Names of the K actionable features.
         n_categories: C; 0: as many as features.
     Raises: ValueError: a feature is unknown, left out or answered
@@ -323,6 +342,9 @@ def from_words(
         tensor([[1, 2, 5, 3]])
         >>> from_words("visits: very hard", ["visits"]).scores
         tensor([[1]])
+        >>> said = from_words("income: easy, only up; savings: 2", ("income", "savings"))
+        >>> said.scores, said.limits.fall
+        (tensor([[1, 2]]), tensor([[0., nan]], dtype=torch.float64))
     """
     names = _plain_names(features)
     if isinstance(answers, str):
@@ -335,7 +357,7 @@ def from_words(
             f"features to words, got {type(answers).__name__}."
         )
     most = n_categories or len(names)
-    return Preferences(torch.tensor([_scores(pairs, names, most)]), most)
+    return _preferences([_answers(pairs, names, most)], names, most)
 
 
 def from_frame(
@@ -371,7 +393,7 @@ def from_frame(
     if len(frame) == 0:
         raise ValueError("The frame holds no answers: expected a row for each person.")
     row_is_called, most = frame.index.name or "row", n_categories or len(features)
-    scores = []
+    everyone = []
     answers = frame[list(features)].itertuples(index=False, name=None)
     for label, cells in zip(frame.index, answers, strict=True):
         try:
@@ -384,10 +406,11 @@ def from_frame(
                 raise ValueError(
                     f"{empty[0]} is not answered (the cell is NaN or None). {_how(most)}"
                 )
-            scores.append(_scores(zip(features, cells, strict=True), names, most))
+            own = _answers(zip(features, cells, strict=True), names, most)
+            everyone.append(own)
         except ValueError as error:
             raise ValueError(f"{row_is_called} {label}: {error}") from error
-    return Preferences(torch.tensor(scores), most)
+    return _preferences(everyone, names, most)
 
 
 def read_answers(path: Path, features: Sequence[str], n_categories: int = 0) -> Preferences:
@@ -486,10 +509,22 @@ def _split_answers(text: str) -> list[tuple[str, str]]:
     return answers
 
 
-def _scores(
+def _preferences(
+    everyone: Sequence[tuple[list[int], list[Limits]]],
+    names: Mapping[str, str],
+    most: int,
+) -> Preferences:
+    """Return the preferences of people whose answers were read, a pair a person."""
+    scores = torch.tensor([own for own, _ in everyone])
+    limits = stacked([stacked(own) for _, own in everyone])
+    is_said = any(not part.isnan().all() for part in vars(limits).values())
+    return Preferences(scores, most, limits if is_said else None)
+
+
+def _answers(
     pairs: Iterable[tuple[str, object]], names: Mapping[str, str], most: int
-) -> list[int]:
-    """Return one person's score of each feature, from pairs of feature and answer.
+) -> tuple[list[int], list[Limits]]:
+    """Return one person's score and limits of each feature, from pairs with an answer.
 
     Arguments:
         names: The features by their plain names, as `_plain_names`
@@ -506,20 +541,22 @@ def _scores(
     checks.known("feature", answered, features)
     if missing := [name for name in features if name not in answered]:
         raise ValueError(f"Nothing was said about {', '.join(missing)}. {_how(most)}")
-    scores = [_score(name, answered[name], most) for name in features]
+    parts = {name: answered[name].split(",") for name in features}
+    scores = [_score(name, how.strip(), most) for name, (how, *_) in parts.items()]
     if min(scores) > most:
         raise ValueError(
             "This person can't act on anything, so there is no action to recommend. "
             "Is there one feature, however hard, that they could change?"
         )
-    return scores
+    limits = [Limits.read(said, name) for name, (_, *said) in parts.items()]
+    return scores, limits
 
 
 def _how(most: int) -> str:
     """Return how to answer."""
     return (
         f"For each feature say {', '.join(WORDS)}, a number from 1 (easiest) "
-        f"to {most}, or can't."
+        f"to {most}, or can't. Limits may follow: hard, only up, at most 60."
     )
 
 

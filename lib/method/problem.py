@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from lib.method import classifier, flow
 from lib.method.classifier import Classifier
 from lib.method.flow import CausalFlow
 from lib.method.frames import Edges
+from lib.method.limits import Interval, Limits, narrowed
 from lib.method.population import Population
 from lib.method.preferences import Preferences
 from lib.method.world import World
@@ -193,6 +194,21 @@ class Problem:
         beyond = (x - population.high).relu() + (population.low - x).relu()
         return (beyond / self._leeway).sum(-1)
 
+    def with_limits(self, said: Mapping[str, str]) -> "Problem":
+        """Return the problem with other limits for who says nothing.
+
+        Arguments:
+            said: From actionable features to phrases, as for
+                `Limits.from_words`.
+        Raises: ValueError: as `Limits.from_words`.
+        Example:
+            >>> careful = problem.with_limits({"income": "only up"})
+            >>> careful.population.limits.fall
+            tensor([nan, nan, 0., nan], dtype=torch.float64)
+        """
+        limits = Limits.from_words(said, self.population.actionable)
+        return replace(self, population=replace(self.population, limits=limits))
+
     def refused(self, split: str) -> Tensor:
         """Return the people of a recourse split that h refuses, with shape (N, D).
 
@@ -263,6 +279,50 @@ class Problem:
                 f"(N, {len(self.population.features)}), and at least one of them."
             )
         checks.refused(self.accepts(x))
+
+    def interval(self, x: Tensor, preferences: Preferences) -> Interval:
+        """Return to what values each person may set each actionable feature, (*, N, K).
+
+        Within the range of the data, what a person says holds, and
+        the population's limits where they say nothing. Who has no
+        value left may not set the feature at all.
+
+        Arguments:
+            x: People, with shape (*, N, D).
+            preferences: Theirs.
+        Raises: ValueError: whole numbers have a step with a fraction.
+        Example:
+            >>> x = problem.refused("test")[:1]
+            >>> from lib.method.preferences import from_words
+            >>> answers = {"income": "2, only up", "savings": 1, "loan_duration": 1}
+            >>> answers["loan_amount"] = "can't"
+            >>> own = from_words(answers, problem.population.actionable)
+            >>> interval = problem.interval(x, own)
+            >>> interval.may, bool(interval.low[0, 2] == x[0, 5])
+            (tensor([[False,  True,  True,  True]]), True)
+        """
+        population = self.population
+        columns, may = population.actionable_index, preferences.is_actionable
+        ends = [part[columns].to(x) for part in (population.low, population.high)]
+        limits = population.limits
+        if preferences.limits is not None:
+            limits = preferences.limits.or_else(limits)
+        if limits is None:
+            return Interval(may, *(end.expand(may.shape) for end in ends))
+        own = x if population.whole is None else population.possible(x)
+        scale = [part[columns].double() for part in (population.mean, population.std)]
+        is_whole = torch.zeros(len(columns), dtype=torch.bool)
+        if population.whole is not None:
+            is_whole = population.whole.is_whole[columns]
+            if (is_whole & (limits.step.nan_to_num() % 1 != 0)).any():
+                raise ValueError(
+                    "Whole numbers have a step with a fraction: expected 1 or another "
+                    "whole number."
+                )
+            ends = [
+                population.possible(e)[columns] for e in (population.low, population.high)
+            ]
+        return narrowed(may, own[..., columns], ends, limits, is_whole, scale)
 
     def outcome(self, x: Tensor, x_cf: Tensor) -> tuple[Tensor, Tensor]:
         """Return what tells whether people who become x_cf are helped, each (*, N).

@@ -8,7 +8,7 @@ preferences come from one distribution.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
 from numbers import Integral
@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.method.limits import Limits
+from lib.method.population import Population
 from lib.method.preferences import Preferences, side_by_side
 
 # the two features that most people of a named distribution put first
@@ -380,6 +382,60 @@ class HybridSampler:
 
 
 @dataclass(frozen=True)
+class WithLimits:
+    """Draw directions and limits beside what another sampler draws.
+
+    Of each feature, with probability `share`, a person says one of
+    six things, each as often: only up, only down, at most so much
+    more, at most so much less, at least, at most. How much is drawn
+    evenly from the feature's range.
+
+    Arguments:
+        sampler: Who draws the scores.
+        population: Whose features are limited.
+        share: From 0 to 1.
+    Raises: ValueError: the share is out of range.
+    Example:
+        >>> population = loan.population(100, 100, 100)
+        >>> sampler = WithLimits(RankingSampler(population.actionable), population)
+        >>> drawn = sampler.draw(range(3), np.random.default_rng(0))
+        >>> drawn.limits.fall.shape
+        torch.Size([3, 4])
+    """
+
+    sampler: Sampler
+    population: Population
+    share: float = 0.4
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ValueError(f"share is {self.share!r}, expected a number from 0 to 1.")
+
+    def draw(self, people: People, rng: np.random.Generator) -> Preferences:
+        """Draw preferences with limits, as `Sampler.draw`."""
+        drawn, population = self.sampler.draw(people, rng), self.population
+        columns = population.actionable_index
+        ends = population.as_recorded(torch.stack([population.low, population.high]))
+        low, high = ends[:, columns].numpy()
+        size = (len(people), len(columns))
+        said = np.where(rng.random(size) < self.share, rng.integers(0, 6, size), -1)
+        much = rng.random(size)
+        values = [
+            ("fall", 0 * much),
+            ("rise", 0 * much),
+            ("rise", much * (high - low)),
+            ("fall", much * (high - low)),
+            ("low", low + much * (high - low)),
+            ("high", low + much * (high - low)),
+        ]
+        limits = Limits.nothing(*size)
+        for what, (name, value) in enumerate(values):
+            at = torch.from_numpy(said == what)
+            getattr(limits, name)[at] = torch.from_numpy(value)[at]
+        return replace(drawn, limits=limits)
+
+
+@dataclass(frozen=True)
 class Grouped:
     """Draw for each person from the distribution of their group.
 
@@ -486,4 +542,4 @@ def _by_group(
         which: Number of each person's sampler, with shape (N,).
     """
     drawn = side_by_side([sampler.draw(people, rng) for sampler in samplers])
-    return drawn.with_scores(drawn.scores[which, torch.arange(len(people))])
+    return drawn.member((which, torch.arange(len(people))))

@@ -50,7 +50,8 @@ def fit(
 
     Arguments:
         samplers, settings: Of each of the M members; one alone serves
-            them all. Left out: `Settings()`.
+            them all. Left out: `Settings()`. Networks whose sampler
+            draws limits are told of them, and trained to keep them.
         seeds: Of each member.
         progress: Wraps the range of epochs, for instance `tqdm`.
         after_epoch: Called with the number of epochs done and the
@@ -127,7 +128,13 @@ def _check(
             "Members of one stack must share hidden. Train those that differ in a stack of "
             "their own."
         )
-    if len(problem.refused("train")) == 0:
+    n_people = len(problem.refused("train"))
+    if len({_draws_limits(own, n_people) for own in samplers}) > 1:
+        raise ValueError(
+            "Some samplers draw limits, others don't. Train those that differ in a stack "
+            "of their own."
+        )
+    if n_people == 0:
         raise ValueError(
             "Nobody in the training split is refused, so there is no one to train on. "
             "Does the classifier return log-odds, 0 or above for yes? (A probability p "
@@ -152,7 +159,8 @@ def _fit_side_by_side(
     """
     shared, x = settings[0], problem.refused("train")
     rngs = [np.random.default_rng(seed) for seed in seeds]
-    weights = initial_weights(problem, shared.hidden, rngs, x.dtype)
+    hears_limits = _draws_limits(samplers[0], len(x))
+    weights = initial_weights(problem, shared.hidden, rngs, x.dtype, hears_limits)
     stack = ICarma(problem, settings, seeds, weights)
     optimiser = Adam(
         weights.values(),
@@ -238,12 +246,17 @@ class _TermWeights:
 
 
 def initial_weights(
-    problem: Problem, hidden: int, rngs: Sequence[np.random.Generator], dtype: torch.dtype
+    problem: Problem,
+    hidden: int,
+    rngs: Sequence[np.random.Generator],
+    dtype: torch.dtype,
+    hears_limits: bool = False,
 ) -> dict[str, Tensor]:
     """Return weights uniform within 1/sqrt(fan-in), each member's from its own stream.
 
     Arguments:
         hidden: Width of the two hidden layers of either network.
+        hears_limits: Whether they are told of limits.
         rngs: The stream of each of the M members.
     Returns: By name, as in `ICarma`; they ask for gradients.
     Example:
@@ -253,12 +266,18 @@ def initial_weights(
         torch.Size([2, 15, 64])
     """
     weights, n_in = {}, 1
-    for name, (_, *shape) in weight_shapes(problem, hidden, len(rngs)).items():
+    shapes = weight_shapes(problem, hidden, len(rngs), hears_limits)
+    for name, (_, *shape) in shapes.items():
         if "weight" in name:  # a layer's weight, and then its bias
             n_in = shape[0]
         drawn = np.stack([rng.uniform(-1, 1, shape) / np.sqrt(n_in) for rng in rngs])
         weights[name] = torch.tensor(drawn, dtype=dtype, requires_grad=True)
     return weights
+
+
+def _draws_limits(sampler: Sampler, n_people: int) -> bool:
+    """Return whether a sampler draws limits for so many people."""
+    return sampler.draw(range(n_people), np.random.default_rng(0)).limits is not None
 
 
 def _drawn(sampler: Sampler, n_people: int) -> Tensor:

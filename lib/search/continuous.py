@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.method.limits import Interval
 from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import (
     ROUNDING,
@@ -131,9 +132,11 @@ class Search:
             or the table is of another number of people.
         """
         self.problem.check(x, preferences)
+        interval = self.problem.interval(x, preferences)
         if table is None:
-            table = self.table(x, self.profile.weight(preferences))
-        cost, which = table.cheapest(preferences.is_actionable, max_acted)
+            weights = self.profile.weight(preferences)
+            table = self.table(x, weights, interval=interval)
+        cost, which = table.cheapest(interval.may, max_acted)
         acts = table.sets[which] & cost.isfinite()[:, None]
         values = table.values[torch.arange(len(x)), which]
         judge = Judge(self.problem, self.world, x, acts, torch.ones_like(values))
@@ -144,6 +147,7 @@ class Search:
         x: Tensor,
         weights: Tensor | None = None,
         starts: Sequence[Recommendation] = (),
+        interval: Interval | None = None,
     ) -> Table:
         """Return the cheapest action on every set of features, for every person.
 
@@ -156,6 +160,10 @@ class Search:
                 costlier than the valid and plausible among them is
                 returned (those that are so but for rounding, 1e-4,
                 count).
+            interval: To what values people may set features
+                (`Problem.interval`); left out: the population's own
+                limits. Nothing is found on sets with a feature that
+                they may not set.
         Raises: ValueError: x are not refused people, or weights or
             starts have another shape.
         Example:
@@ -172,6 +180,9 @@ class Search:
         weights = weights.to(x)
         starts = _checked_starts(starts, x, problem.population.features)
         judge_of = partial(Judge, problem, self.world, slack=self.slack, margin=self.margin)
+        if interval is None:
+            everything = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
+            interval = problem.interval(x, everything)
         sets = sets_of(len(columns))
         search_some = partial(_search_some, judge_of, sets, self._effort)
         firsts = range(0, len(x), PEOPLE_AT_ONCE)
@@ -180,7 +191,14 @@ class Search:
         pool = ThreadPoolExecutor(self.n_threads)
         try:
             found_for = [
-                pool.submit(search_some, x[i], weights[i], [own[i] for own in starts], rng)
+                pool.submit(
+                    search_some,
+                    x[i],
+                    weights[i],
+                    [own[i] for own in starts],
+                    rng,
+                    interval[i],
+                )
                 for i, rng in zip(batches, rngs, strict=True)
             ]
             parts = [found_for[i].result() for i in self.progress(range(len(firsts)))]
@@ -203,24 +221,26 @@ class _Effort:
 
 
 def _search_some(
-    judge_of: Callable[[Tensor, Tensor, Tensor], Judge],
+    judge_of: Callable[..., Judge],
     sets: Tensor,
     effort: _Effort,
     x: Tensor,
     weights: Tensor,
     starts: Sequence[Recommendation],
     rng: np.random.Generator,
+    interval: Interval,
 ) -> list[Tensor]:
     """Return the table's cost, values, log-odds and gain for a batch of people (N, D).
 
     Arguments:
-        judge_of: From people, sets and weights to their judge.
+        judge_of: From people, sets, weights and interval to their
+            judge.
         weights: Of the cost, with shape (N, K).
         starts: Known actions, each with shape (N, D).
     """
-    rows = x.repeat_interleave(len(sets), 0)
-    acts = sets.repeat(len(x), 1)
-    judge = judge_of(rows, acts, weights.repeat_interleave(len(sets), 0))
+    people = torch.arange(len(x)).repeat_interleave(len(sets))
+    rows, acts = x[people], sets.repeat(len(x), 1)
+    judge = judge_of(rows, acts, weights[people], interval=interval[people])
     found = Found.nothing(rows[:, judge.columns])
     first_start = _see_known(judge, found, starts)
     scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
@@ -236,6 +256,8 @@ def _search_some(
     with torch.no_grad():
         as_they_are = judge.problem.classifier.logit(rows) - judge.margin
     found.log_odds = torch.maximum(found.log_odds, as_they_are)
+    is_closed = (acts & ~judge.interval.may).any(-1)
+    found.cost = found.cost.masked_fill(is_closed, torch.inf)
     parts = (found.cost, found.values, found.log_odds, found.gain)
     return [part.unflatten(0, (len(x), len(sets))) for part in parts]
 
@@ -330,15 +352,18 @@ class Refined:
         _check_recommendation("recommendation", recommendation, x, features)
         columns = problem.population.actionable_index
         weights = self.profile.weight(preferences).to(x)
+        interval = problem.interval(x, preferences)
         acts, values = (
             part[:, columns] for part in (recommendation.is_acted, recommendation.values)
         )
+        if interval.step is not None:
+            acts, values = acts & interval.may, interval.nearest(values)
         own = Judge(problem, self.world, x, acts, weights)
         cost, log_odds, gain = (part.detach() for part in own(values))
         best_cost = torch.where(is_valid(log_odds) & is_plausible(gain), cost, torch.inf)
         rng = np.random.default_rng(self.seed)
-        for on in (acts, preferences.is_actionable):
-            judge = Judge(problem, self.world, x, on, weights)
+        for on in (acts, interval.may):
+            judge = Judge(problem, self.world, x, on, weights, interval=interval)
             found = Found.nothing(values)
             scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
             for start in [values, *scattered]:

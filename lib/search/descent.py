@@ -16,6 +16,7 @@ from scipy.stats import qmc
 from torch import Tensor
 
 from lib.base import checks
+from lib.method.limits import Interval
 from lib.method.maps import Map
 from lib.method.problem import (
     ROUNDING,
@@ -52,6 +53,8 @@ class Judge:
             which it must rise; infinite: it is not asked for.
         margin: Log-odds that a positive decision must have; they are
             subtracted from what the judge says.
+        interval: To what values they may set the features, with shape
+            (R, K); None: to any within the range of the data.
     Raises: ValueError: a shape is another, slack is not a number,
         margin is below zero, or the world's graph is not the flow's.
     """
@@ -65,6 +68,7 @@ class Judge:
         weights: Tensor,
         slack: float = 0.0,
         margin: float = 0.0,
+        interval: Interval | None = None,
     ) -> None:
         self.columns = problem.population.actionable_index
         checks.people("x", x, problem.population.features)
@@ -77,8 +81,11 @@ class Judge:
         self.moves = world.graph.moved_by(self.columns)
         self.is_acted = in_columns(acts.to(x.dtype), self.columns, x.shape[-1]) > 0
         self.factual = x[:, self.columns]
-        self.low = problem.population.low[self.columns].to(x)
-        self.high = problem.population.high[self.columns].to(x)
+        if interval is None:
+            ends = problem.population.low, problem.population.high
+            low, high = (end[self.columns].to(x).expand_as(weights) for end in ends)
+            interval = Interval(acts, low, high)
+        self.interval = interval
         self.reached = world.reached(self.is_acted)
 
     @cached_property
@@ -102,8 +109,8 @@ class Judge:
     def of(self, rows: Tensor) -> "Judge":
         """Return the judge of some of these rows, one or several times each."""
         x, acts, weights = self.x[rows], self.acts[rows], self.weights[rows]
-        bounds = self.slack, self.margin
-        return Judge(self.problem, self.world, x, acts, weights, *bounds)
+        how = self.slack, self.margin, self.interval[rows]
+        return Judge(self.problem, self.world, x, acts, weights, *how)
 
     def cost(self, values: Tensor) -> Tensor:
         """Return what setting features to values (R, K) costs, with shape (R,)."""
@@ -112,12 +119,11 @@ class Judge:
     def allowed(self, values: Tensor) -> Tensor:
         """Return the nearest values that these people can have, with shape (R, K).
 
-        They are within the range of the data, whole where a person
-        can't have fractions, and the factual ones where a row does
-        not act.
+        They are within the range of the data and what the row may
+        set, whole where a person can't have fractions, and the
+        factual ones where a row does not act.
         """
-        population = self.problem.population
-        values = values.maximum(self.low).minimum(self.high)
+        population, values = self.problem.population, self.interval.nearest(values)
         if population.whole is not None:
             values = population.settled(self.x, self._spread(values))[:, self.columns]
         return torch.where(self.acts, values, self.factual)
@@ -291,14 +297,14 @@ def scout(
         rng: Of where the actions are scattered.
     """
     checks.positive(n_scouts=n_scouts, n_starts=n_starts)
-    factual = judge.factual
+    factual, low, high = judge.factual, judge.interval.low, judge.interval.high
     sobol = qmc.Sobol(factual.shape[-1] + 1, rng=rng)
     points = torch.from_numpy(sobol.random(n_scouts)).to(factual)
     best = torch.full((n_starts, len(factual)), torch.inf, dtype=factual.dtype)
     starts = factual.expand(n_starts, -1, -1).clone()
     highest, worst = best.max(0)  # the place that a better one takes
     for point in points:
-        anywhere = judge.low + (judge.high - judge.low) * point[:-1]
+        anywhere = low + (high - low) * point[:-1]
         values = judge.allowed(factual + point[-1] * (anywhere - factual))
         seen = judge(values)
         found.see(values, *seen)
@@ -475,20 +481,23 @@ def enumerate_counts(judge: Judge, found: Found) -> None:
 def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
     """Move one whole number at a time, and descend on what can be fractions.
 
-    From the best so far each count that is acted on goes up and down
-    by `STRIDES`, and stays there while the other features descend.
+    From the best so far each count that is acted on, or has a step,
+    goes up and down by `STRIDES`, and stays there while the other
+    features descend.
     What is found goes into `found`.
 
     Arguments:
         n_steps: Of each descent.
     """
-    population = judge.problem.population
-    if population.whole is None:
-        return
-    is_count = population.whole.is_whole[judge.columns]
-    one = (1 / population.std[judge.columns]).to(found.values)
-    for k in is_count.nonzero().squeeze(-1):
+    population, step = judge.problem.population, judge.interval.step
+    is_count = torch.zeros_like(judge.acts)
+    one = (1 / population.std[judge.columns]).to(found.values).expand(judge.acts.shape)
+    if population.whole is not None:
+        is_count = population.whole.is_whole[judge.columns].expand(judge.acts.shape)
+    if step is not None:
+        is_count, one = is_count | (step > 0), torch.where(step > 0, step, one)
+    for k in is_count.any(0).nonzero().squeeze(-1):
         for stride in STRIDES:
             start = found.values.clone()
-            start[:, k] += stride * one[k]
+            start[:, k] += stride * one[:, k] * is_count[:, k]
             descend(judge, start, found, n_steps, may_change=~is_count)

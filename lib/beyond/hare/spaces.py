@@ -157,7 +157,8 @@ class Actions:
         self.world: World = problem.flow if world is None else world
         problem.check_world(self.world)
         self.free = torch.zeros_like(x, dtype=torch.bool)
-        self.free[:, problem.population.actionable_index] = preferences.is_actionable
+        self.interval = problem.interval(x, preferences)
+        self.free[:, problem.population.actionable_index] = self.interval.may
         people = problem.population.x["recourse/train"].double()
         ends = torch.tensor([RARE, 1 - RARE], dtype=people.dtype)
         self.low, self.high = torch.quantile(people, ends, dim=0).to(x)
@@ -171,6 +172,7 @@ class Actions:
         part = copy.copy(self)
         vars(part).pop("_known", None)  # the maps are of all people, not of these
         part.x, part.free = self.x[people], self.free[people]
+        part.interval = self.interval[people]
         part._noise, part._log_p = self._noise[people], self._log_p[people]
         return part
 
@@ -185,7 +187,11 @@ class Actions:
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return what follows from actions, whole where features are; see `Space`."""
         population = self.problem.population
-        values = population.settled(self.x, _within(self, values))
+        values = _within(self, values)
+        if self.interval.step is not None:
+            columns, values = population.actionable_index, values.clone()
+            values[..., columns] = self.interval.nearest(values[..., columns])
+        values = population.settled(self.x, values)
         is_acted = is_acted & self.free & (values != self.x)
         values = torch.where(is_acted, values, self.x)
         before, noise = (part.expand_as(values) for part in (self.x, self._noise))

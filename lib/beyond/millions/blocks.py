@@ -10,7 +10,7 @@ order, then makes no difference to any bit.
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -20,9 +20,11 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from lib.base import checks
 from lib.beyond.propose.propose import Proposer
 from lib.method import metrics
 from lib.method.icarma import ICarma
+from lib.method.limits import Limits
 from lib.method.population import Population
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation
@@ -33,19 +35,33 @@ Faults: TypeAlias = Iterator[tuple[str, np.ndarray]]
 SIZE = 16_384  # applicants of a block; the last one may have fewer
 FAR = 10_000  # standard deviations from the mean, beyond which numbers may overflow
 SCORE = "score_"  # begins the name of a column with preferences
+ENDS = ("low", "high")  # "low_income" begins with one of them: a limit
 # what a summary adds up for each member
 COUNTED = ("asked", "acting", "valid", "plausible", "joint", "cost")
 
 
-def columns(population: Population) -> tuple[str, ...]:
-    """Return the columns that a data set of applicants must have, as `answers` reads them.
+def columns(population: Population, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the columns of a data set of applicants that are read, as `answers` does.
 
     They are the features, in the units of the population's data, then
     "score_..." for each of the K features that may be acted on: from
-    1 (easiest) to K, and K + 1 for "can't".
+    1 (easiest) to K, and K + 1 for "can't". These it must have.
+    "low_..." and "high_..." of such a feature say between what values
+    a person may set it; where they are missing, or empty, the
+    population's own limits hold.
+
+    Arguments:
+        names: Of the data set's columns; of "low_..." and "high_..."
+            those among them are read.
+    Raises: ValueError: one of these is of a feature that may not be
+        acted on.
     """
     scores = [f"{SCORE}{name}" for name in population.actionable]
-    return (*population.features, *scores)
+    known = [f"{end}_{name}" for end in ENDS for name in population.actionable]
+    others = [f"{end}_{name}" for end in ENDS for name in population.features]
+    checks.known("limits:", [name for name in names if name in others], known)
+    limits = [name for name in known if name in names]
+    return (*population.features, *scores, *limits)
 
 
 def schema(solver: Solver) -> pa.Schema:
@@ -88,7 +104,9 @@ def schema(solver: Solver) -> pa.Schema:
     )
 
 
-def answers(solver: Solver, block: np.ndarray, first_row: int) -> pa.RecordBatch:
+def answers(
+    solver: Solver, block: np.ndarray, first_row: int, names: Sequence[str] = ()
+) -> pa.RecordBatch:
     """Return what a block of applicants is told, a row a person; see `schema`.
 
     Of a stack of several members, refused people have a row for each
@@ -97,30 +115,40 @@ def answers(solver: Solver, block: np.ndarray, first_row: int) -> pa.RecordBatch
     Arguments:
         solver: iCARMA or a proposer; it holds its problem.
         block: The applicants, in the order of `columns`, with shape
-            (N, D + K), NaN where something is missing.
+            (N, D + K) and a column more for each limit, NaN where
+            something is missing.
         first_row: Number of the first of them in their data set.
+        names: As for `columns`.
     Raises: ValueError: the block has another shape, or more than
         `SIZE` rows.
     """
     population = solver.problem.population
-    expected = columns(population)
+    expected = columns(population, names)
     if block.ndim != 2 or block.shape[1] != len(expected) or not 0 < len(block) <= SIZE:
         raise ValueError(
             f"The block has shape {block.shape}, expected 1 to {SIZE:,} applicants with "
             f"{len(expected)} columns: {', '.join(expected)}."
         )
-    values, scores = np.split(block, [len(population.features)], 1)
+    n, k = len(population.features), len(population.actionable)
+    values, scores, limits = np.split(block, [n, n + k], 1)
+    of_limits = expected[n + k :]
     words, why = _first(_faults(population, values))
     is_readable = why < 0
     known = np.where(is_readable[:, None], values, population.mean.numpy())
     x = population.standardised(pd.DataFrame(known, columns=population.features))
     refused = ~solver.problem.accepts(x).numpy() & is_readable
     # what people can do does not matter where they are accepted
-    more, of_scores = _first(_unanswered(population, scores))
+    more, of_scores = _first(
+        chain(_unanswered(population, scores), _contrary(limits, of_limits))
+    )
     why = np.where(refused & (of_scores >= 0), len(words) + of_scores, why)
     asked = _still_refused(solver.problem, x, refused & (why < 0))
     refused &= asked | (why >= 0)
-    told = _told(solver, x[asked], block[asked]) if asked.any() else {}
+    told = {}
+    if asked.any():
+        of_asked = torch.from_numpy(scores[asked].astype(np.int64))
+        own = Preferences(of_asked, limits=_limits(population, limits[asked], of_limits))
+        told = _told(solver, x[asked], values[asked], own)
     n_rows = np.where(asked, len(told["valid"]) if told else 1, 1)
     person = np.repeat(np.arange(len(block)), n_rows)
     is_told = asked[person]
@@ -281,16 +309,38 @@ def _unanswered(population: Population, scores: np.ndarray) -> Faults:
     yield "nothing can be acted on", (scores == n_actionable + 1).all(-1)
 
 
-def _told(solver: Solver, x: Tensor, block: np.ndarray) -> dict[str, np.ndarray]:
+def _contrary(limits: np.ndarray, names: Sequence[str]) -> Faults:
+    """Yield which limits leave nothing, and for whom; (N, L), called by these names."""
+    at = {name: i for i, name in enumerate(names)}
+    for low in (name for name in names if name.startswith("low_")):
+        high = f"high_{low.removeprefix('low_')}"
+        if high in at:
+            yield f"{low} is above {high}", limits[:, at[low]] > limits[:, at[high]]
+
+
+def _limits(
+    population: Population, limits: np.ndarray, names: Sequence[str]
+) -> Limits | None:
+    """Return what columns (N, L), called by these names, say of people's limits."""
+    if not names:
+        return None
+    said = Limits.nothing(len(limits), len(population.actionable))
+    for name, column in zip(names, limits.T, strict=True):
+        end, _, feature = name.partition("_")
+        getattr(said, end)[:, population.actionable.index(feature)] = torch.tensor(column)
+    return said
+
+
+def _told(
+    solver: Solver, x: Tensor, values: np.ndarray, preferences: Preferences
+) -> dict[str, np.ndarray]:
     """Return the columns of `schema` for refused people, each with shape (M, N).
 
     Arguments:
-        x: They, standardised, with shape (N, D).
-        block: Their columns, as for `answers`.
+        x, values: They, standardised and in units, with shape (N, D).
+        preferences: Theirs.
     """
     problem = solver.problem
-    values, scores = np.split(block, [x.shape[-1]], 1)
-    preferences = Preferences(torch.from_numpy(scores.astype(np.int64)))
     found = solver.recommend(x, preferences)
     members = found if found.values.ndim == 3 else found[None]
     each = [

@@ -112,6 +112,16 @@ class Rows:
                 raise ValueError(f"Only {at:,} of {n_rows:,} rows can be read.")
 
 
+def names(path: str | Path) -> list[str]:
+    """Return what the columns of a data set are called, in its first file.
+
+    Raises: ValueError: as `find`.
+    """
+    first = _files(path)[0]
+    with _of_file(first), _opened(first) as file:
+        return list(file.schema_arrow.names)
+
+
 def find(path: str | Path, columns: Sequence[str]) -> Rows:
     """Return where the rows of a data set lie, once all its files have been looked at.
 
@@ -126,6 +136,19 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
         such a column; there are no rows; or a row group is longer
         than `MOST_UNPACKED`.
     """
+    found = _files(path)
+    n_rows = []
+    for own in found:
+        with _of_file(own), _opened(own) as file:
+            _check_columns(file.schema_arrow, columns)
+            n_rows.append(sum(_group_sizes(file)))
+    if not sum(n_rows):
+        raise ValueError(f"{path} has no rows: expected one or more.")
+    return Rows(tuple(found), tuple(n_rows), tuple(columns))
+
+
+def _files(path: str | Path) -> list[Path]:
+    """Return the files of a data set in their order; raise ValueError if there is none."""
     path = Path(path)
     found = [path]
     if path.is_dir():
@@ -137,14 +160,7 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
             f"There is no data set {path}: expected a Parquet file, or a folder with files "
             f"that end in {ENDING} (folders in it are not looked into)."
         )
-    n_rows = []
-    for own in found:
-        with _of_file(own), _opened(own) as file:
-            _check_columns(file.schema_arrow, columns)
-            n_rows.append(sum(_group_sizes(file)))
-    if not sum(n_rows):
-        raise ValueError(f"{path} has no rows: expected one or more.")
-    return Rows(tuple(found), tuple(n_rows), tuple(columns))
+    return found
 
 
 def _opened(path: Path) -> pq.ParquetFile:

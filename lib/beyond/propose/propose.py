@@ -21,6 +21,7 @@ from torch import Tensor
 
 from lib.base import checks, files
 from lib.base.arithmetic import network
+from lib.method.limits import Interval
 from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import (
     Problem,
@@ -138,19 +139,22 @@ class _Asked:
 
     Arguments:
         is_open: Whether they may use each set, with shape (N, S).
+        interval: To what values they may set features, (N, K).
         weights: Of their cost, with shape (N, K).
     """
 
     x: Tensor
     is_open: Tensor
     weights: Tensor
+    interval: Interval
     margin: float
     slack: float
 
     def of(self, people: Tensor | slice) -> "_Asked":
         """Return what some of the people ask for."""
         x, is_open, weights = self.x[people], self.is_open[people], self.weights[people]
-        return _Asked(x, is_open, weights, self.margin, self.slack)
+        interval = self.interval[people]
+        return _Asked(x, is_open, weights, interval, self.margin, self.slack)
 
 
 class Proposer:
@@ -333,7 +337,9 @@ class Proposer:
             weights = torch.ones(len(x), len(self.columns))
         check_weights(weights, (len(x), len(self.columns)))
         is_open = torch.ones(len(x), len(self.sets), dtype=torch.bool)
-        everything = _Asked(x, is_open, weights.to(x), margin, slack)
+        anything = Preferences(torch.ones(len(x), len(self.columns), dtype=torch.long))
+        interval = self.problem.interval(x, anything)
+        everything = _Asked(x, is_open, weights.to(x), interval, margin, slack)
         parts = []
         for first in range(0, len(x), PEOPLE_AT_ONCE):
             asked = everything.of(slice(first, first + PEOPLE_AT_ONCE))
@@ -357,9 +363,10 @@ class Proposer:
         """Return what people ask for, checked."""
         self.problem.check(x, preferences)
         check_bounds(margin, slack)
-        closed = self.sets & ~preferences.is_actionable[:, None]
+        interval = self.problem.interval(x, preferences)
+        closed = self.sets & ~interval.may[:, None]
         weights = profile.weight(preferences).to(x)
-        return _Asked(x, ~closed.any(-1), weights, margin, slack)
+        return _Asked(x, ~closed.any(-1), weights, interval, margin, slack)
 
     def _judge(self, asked: _Asked, who: Tensor, which: Tensor) -> Judge:
         """Return the judge of actions of some people on some sets, each with shape (R,)."""
@@ -371,6 +378,7 @@ class Proposer:
             asked.weights[who],
             asked.slack,
             asked.margin,
+            asked.interval[who],
         )
 
     def _losses(self, asked: _Asked, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -434,7 +442,8 @@ class Proposer:
             costs[none], values[none] = self._again(asked.of(none), walk)
         cost, which = costs.min(-1)
         best = values[torch.arange(len(cost)), which]
-        if walk is not None and self.problem.population.whole is not None:
+        has_counts = self.problem.population.whole is not None
+        if walk is not None and (has_counts or asked.interval.step is not None):
             judge = self._judge(asked, torch.arange(len(cost)), which)
             found = Found.nothing(best)
             found.cost = cost
