@@ -77,7 +77,7 @@ def one_value(frame, name, value):
         (lambda f: one_value(f, "repaid", 0), "people of both kinds"),
         (lambda f: one_value(f, "income", f.income.astype(str)), "held as text"),
         (lambda f: one_value(f, "income", "$" + f.income.astype(str)), "held as text"),
-        (lambda f: one_value(f, "income", f.origin), "get_dummies"),
+        (lambda f: one_value(f, "income", f.origin), "2 to 30 categories as words"),
         (
             lambda f: one_value(
                 f, "income", (f.income.abs() + 1_000).map("{:,.0f}".format)
@@ -227,8 +227,8 @@ def test_categories_that_exclude_each_other():
     homes = pd.get_dummies(pd.Series(list("abc") * 200), prefix="home").head(400)
     frame = table().join(homes)
     kinds = KINDS | dict.fromkeys(homes, "actionable")
-    together = "home_a, home_b, home_c add up to one | Exclusive categories"
-    assert together in said(frame, kinds=kinds, verdict="warning")
+    together = "home_a, home_b, home_c add up to one | One by one they leave people"
+    assert together in said(frame, kinds=kinds)
     two = KINDS | dict.fromkeys(["home_a", "home_b"], "mutable")
     assert "home_a, home_b exclude each other" in said(frame, kinds=two, verdict="warning")
     fixed = KINDS | dict.fromkeys(homes, "immutable")
@@ -528,10 +528,11 @@ def test_the_notebook_runs_on_another_table(tmp_path):
 
 
 def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
-    """The true equations no longer fit; nothing is to be spared; nobody is grouped."""
+    """Other equations hold; nothing is to be spared; nobody is grouped, or earns less."""
     own = {"table": "data/credit_union.csv", "label": "repaid", "person": "person"}
     own |= {"kinds": dict.fromkeys(("savings", "income"), "actionable"), "group": ""}
     own |= {"edges": {"savings": ["income"]}, "spare_log_odds": [], "spare_nats": []}
+    own |= {"limits": {"income": "only up"}}
     status, printed, _ = own_table(tmp_path, n_epochs_classifier=30, **own)
     assert status == 0, printed[-2_000:]
     trust = pd.read_csv(tmp_path / "out" / "tables" / "12_trust.csv", index_col=[0, 1])
@@ -539,6 +540,11 @@ def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
     assert trust["nothing to spare"].equals(trust["as chosen"])
     told = pd.read_csv(tmp_path / "out" / "tables" / "12_distrust.csv", index_col=0)
     assert told.worry[told.measured.isna()].all()
+    answers = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
+    moves = answers.change.dropna().str.extract(r"income (\S+) -> ([^;]+)").dropna()
+    before, after = (moves[i].str.replace(",", "").astype(float) for i in (0, 1))
+    assert (after > before).all() and len(moves) > 20
+    assert answers.cost[answers.outcome == "no recourse found"].isna().all()
 
 
 def test_a_fit_that_was_kept_is_not_repeated(tmp_path):
@@ -612,3 +618,22 @@ def test_two_tables_at_once_are_not_put_into_one_folder(tmp_path):
     path.write_text(yaml.safe_dump({"outputs": str(tmp_path / "mine")}))
     with only_batch(tmp_path / "mine"), pytest.raises(ValueError, match="running already"):
         own_table_program.run(path)
+
+
+def test_words_are_categories():
+    frame = table().assign(home=["own", "rent"] * 200)
+    kinds = KINDS | {"home": "actionable"}
+    assert said(frame, kinds=kinds) == ""
+    found = said(frame, kinds=kinds, verdict="fine")
+    assert "categories: home is one of 2: own, rent" in found
+    gaps = frame.assign(home=frame.home.where(frame.index > 2))
+    assert "3 of home, the first in row 0" in said(gaps, kinds=kinds)
+    many = frame.assign(home=[f"street {i}" for i in frame.index])
+    assert "text columns: home holds" in said(many, kinds=kinds)
+
+
+def test_limits_are_looked_at():
+    told = said(table(), verdict="fine", limits={"income": "only up, at most 500 more"})
+    assert "limits: income: only up, at most 500 more" in told
+    assert "Unknown feature 'age'" in said(table(), limits={"age": "only up"})
+    assert "can't read 'upward'" in said(table(), limits={"income": "upward"})

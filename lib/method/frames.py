@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +18,8 @@ Edges: TypeAlias = (
 )
 
 SPREAD = 0.2  # standard deviations over which an atom is spread
+MOST_CATEGORIES = 30
+EXPECTED = 10  # people with both of two categories, if these were independent
 
 
 def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
@@ -31,11 +34,10 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
                [40.]])
     """
     for name in features:
-        _column(frame, name)
-        if frame[name].dtype.kind not in "iufb":
+        if _column(frame, name).dtype.kind not in "iufb":
             raise ValueError(
-                f"Column {name!r} holds {frame[name].dtype}: expected numbers. Turn "
-                "categories into 0 and 1 first, for instance with pandas.get_dummies."
+                f"Column {name!r} holds {frame[name].dtype}: expected numbers, or up to "
+                f"{MOST_CATEGORIES} categories as words."
             )
         finite = np.isfinite(frame[name].to_numpy(dtype=float, na_value=np.nan))
         if not finite.all():
@@ -44,6 +46,129 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
                 f"in row {int((~finite).argmax())}). Drop or fill those rows first."
             )
     return frame[list(features)].to_numpy(dtype=float, copy=True)
+
+
+def check_columns(frame: pd.DataFrame, features: Sequence[str]) -> None:
+    """Raise ValueError unless a table has people, and each feature one column.
+
+    Example:
+        >>> check_columns(pd.DataFrame({"age": [30]}), ["age"])
+    """
+    for name in features:
+        _column(frame, name)
+    if len(frame) == 0:
+        raise ValueError("There is nobody: expected a row a person.")
+
+
+def categories(
+    frame: pd.DataFrame, features: Sequence[str], labels: np.ndarray, rows: np.ndarray
+) -> dict[str, tuple[str, ...]]:
+    """Return the categories of each feature that has some, in the order of their codes.
+
+    A feature has categories if its column is of pandas' category type
+    or holds words. Those of an ordered type keep their order. Others
+    are ordered by how often the label is positive among some people,
+    so that neighbours are alike; then by name.
+
+    Arguments:
+        labels: Whether each decision should be positive, (N,).
+        rows: The people by whom others are ordered.
+    Raises: ValueError: a column is missing or twice, has gaps, or too
+        many categories.
+
+    Example:
+        >>> frame = pd.DataFrame({"job": ["cook", "clerk", "cook"], "age": [30, 40, 50]})
+        >>> labels = np.array([False, True, False])
+        >>> categories(frame, ["job", "age"], labels, np.arange(3))
+        {'job': ('cook', 'clerk')}
+    """
+    found = {}
+    for name in features:
+        column = _column(frame, name)
+        if not has_categories(column):
+            continue
+        if column.isna().any():
+            raise ValueError(
+                f"Column {name!r} has {int(column.isna().sum())} gaps (the first in row "
+                f"{int(column.isna().argmax())}). Drop or fill those rows first."
+            )
+        seen = [str(own) for own in column.unique()]
+        if len(seen) > MOST_CATEGORIES:
+            raise ValueError(
+                f"Column {name!r} has {len(seen)} categories: expected "
+                f"{MOST_CATEGORIES} at most. Join those that are rare, or leave it out."
+            )
+        share = pd.Series(labels[rows]).groupby(column.astype(str).to_numpy()[rows]).mean()
+        if isinstance(column.dtype, pd.CategoricalDtype) and column.cat.ordered:
+            given = [str(own) for own in column.cat.categories]
+            found[name] = tuple(own for own in given if own in seen)
+        else:
+            order = sorted(seen, key=lambda own: (share.get(own, 2.0), own))
+            found[name] = tuple(order)
+    return found
+
+
+def has_categories(column: pd.Series) -> bool:
+    """Return whether a column holds categories: of that type, or words and no number.
+
+    Example:
+        >>> [has_categories(pd.Series(own)) for own in (["cook", "clerk"], ["1", "a"])]
+        [True, False]
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return True
+    if not pd.api.types.is_string_dtype(column) and column.dtype != object:
+        return False
+    known = column.dropna()
+    is_word = all(isinstance(own, str) for own in known)
+    return is_word and not pd.to_numeric(known, errors="coerce").notna().any()
+
+
+def as_codes(frame: pd.DataFrame, categories: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Return a table whose categories are whole numbers, as `categories` orders them.
+
+    A column that holds such numbers already stays as it is.
+
+    Raises: ValueError: a column is missing, or somebody has another
+        category.
+
+    Example:
+        >>> frame = pd.DataFrame({"job": ["cook", "clerk", "cook"]})
+        >>> as_codes(frame, {"job": ("clerk", "cook")}).job.tolist()
+        [1, 0, 1]
+    """
+    codes = {}
+    for name, order in categories.items():
+        column = _column(frame, name)
+        if pd.api.types.is_numeric_dtype(column) and column.isin(range(len(order))).all():
+            continue
+        column = column.astype(str)
+        checks.known(f"category of {name}:", column.unique(), order)
+        codes[name] = column.map({own: i for i, own in enumerate(order)}).astype(int)
+    return frame.assign(**codes)
+
+
+def dummies(frame: pd.DataFrame, features: Sequence[str]) -> list[list[str]]:
+    """Return groups of columns of 0 and 1 of which nobody has two, as get_dummies makes.
+
+    Two that would be together in `EXPECTED` people, if they were
+    independent, and are in nobody, belong to one group.
+
+    Example:
+        >>> frame = pd.get_dummies(pd.Series(["a", "b", "c"] * 30)).astype(int)
+        >>> dummies(frame, ["a", "b", "c"])
+        [['a', 'b', 'c']]
+    """
+    binary = [name for name in features if set(pd.unique(frame[name])) == {0, 1}]
+    has = {name: frame[name].to_numpy(dtype=float) == 1 for name in binary}
+    joined = {name: {name} for name in binary}
+    for a, b in combinations(binary, 2):
+        expected = has[a].mean() * has[b].sum()
+        if expected >= EXPECTED and not (has[a] & has[b]).any():
+            together = joined[a] | joined[b]
+            joined |= dict.fromkeys(together, together)
+    groups = {frozenset(own) for own in joined.values() if len(own) > 1}
+    return sorted([name for name in binary if name in group] for group in groups)
 
 
 def labels(frame: pd.DataFrame, label: str) -> np.ndarray:

@@ -58,6 +58,8 @@ class Population:
             or euros; if not, `words` tells a value by its rank.
         limits: Between what values anybody may set the K actionable
             features who does not say otherwise, with shape (K,).
+        categories: Of features that are one of several: what codes 0,
+            1, ... stand for.
     Raises: ValueError: kinds, graph or limits are of other features,
         or a split is empty, has NaN, or labels that do not fit.
 
@@ -79,6 +81,7 @@ class Population:
     people: Mapping[str, pd.Index] = field(default_factory=dict)
     has_units: bool = True
     limits: Limits | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         checks.known("kind of feature", self.kinds.values(), KINDS)
@@ -92,6 +95,7 @@ class Population:
             raise ValueError("No feature is actionable, so nothing can be recommended.")
         if self.limits is not None:
             checks.shape("limits", self.limits.low, (len(self.actionable),))
+        checks.known("feature with categories:", self.categories, self.features)
         for split, x in self.x.items():
             checks.people(f"split {split!r}", x, self.features)
             if len(x) == 0:
@@ -217,11 +221,13 @@ class Population:
         Columns of whole numbers are counted: where a density is
         fitted, a count n is spread over [n - 1/2, n + 1/2).
         `possible` makes it whole again, within the range that was
-        seen. The row labels are kept as `people`.
+        seen. So are the codes of categories (`frames.categories`): a
+        person always has exactly one. The row labels are kept as
+        `people`.
 
         Arguments:
-            frame: Numbers, without gaps; columns that are neither
-                feature nor label are left out.
+            frame: Numbers and categories, without gaps; columns that
+                are neither feature nor label are left out.
             label: Column that says whether the decision should be
                 positive: true or 1 for a loan that was paid back.
             kinds: Of each feature, as for a population; its order is
@@ -238,9 +244,11 @@ class Population:
                 of 0. These people are spread, too
                 (`frames.spread_atoms`), and `possible` brings them
                 back.
-        Raises: ValueError: a column is missing, holds text or gaps;
-            labels are not 0 and 1, or all alike; too few people; an
-            atom is no feature, or one of whole numbers.
+        Raises: ValueError: a column is missing, holds text among
+            numbers, or gaps; categories are given as columns of 0 and
+            1 that can be acted on; labels are not 0 and 1, or all
+            alike; too few people; an atom is no feature, or one of
+            whole numbers.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -263,22 +271,27 @@ class Population:
                 f"The label {label!r} is also among the kinds: leave it out there, or the "
                 "classifier learns from the answer."
             )
-        values = frames.values(frame, list(kinds))
-        _check_differ(list(kinds), torch.from_numpy(values))
+        frames.check_columns(frame, list(kinds))
         labels = frames.labels(frame, label)
-        graph = frames.graph(list(kinds), edges)
         check_enough("The number of rows", len(frame))
-        is_whole = frames.is_whole(frame, list(kinds), whole)
-        is_atom = frames.is_atom(list(kinds), atoms, is_whole)
         order, noise = (
             np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2)
         )
         rows = order.permutation(len(frame))
+        parts = split(torch.from_numpy(rows), FOR_RECOURSE)
+        known = frames.categories(frame, list(kinds), labels, rows[parts["train"]])
+        frame = frames.as_codes(frame, known)
+        values = frames.values(frame, list(kinds))
+        _check_differ(list(kinds), torch.from_numpy(values))
+        _check_dummies(frame, kinds)
+        graph = frames.graph(list(kinds), edges)
+        numbers = None if whole is None else [*whole, *known]
+        is_whole = frames.is_whole(frame, list(kinds), numbers)
+        is_atom = frames.is_atom(list(kinds), atoms, is_whole)
         drawn = noise.random(values.shape)
         spread = frames.spread_atoms(values[rows], is_atom, drawn)
         spread += is_whole * (drawn - 0.5)
         in_units, paid = torch.from_numpy(spread), torch.from_numpy(labels[rows])
-        parts = split(in_units, FOR_RECOURSE)
         x = for_every_use({part: in_units[own] for part, own in parts.items()})
         y = for_every_use({part: paid[own] for part, own in parts.items()})
         if len(y["classifier/train"].unique()) < 2:
@@ -289,11 +302,11 @@ class Population:
         nearest = frames.Nearest.of(values, is_whole) if has_cells else None
         made = cls.from_units(name, kinds, graph, x, y, nearest)
         people = {part: frame.index[rows[own]] for part, own in parts.items()}
-        return replace(made, people=for_every_use(people))
+        return replace(made, people=for_every_use(people), categories=known)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of features, kinds and scaler; it travels with every model fitted to them.
+        """Digest of features, categories and scaler; it travels with models fitted to them.
 
         The scaler counts to six digits, so that another processor
         gives the same digest.
@@ -304,7 +317,10 @@ class Population:
             (16, False)
         """
         scaler = [f"{value:.5e}" for value in (*self.mean.tolist(), *self.std.tolist())]
-        told_apart = json.dumps([list(self.kinds.items()), scaler])
+        parts: list[object] = [list(self.kinds.items()), scaler]
+        if self.categories:
+            parts.append(list(self.categories.items()))
+        told_apart = json.dumps(parts)
         return hashlib.sha256(told_apart.encode()).hexdigest()[:16]
 
     @property
@@ -383,6 +399,7 @@ class Population:
             >>> population.standardised(mean)
             tensor([[0., 0., 0., 0., 0., 0., 0.]])
         """
+        frame = frames.as_codes(frame, self.categories)
         values = torch.from_numpy(frames.values(frame, self.features))
         return ((values - self.mean) / self.std).to(self.low.dtype)
 
@@ -461,7 +478,8 @@ class Population:
         They are standardised and evenly spread over its range in the
         recourse training split. Where a population has whole numbers,
         they are those at evenly spread quantiles instead, each once,
-        so that one extreme value does not use up the grid.
+        so that one extreme value does not use up the grid. Of
+        categories they are all.
 
         Raises: ValueError: there is no such feature, or n_values is
             below 2.
@@ -474,6 +492,8 @@ class Population:
         if n_values < 2:
             raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
         column = self.features.index(feature)
+        if feature in self.categories:
+            return self.counts(column)
         if self.whole is None:
             return torch.linspace(
                 float(self.low[column]),
@@ -511,6 +531,18 @@ def _check_differ(features: Sequence[str], people: Tensor) -> None:
             f"{', '.join(constant)} has the same value for everyone. Leave the feature "
             "out, or use more people."
         )
+
+
+def _check_dummies(frame: pd.DataFrame, kinds: Mapping[str, str]) -> None:
+    """Raise ValueError if one of several is given as columns that can be acted on."""
+    for group in frames.dummies(frame, list(kinds)):
+        if any(kinds[name] == "actionable" for name in group):
+            raise ValueError(
+                f"{', '.join(group)} are 0 and 1, and nobody has two: one category each. "
+                "Acted on one by one they leave people with none or several. Give them as "
+                "one column of words, for instance by frame[names].idxmax(axis=1), or make "
+                "none of them actionable."
+            )
 
 
 def for_every_use(parts: Mapping[str, T]) -> dict[str, T]:

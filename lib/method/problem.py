@@ -20,6 +20,7 @@ from lib.method.population import Population
 from lib.method.preferences import Preferences
 from lib.method.world import World
 
+CHANGE = 0.25  # effort of another category: as a change by 1 over a range of 4; chosen here
 ROUNDING = 1e-4  # log-odds, or nats: more than rounding moves either
 
 
@@ -120,7 +121,8 @@ class Problem:
         """Return the problem of a table of past applicants: classifier and flow are fitted.
 
         They get the settings that `classifier.fit` and `flow.fit`
-        have by themselves. Who wants others, or has a classifier
+        have by themselves; with categories the flow has splines. Who
+        wants others, or has a classifier
         already, builds the three parts one by one.
 
         Arguments:
@@ -146,6 +148,8 @@ class Problem:
         how: dict[str, Any] = {"seed": seed, "progress": progress, **epochs}
         h, _ = classifier.fit(population, **how)
         for_flow = population.x["flow/train"], population.x["flow/validation"]
+        if population.categories:  # a density over codes has several peaks
+            how |= {"hidden": (16,), "n_bins": 8}
         density, _ = flow.fit(population.graph, *for_flow, **how)
         return cls(population, h, density)
 
@@ -307,6 +311,13 @@ class Problem:
         limits = population.limits
         if preferences.limits is not None:
             limits = preferences.limits.or_else(limits)
+        if limits is not None and self.population.categories:
+            said = [own[..., self._is_category] for own in vars(limits).values()]
+            if not all(own.isnan().all() for own in said):
+                raise ValueError(
+                    "A category has no direction and no limits: say how hard it is to "
+                    "change, or can't."
+                )
         if limits is None:
             return Interval(may, *(end.expand(may.shape) for end in ends))
         own = x if population.whole is None else population.possible(x)
@@ -445,6 +456,9 @@ class Problem:
         .. math:: c = \frac{1}{K} \sum_{j \in A}
             w_j\, m_j\, \frac{(x_j - a_j)^2}{\max_j - \min_j}
 
+        Another category costs `CHANGE`, whichever it is, in place of
+        the fraction.
+
         Arguments:
             x, m, a: Factual value, whether it is acted on (bool or
                 0/1), and to what it is set, for the K actionable
@@ -461,7 +475,26 @@ class Problem:
             True
         """
         effort = m * (x - a).square() / self.range[self.population.actionable_index].to(x)
+        if self.population.categories:
+            effort = torch.where(
+                self._is_category, m * CHANGE * self._differs(x, a), effort
+            )
         return (effort if weights is None else weights * effort).mean(-1)
+
+    @cached_property
+    def _is_category(self) -> Tensor:
+        """Which of the K actionable features are one of several, with shape (K,)."""
+        population = self.population
+        return torch.tensor([n in population.categories for n in population.actionable])
+
+    def _differs(self, x: Tensor, a: Tensor) -> Tensor:
+        """Return whether codes of the K actionable features differ, with shape (*, K)."""
+        columns = self.population.actionable_index
+        std, mean = (
+            own[columns].to(x) for own in (self.population.std, self.population.mean)
+        )
+        before, after = (((part * std) + mean).round() for part in (x, a))
+        return (before != after).to(x.dtype)
 
     def cost_of(
         self, x: Tensor, recommendation: "Recommendation", weights: Tensor | None = None

@@ -388,7 +388,7 @@ class WithLimits:
     Of each feature, with probability `share`, a person says one of
     six things, each as often: only up, only down, at most so much
     more, at most so much less, at least, at most. How much is drawn
-    evenly from the feature's range.
+    evenly from the feature's range. Of categories nothing is said.
 
     Arguments:
         sampler: Who draws the scores.
@@ -418,7 +418,11 @@ class WithLimits:
         ends = population.as_recorded(torch.stack([population.low, population.high]))
         low, high = ends[:, columns].numpy()
         size = (len(people), len(columns))
-        said = np.where(rng.random(size) < self.share, rng.integers(0, 6, size), -1)
+        has_limits = np.array(
+            [n not in population.categories for n in population.actionable]
+        )
+        is_said = (rng.random(size) < self.share) & has_limits
+        said = np.where(is_said, rng.integers(0, 6, size), -1)
         much = rng.random(size)
         values = [
             ("fall", 0 * much),

@@ -47,9 +47,9 @@ def table(
     Returns: Columns outcome (one of `OUTCOMES`), why (empty where all
         is well), change (their own actions, in words), follows (what
         moves as a consequence), cost (unweighted, without unit; see
-        `Problem.action_cost`), log_odds (of a positive decision,
-        afterwards), log_density_change (in nats), and every feature
-        afterwards.
+        `Problem.action_cost`; NaN where nothing is recommended),
+        log_odds (of a positive decision, afterwards),
+        log_density_change (in nats), and every feature afterwards.
     Raises: ValueError: x and the recommendation differ in shape,
         people do not fit, or a feature is called like one of the
         columns.
@@ -70,13 +70,13 @@ def table(
         log_odds, gain = problem.outcome(x, x_cf)
     kinds = _kinds(recommendation.has_recourse, log_odds, gain)
     moved = moves(problem.population, x, x_cf)
-    after = problem.population.as_recorded(x_cf).numpy()
+    after = _as_told(problem.population, x_cf)
     shown = (
         [OUTCOMES[kind] for kind in kinds],
         [_why(*row) for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)],
         _told(moved, acts, problem.population.features),
         _told(moved, ~acts, problem.population.features),
-        problem.cost_of(x, recommendation).numpy(),
+        np.where(recommendation.has_recourse, problem.cost_of(x, recommendation), np.nan),
         log_odds.numpy(),
         gain.numpy(),
     )
@@ -86,8 +86,16 @@ def table(
         )
     index = pd.Index(range(len(x)) if people is None else people, name="person")
     rows = dict(zip(COLUMNS, shown, strict=True))
-    features = dict(zip(problem.population.features, after.T, strict=True))
-    return pd.DataFrame({**rows, **features}, index=index)
+    return pd.DataFrame({**rows, **after}, index=index)
+
+
+def _as_told(population: Population, x: Tensor) -> dict[str, np.ndarray]:
+    """Return features (N, D) as a table would hold them, by name; categories as words."""
+    columns = population.as_recorded(x).numpy().T
+    told = dict(zip(population.features, columns, strict=True))
+    for name, order in population.categories.items():
+        told[name] = np.array(order, dtype=object)[told[name].astype(int)]
+    return told
 
 
 def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list[str]:
@@ -153,6 +161,14 @@ def standing(population: Population, x: Tensor) -> pd.DataFrame:
     told = [f"{rank:.0f} of 100" for rank in ranks(population, x).tolist()]
     shown = ["" if two else own for two, own in zip(is_binary, told, strict=True)]
     value = population.as_recorded(x).numpy().round(2) + 0.0  # -0 becomes 0
+    if population.categories:
+        value = np.array(
+            [own[0] for own in _as_told(population, x[None]).values()], dtype=object
+        )
+        shown = [
+            "" if name in population.categories else own
+            for name, own in zip(population.features, shown, strict=True)
+        ]
     return pd.DataFrame({"more than": shown, "value": value}, list(population.features))
 
 
@@ -175,10 +191,13 @@ def moves(population: Population, x: Tensor, x_cf: Tensor) -> list[dict[str, str
     for person in zip(*values, *places, strict=True):
         own = {}
         for name, then, now, low, high in zip(population.features, *person, strict=True):
-            before, after = _number(then), _number(now)
+            order = population.categories.get(name)
+            before, after = (
+                order[int(own)] if order else _number(own) for own in (then, now)
+            )
             if before != after:
                 own[name] = f"{before} -> {after}"
-                if not population.has_units:
+                if not population.has_units and not order:
                     own[name] = f"{low:.0f} -> {high:.0f} of 100 ({own[name]})"
         told.append(own)
     return told

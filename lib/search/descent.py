@@ -482,9 +482,9 @@ def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
     """Move one whole number at a time, and descend on what can be fractions.
 
     From the best so far each count that is acted on, or has a step,
-    goes up and down by `STRIDES`, and stays there while the other
-    features descend.
-    What is found goes into `found`.
+    goes up and down by `STRIDES`, and each category is tried. It
+    stays there while the other features descend. What is found goes
+    into `found`.
 
     Arguments:
         n_steps: Of each descent.
@@ -497,7 +497,13 @@ def descend_from_neighbours(judge: Judge, found: Found, n_steps: int) -> None:
     if step is not None:
         is_count, one = is_count | (step > 0), torch.where(step > 0, step, one)
     for k in is_count.any(0).nonzero().squeeze(-1):
-        for stride in STRIDES:
+        codes = found.values.new_zeros(0)
+        if population.actionable[k] in population.categories:
+            codes = population.counts(judge.columns[k])
+        for move in codes if len(codes) else STRIDES:
             start = found.values.clone()
-            start[:, k] += stride * one[:, k] * is_count[:, k]
+            if len(codes):
+                start[:, k] = move
+            else:
+                start[:, k] += move * one[:, k] * is_count[:, k]
             descend(judge, start, found, n_steps, may_change=~is_count)

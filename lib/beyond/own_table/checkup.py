@@ -15,6 +15,7 @@ import pandas as pd
 from lib.beyond.own_table import columns
 from lib.beyond.own_table.findings import VERDICTS, Finding, Unfit
 from lib.method import frames, words
+from lib.method.limits import Limits
 from lib.method.population import FEWEST, KINDS
 from lib.method.problem import Problem
 
@@ -48,6 +49,7 @@ def examine(
     group: str = "",
     most_actionable: int = 8,
     person: str = "",
+    limits: Mapping[str, str] | None = None,
 ) -> list[Finding]:
     """Return what all checks of a table find, before anything is fitted.
 
@@ -58,6 +60,7 @@ def examine(
         group: Column whose groups are audited; "": none.
         most_actionable: Features that a search over all sets bears.
         person: Column with what people are called; "": none.
+        limits: As for `Limits.from_words`; None: none.
     Raises: Unfit: frame is no table. Everything else is a finding.
 
     Example:
@@ -77,7 +80,8 @@ def examine(
     found = [_people(frame), *_names(frame, label, kinds, most_actionable)]
     features = [name for name in _known(kinds, frame) if name != label]
     nothing = Finding("fine", "text, gaps, constants", "none among the features")
-    found += list(_contents(frame, features)) or [nothing]
+    contents = list(_contents(frame, features))
+    found += contents if any(one.is_error for one in contents) else [nothing, *contents]
     found += _label(frame, label)
     found += _edges(list(kinds) if isinstance(kinds, Mapping) else [], label, kinds, edges)
     usable = [name for name in features if columns.is_usable(frame[name])]
@@ -89,6 +93,8 @@ def examine(
         found.append(_group(frame, group, features, person))
     if person:
         found += _person(frame, person)
+    if limits:
+        found.append(_limits(features, kinds, limits, frame))
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
 
 
@@ -219,9 +225,21 @@ def _contents(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Finding]
     texts = [name for name in features if not columns.is_number(frame[name])]
     for name in texts:
         seen = frame[name].dropna().astype(str).head(100)
+        several = frame[name].nunique()
+        is_form = any(seen.str.fullmatch(form).mean() > 0.5 for form in FORMS)
+        is_one_of = frames.has_categories(frame[name]) and not is_form
+        if is_one_of and (gaps := frame[name].isna()).any():
+            said = f"{gaps.sum():,} of {name}, the first in row {int(gaps.argmax())}"
+            do = "Drop these people, or make it a category of its own."
+            yield Finding("error", "gaps", said, do)
+            continue
+        if is_one_of and 1 < several <= frames.MOST_CATEGORIES:
+            said = f"{name} is one of {several}: {columns.some(sorted(seen.unique()))}"
+            yield Finding("fine", "categories", said)
+            continue
         do = next(
             (do for form, do in FORMS.items() if seen.str.fullmatch(form).mean() > 0.5),
-            "Make categories 0 and 1, for instance with pandas.get_dummies.",
+            f"Expected numbers, or 2 to {frames.MOST_CATEGORIES} categories as words.",
         )
         first = repr(seen.iloc[0][:30]) if len(seen) else "nothing"
         yield Finding("error", "text columns", f"{name} holds {first}", do)
@@ -238,6 +256,27 @@ def _contents(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Finding]
         elif len(values) and np.abs(values).max() > 1e15:
             do = "Use another unit, or drop what is a mistake."
             yield Finding("error", "size", f"{name} reaches {values.max():g}", do)
+
+
+def _limits(
+    features: Sequence[str],
+    kinds: Mapping[str, str],
+    limits: Mapping[str, str],
+    frame: pd.DataFrame,
+) -> Finding:
+    """Look whether limits can be read, and are of numbers that can be acted on."""
+    numbers = [
+        name
+        for name in features
+        if kinds[name] == "actionable" and columns.is_number(frame[name])
+    ]
+    try:
+        Limits.from_words(limits, numbers)
+    except ValueError as error:
+        do = "Limits are of numbers that can be acted on."
+        return Finding("error", "limits", str(error), do)
+    told = "; ".join(f"{name}: {said}" for name, said in limits.items())
+    return Finding("fine", "limits", told)
 
 
 def _label(frame: pd.DataFrame, label: Any) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.beyond.own_table.findings import Finding
+from lib.method import frames
 
 ATOM = 0.05  # share of people with one and the same value
 MOST_ATOMS = 3  # of a feature, that are named
@@ -26,7 +27,6 @@ CODES = (-1, -9, -99, -999, 96, 97, 98, 99, 996, 997, 998, 999, 9999, 99999)
 CODED = 0.01  # share of people with a code among other values
 FEWEST_BESIDE_CODES = 4  # different values that a feature has beside its codes
 LARGEST = 2**53  # up to here whole numbers are exact in float64
-EXPECTED = 10  # people with both of two categories, if these were independent
 
 
 def numbers(column: pd.Series) -> np.ndarray:
@@ -74,6 +74,7 @@ def whole_numbers(frame: pd.DataFrame, features: Sequence[str]) -> list[str]:
     return [
         name
         for name in features
+        if is_number(frame[name])
         if ((numbers(frame[name]) % 1 == 0).all() and frame[name].nunique() <= MOST_COUNTED)
         or pd.api.types.is_bool_dtype(frame[name])
     ]
@@ -96,7 +97,7 @@ def atoms(
     """
     counted, found = whole_numbers(frame, features), {}
     for name in features:
-        if name not in counted:
+        if name not in counted and is_number(frame[name]):
             people = pd.Series(numbers(frame[name])).value_counts()
             common = people[people >= max(ATOM * len(frame), 2)].head(MOST_ATOMS)
             if len(common):
@@ -308,22 +309,14 @@ def _categories(
     frame: pd.DataFrame, usable: Sequence[str], kinds: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Look for columns of 0 and 1 of which nobody has two, as get_dummies makes them."""
-    binary = [name for name in usable if set(pd.unique(frame[name])) == {0, 1}]
-    has = {name: numbers(frame[name]) == 1 for name in binary}
-    joined = {name: {name} for name in binary}
-    for a, b in combinations(binary, 2):
-        expected = has[a].mean() * has[b].sum()
-        if expected >= EXPECTED and not (has[a] & has[b]).any():
-            together = joined[a] | joined[b]
-            joined |= dict.fromkeys(together, together)
-    for group in {frozenset(own) for own in joined.values() if len(own) > 1}:
-        if all(kinds.get(name) == "immutable" for name in group):
+    for names in frames.dummies(frame, usable):
+        if all(kinds.get(name) == "immutable" for name in names):
             continue
-        names = [name for name in binary if name in group]
         sums = "add up to one" if (frame[names].sum(axis=1) == 1).all() else "exclude"
         said = f"{some(names)} {sums}" + (" each other" if sums == "exclude" else "")
         do = (
-            "Exclusive categories are not supported as actionable: an action can leave "
-            "people with none or two. Call all of them immutable, or leave them out."
+            "One by one they leave people with none or two. Give them as one column of "
+            "words, or call all of them immutable."
         )
-        yield Finding("warning", "categories", said, do)
+        is_acted = any(kinds.get(name) == "actionable" for name in names)
+        yield Finding("error" if is_acted else "warning", "categories", said, do)
