@@ -280,3 +280,17 @@ def refusal_of(call: Callable[[], object]) -> str:
     except ValueError as error:
         return str(error)
     return "it was let in"
+
+
+def test_an_immutable_feature_that_an_action_would_move(population):
+    kinds = dict(population.kinds) | {"savings": "immutable"}
+    with pytest.raises(ValueError, match="savings is immutable, but income causes it"):
+        replace(population, kinds=kinds)
+
+
+def test_people_far_outside_are_named(problem, people):
+    x, preferences = people
+    far = x.clone()
+    far[3, 1] = 2e4
+    with pytest.raises(ValueError, match=r"age of row 3 is 20,000 standard deviations"):
+        grid.Grid(problem, n_values=3).recommend(far, preferences)

@@ -211,7 +211,7 @@ def test_warnings(spoilt, message):
 
 def test_more_warnings():
     immutable = KINDS | {"cards": "immutable"}
-    assert "cards may not change" in said(table(), kinds=immutable, verdict="warning")
+    assert "cards may not change" in said(table(), kinds=immutable)
     assert "no edge between two" in said(table(), edges={}, verdict="warning")
     assert "groups: 1: here 400" in said(table(), group="origin", verdict="warning")
 

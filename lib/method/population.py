@@ -60,8 +60,9 @@ class Population:
             features who does not say otherwise, with shape (K,).
         categories: Of features that are one of several: what codes 0,
             1, ... stand for.
-    Raises: ValueError: kinds, graph or limits are of other features,
-        or a split is empty, has NaN, or labels that do not fit.
+    Raises: ValueError: kinds, graph or limits are of other features;
+        an action would move an immutable feature; a split is empty,
+        has NaN, or labels that do not fit.
 
     Example:
         >>> population = loan.population(100, 100, 100)
@@ -93,6 +94,7 @@ class Population:
             )
         if not self.actionable:
             raise ValueError("No feature is actionable, so nothing can be recommended.")
+        self._check_immutable()
         if self.limits is not None:
             checks.shape("limits", self.limits.low, (len(self.actionable),))
         checks.known("feature with categories:", self.categories, self.features)
@@ -103,6 +105,19 @@ class Population:
         checks.known("split with labels:", self.y, tuple(self.x))
         for split, y in self.y.items():
             checks.shape(f"y of split {split!r}", y, self.x[split].shape[:-1])
+
+    def _check_immutable(self) -> None:
+        """Raise ValueError if an action would move a feature that never moves."""
+        reached = set(self.graph.reached_by(self.actionable_index))
+        moving = {*reached, *self.actionable_index}
+        for j, causes in enumerate(self.graph.parent_index):
+            name = self.features[j]
+            if self.kinds[name] == "immutable" and j in reached:
+                cause = self.features[next(i for i in causes if i in moving)]
+                raise ValueError(
+                    f"{name} is immutable, but {cause} causes it, and an action can move "
+                    f"that. Call {name} mutable, or leave out the edge {cause} -> {name}."
+                )
 
     @classmethod
     def from_units(

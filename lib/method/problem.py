@@ -21,6 +21,7 @@ from lib.method.preferences import Preferences
 from lib.method.world import World
 
 CHANGE = 0.25  # effort of another category: as a change by 1 over a range of 4; chosen here
+FAR = 10_000  # standard deviations from the mean, beyond which numbers may overflow
 ROUNDING = 1e-4  # log-odds, or nats: more than rounding moves either
 
 
@@ -276,11 +277,19 @@ class Problem:
             ...
             ValueError: x has shape (7,): expected a row a person, (N, 7), and at least ...
         """
-        checks.people("x", x, self.population.features, self.flow.dtype)
+        features = self.population.features
+        checks.people("x", x, features, self.flow.dtype)
+        if (far := x.abs() > FAR).any():
+            row, j = far.nonzero()[0].tolist()[-2:]
+            raise ValueError(
+                f"{features[j]} of row {row} is {x[..., row, j].item():,.0f} standard "
+                f"deviations from the mean: expected {FAR:,} at most, or numbers overflow. "
+                "Is it in another unit?"
+            )
         if x.ndim != 2 or len(x) == 0:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}: expected a row a person, "
-                f"(N, {len(self.population.features)}), and at least one of them."
+                f"(N, {len(features)}), and at least one of them."
             )
         checks.refused(self.accepts(x))
 

@@ -27,13 +27,12 @@ from lib.method.icarma import ICarma
 from lib.method.limits import Limits
 from lib.method.population import Population
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation
+from lib.method.problem import FAR, Problem, Recommendation
 
 Solver: TypeAlias = ICarma | Proposer
 Faults: TypeAlias = Iterator[tuple[str, np.ndarray]]
 
 SIZE = 16_384  # applicants of a block; the last one may have fewer
-FAR = 10_000  # standard deviations from the mean, beyond which numbers may overflow
 SCORE = "score_"  # begins the name of a column with preferences
 ENDS = ("low", "high")  # "low_income" begins with one of them: a limit
 # what a summary adds up for each member

@@ -351,7 +351,7 @@ def _edges(
     if fixed := [name for name in moved if kinds[name] == "immutable"]:
         said = f"{', '.join(fixed)} may not change, and follows from what people act on"
         do = "Call it mutable, or remove the edge into it."
-        yield Finding("warning", "edges", said, do)
+        yield Finding("error", "edges", said, do)
     yield Finding("fine", "edges", f"{len(good)} edges, no circle")
 
 
