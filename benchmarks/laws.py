@@ -1,6 +1,6 @@
 """Ten thousand random people and limits: nothing beyond a limit, whoever recommends.
 
-    .venv/bin/python benchmarks/laws.py      about half an hour on two cores
+    .venv/bin/python benchmarks/laws.py      about six minutes on two cores
 
 Refused people of Loan, of Give Me Some Credit and of a table with categories say random
 directions, limits and steps. Every solver answers them, with the committed networks where

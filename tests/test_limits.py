@@ -13,6 +13,7 @@ from laws import FAR, broken, random_limits
 from lib.beyond.hare.spaces import Actions
 from lib.beyond.propose.propose import Proposer, widths
 from lib.beyond.propose.propose import Settings as ProposerSettings
+from lib.method import loan
 from lib.method.grid import Grid
 from lib.method.icarma import Settings
 from lib.method.limits import Interval, Limits
@@ -21,6 +22,7 @@ from lib.method.problem import Problem
 from lib.method.pruned import Pruned
 from lib.method.samplers import RankingSampler, WithLimits
 from lib.method.training import fit
+from lib.paper import gmsc
 from lib.search.continuous import Refined, Search
 from lib.search.sets import sets_of
 
@@ -278,3 +280,13 @@ def test_options_of_a_dialogue_keep_within_limits(problem):
     for option in (found[i] for i in range(5)):
         assert violation(problem, x, own, option) < FAR
     assert found.is_acted.any()
+
+
+def test_the_defaults_of_both_populations_can_be_read(problem):
+    careful = problem.with_limits(loan.LIMITS).population.limits
+    assert careful.rise[:2].tolist() == careful.fall[2:].tolist() == [0.0, 0.0]
+    names = [name for name, kind in gmsc.KINDS.items() if kind == "actionable"]
+    credit = Limits.from_words(gmsc.LIMITS, names)
+    assert (
+        credit.fall[names.index("income")] == credit.rise[names.index("utilization")] == 0
+    )

@@ -1,10 +1,12 @@
 """The classifier h that decides; it is fixed once fitted."""
 
+import copy
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -24,7 +26,8 @@ class Classifier:
     """Hold any classifier: a map from standardised features to log-odds.
 
     The decision is positive where the log-odds are 0 or above. A
-    probability p has the log-odds log(p / (1 - p)).
+    probability p has the log-odds log(p / (1 - p)). `at` asks for
+    another probability than one half.
 
     Arguments:
         features: Names of the D features.
@@ -38,12 +41,16 @@ class Classifier:
         tensor([False,  True])
     """
 
+    bound = 0.0  # log-odds of the threshold
+
     def __init__(self, features: Sequence[str], logit: Logit) -> None:
         self.features = tuple(features)
         self._logit = logit.eval() if isinstance(logit, torch.nn.Module) else logit
 
     def logit(self, x: Tensor) -> Tensor:
         """Return the log-odds of a positive decision, with shape (*,), for features (*, D).
+
+        Where the threshold is not one half, its own are subtracted.
 
         Raises: ValueError: the function gives something else than one
             finite number a person.
@@ -69,7 +76,7 @@ class Classifier:
                 f"{int((~logits.isfinite()).sum())} of {len(rows)} people: expected a "
                 "number for each. Does it know all these features?"
             )
-        return logits.to(x.dtype).reshape(x.shape[:-1])
+        return logits.to(x.dtype).reshape(x.shape[:-1]) - self.bound
 
     @cached_property
     def has_gradient(self) -> bool:
@@ -100,7 +107,55 @@ class Classifier:
             tensor([0.5000])
         """
         checks.people("x", x, self.features)
-        return torch.sigmoid(self.logit(x))
+        return torch.sigmoid(self.logit(x) + self.bound)
+
+    @property
+    def threshold(self) -> float:
+        """The probability from which on the decision is positive.
+
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0])
+            >>> h.threshold, h.at(0.8).threshold
+            (0.5, 0.8)
+        """
+        return round(1 / (1 + math.exp(-self.bound)), 12)
+
+    def at(self, threshold: float) -> Self:
+        """Return this classifier with another threshold, a probability.
+
+        Raises: ValueError: it is not between 0 and 1.
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0]).at(0.8)
+            >>> h.accepts(torch.tensor([[1.0], [2.0]])), h.probability(torch.zeros(1, 1))
+            (tensor([False,  True]), tensor([0.5000]))
+        """
+        if not 0 < threshold < 1:
+            raise ValueError(
+                f"The threshold is {threshold!r}, expected a probability, between 0 and 1."
+            )
+        moved = copy.copy(self)
+        moved.bound = math.log(threshold / (1 - threshold))
+        return moved
+
+    def accepting(self, share: float, x: Tensor) -> Self:
+        """Return this classifier with the threshold that accepts a share of some people.
+
+        Arguments:
+            share: Of those to be accepted, between 0 and 1.
+            x: People, standardised, with shape (N, D).
+        Raises: ValueError: the share is not between 0 and 1.
+        Example:
+            >>> h = Classifier(("income",), lambda x: x[:, 0])
+            >>> x = torch.arange(10.0)[:, None]
+            >>> h.accepting(0.3, x).accepts(x).sum()
+            tensor(3)
+        """
+        if not 0 < share < 1:
+            raise ValueError(f"The share is {share!r}, expected one between 0 and 1.")
+        log_odds = (self.logit(x) + self.bound).double()
+        n = min(max(round(share * len(x)), 1), len(x) - 1)
+        middle = log_odds.sort(descending=True).values[n - 1 : n + 1].mean()
+        return self.at(torch.sigmoid(middle).item())
 
     def accepts(self, x: Tensor) -> Tensor:
         """Return whether the decision is positive, h(x) >= 0.5, with shape (*,).
@@ -130,6 +185,19 @@ class NetworkClassifier(Classifier):
     """
 
     has_gradient = True
+
+    def at(self, threshold: float) -> Self:
+        """Return this network with another threshold; see `Classifier.at`.
+
+        Example:
+            >>> one, zero = torch.ones(1, 1), torch.zeros(1)
+            >>> h = NetworkClassifier(("income",), [one], [zero]).at(0.8)
+            >>> h.accepts(torch.tensor([[1.0], [2.0]])), h.probability(torch.zeros(1, 1))
+            (tensor([False,  True]), tensor([0.5000]))
+        """
+        moved = super().at(threshold)
+        moved.biases = [*self.biases[:-1], self.biases[-1] + (self.bound - moved.bound)]
+        return moved
 
     def __init__(
         self, features: Sequence[str], weights: Sequence[Tensor], biases: Sequence[Tensor]
@@ -180,7 +248,9 @@ class NetworkClassifier(Classifier):
         """
         tensors = {f"weight_{i}": w for i, w in enumerate(self.weights)}
         tensors |= {f"bias_{i}": b for i, b in enumerate(self.biases)}
-        settings = {"features": self.features}
+        settings: dict[str, Any] = {"features": self.features}
+        if self.bound:
+            settings["bound"] = self.bound
         return files.save(folder, name, tensors, settings, made_with, fingerprint)
 
     @classmethod
@@ -200,7 +270,12 @@ class NetworkClassifier(Classifier):
             biases = [tensors.get(f"bias_{i}", torch.zeros(0)) for i in layers]
             hidden = [bias.numel() for bias in biases[:-1]]
             files.check_tensors(tensors, files.layers([len(features), *hidden, 1]))
-        return cls(features, [tensors[f"weight_{i}"] for i in layers], biases)
+            bound = settings.get("bound", 0.0)
+            if not isinstance(bound, float) or not math.isfinite(bound):
+                raise ValueError(f"its setting bound must be a number, got {bound!r}.")
+        found = cls(features, [tensors[f"weight_{i}"] for i in layers], biases)
+        found.bound = bound
+        return found
 
 
 def fit(

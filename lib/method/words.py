@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lib.base import checks
+from lib.method.classifier import Classifier
 from lib.method.population import Population
 from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
 
@@ -73,7 +74,10 @@ def table(
     after = _as_told(problem.population, x_cf)
     shown = (
         [OUTCOMES[kind] for kind in kinds],
-        [_why(*row) for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)],
+        [
+            _why(*row, problem.classifier)
+            for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)
+        ],
         _told(moved, acts, problem.population.features),
         _told(moved, ~acts, problem.population.features),
         np.where(recommendation.has_recourse, problem.cost_of(x, recommendation), np.nan),
@@ -243,12 +247,13 @@ def _kinds(has_recourse: Tensor, log_odds: Tensor, gain: Tensor) -> list[str]:
     return np.where(has_recourse.numpy(), named, "nothing").tolist()
 
 
-def _why(kind: str, log_odds: float, gain: float) -> str:
+def _why(kind: str, log_odds: float, gain: float, classifier: Classifier) -> str:
     """Return what is missing, in words."""
+    rating = _rating(log_odds + classifier.bound)
     if kind == "nothing":
-        return f"nothing is recommended; the rating stays at {_rating(log_odds)}"
+        return f"nothing is recommended; the rating stays at {rating}"
     if kind == "refused":
-        return f"the rating is {_rating(log_odds)}, below 50 %"
+        return f"the rating is {rating}, below {100 * classifier.threshold:.3g} %"
     if kind == "implausible":
         return f"the log-density falls by {-gain:.2f} nats"
     return ""

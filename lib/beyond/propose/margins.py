@@ -134,10 +134,11 @@ def sure_on_average(
 ) -> Tensor:
     r"""Return whether people are accepted in worlds that differ, with room for spread.
 
-    .. math:: \bar h - \lambda\, \mathrm{sd}(h) \ge 0.5
+    .. math:: \bar h - \lambda\, \mathrm{sd}(h) \ge t
 
     h is the probability of a positive decision after the action, in
-    each of the worlds; its standard deviation is that of a sample.
+    each of the worlds, t the bank's threshold (0.5, mostly). The
+    standard deviation is that of a sample.
 
     Arguments:
         worlds: Two or more, drawn from what is known of the truth.
@@ -164,7 +165,8 @@ def sure_on_average(
         x_cf = problem.population.possible(world.counterfactual(x, acts, values))
         chances.append(problem.classifier.probability(x_cf))
     h = torch.stack(chances)  # (W, N)
-    return recommendation.has_recourse & (h.mean(0) - n_sd * h.std(0) >= 0.5)
+    threshold = problem.classifier.threshold
+    return recommendation.has_recourse & (h.mean(0) - n_sd * h.std(0) >= threshold)
 
 
 def worst_log_odds(
