@@ -290,3 +290,23 @@ def test_the_defaults_of_both_populations_can_be_read(problem):
     assert (
         credit.fall[names.index("income")] == credit.rise[names.index("utilization")] == 0
     )
+
+
+def test_what_was_found_without_limits_is_no_answer_within_them(problem, people):
+    """Neither a known action nor a table that was made before brings one back."""
+    x, preferences = people
+    search = Search(problem, n_scouts=16, n_starts=1, n_steps=4)
+    free = search.recommend(x, preferences)
+    limits = random_limits(problem.population, x, np.random.default_rng(4))
+    own = replace(preferences, limits=limits)
+    assert violation(problem, x, own, free) > 0.1
+    interval = problem.interval(x, own)
+    table = search.table(x, starts=[free], interval=interval)
+    cost, which = table.cheapest(interval.may)
+    for row in cost.isfinite().nonzero().squeeze(-1):
+        acts = table.sets[which[row]]
+        values = table.values[row, which[row]]
+        near = interval[row : row + 1].nearest(values[None])[0]
+        assert torch.equal(near[acts], values[acts])
+    with pytest.raises(ValueError, match="made before"):
+        search.recommend(x, own, table=table)

@@ -128,11 +128,18 @@ class Search:
                 asked; left out: they are searched now, with the
                 weights that the profile gives.
             max_acted: As for `Table.cheapest`.
-        Raises: ValueError: as `Problem.check` and `Table.cheapest`,
-            or the table is of another number of people.
+        Raises: ValueError: as `Problem.check` and `Table.cheapest`;
+            the table is of another number of people; or there is one,
+            and people say limits of their own.
         """
         self.problem.check(x, preferences)
         interval = self.problem.interval(x, preferences)
+        if table is not None and preferences.limits is not None:
+            raise ValueError(
+                "People's own limits can't be asked of a table that was made before. Leave "
+                "the table out, or make it with interval=problem.interval(x, preferences) "
+                "and look answers up by Table.cheapest."
+            )
         if table is None:
             weights = self.profile.weight(preferences)
             table = self.table(x, weights, interval=interval)
@@ -276,6 +283,9 @@ def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> 
             for part in (start.is_acted, start.values)
         )
         same_set = (is_acted == judge.acts).all(-1)
+        if judge.interval.step is not None:  # beyond somebody's limits it is no answer
+            is_within = (judge.interval.nearest(known) == known) | ~is_acted
+            same_set &= is_within.all(-1)
         with torch.no_grad():
             cost, log_odds, gain = judge(known)
         # a known action that is valid and plausible stays so, on whichever side of a
