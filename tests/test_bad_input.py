@@ -142,7 +142,7 @@ def others(problem: Problem, people: tuple) -> dict[str, tuple[Callable[[], obje
     backwards = flow.World(Graph(dict(reversed(graph.parents.items()))))
     nobody = torch.zeros(2, 4, dtype=torch.bool)
     sampler = RankingSampler(features)
-    step = Classifier(population.features, lambda x: (x[:, 5] > 0).double())
+    step = Classifier(population.features, lambda x: 2.0 * (x[:, 5] > 0) - 1)
     blunt = replace(problem, classifier=step)
     few = Preferences(preferences.scores[:3])
     return {

@@ -102,6 +102,10 @@ def one_value(frame, name, value):
         (lambda f: one_value(f, "income", 5.0), "constant columns: income is 5"),
         (lambda f: one_value(f, "cards", 5), "constant columns: cards is 5"),
         (lambda f: one_value(f, "income", f.income * 1e300), "size: income reaches"),
+        (
+            lambda f: one_value(f, "income", f.income.where(f.index != 7, 1e12)),
+            "size: income of row 7 is 1e+12",
+        ),
         (lambda f: one_value(f, "income", f.income * 1j), "text columns: income"),
         (lambda f: one_value(f, "cards", f.repaid), "label by another name"),
         (lambda f: one_value(f, "cards", 1 - f.repaid), "label by another name"),

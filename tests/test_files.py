@@ -65,13 +65,22 @@ def test_equal_models_are_equal_files(tmp_path):
     assert len(written) == 1
 
 
-def test_a_file_with_the_older_header_is_read(tmp_path):
-    header = {"settings": '{"order": {"z": 1, "a": 2}}', "provenance": '{"seed": 3}'}
-    save_file({"a": torch.ones(2)}, tmp_path / "old.safetensors", metadata=header)
-    tensors, settings = files.load(tmp_path, "old")
+def test_a_file_without_a_checksum_or_with_another_is_refused(tmp_path):
+    header = {"settings": {"tau": 0.4}, "provenance": {}, "fingerprint": ""}
+    tensors = {"a": torch.ones(2)}
+    for more, said in (({}, "has no checksum"), ({"checksum": "1f"}, "than its checksum")):
+        told = {"model": json.dumps(header | more)}
+        save_file(tensors, tmp_path / "mine.safetensors", metadata=told)
+        with pytest.raises(ValueError, match=said):
+            files.load(tmp_path, "mine")
+
+
+def test_settings_keep_their_order_and_the_population_is_asked_for(tmp_path):
+    files.save(tmp_path, "mine", {"a": torch.ones(2)}, {"order": {"z": 1, "a": 2}}, {})
+    tensors, settings = files.load(tmp_path, "mine")
     assert tensors["a"].tolist() == [1, 1] and list(settings["order"]) == ["z", "a"]
     with pytest.raises(ValueError, match="does not say which population it was fitted to"):
-        files.load(tmp_path, "old", "abc")
+        files.load(tmp_path, "mine", "abc")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import torch
 from lib.method import frames, words
 from lib.method.grid import Grid
 from lib.method.icarma import Settings
+from lib.method.limits import Limits
 from lib.method.population import Population
 from lib.method.preferences import Preferences, from_words
-from lib.method.problem import CHANGE, Problem
+from lib.method.problem import CHANGE, Problem, Recommendation, is_plausible, is_valid
 from lib.method.pruned import Pruned
 from lib.method.samplers import RankingSampler
 from lib.method.training import fit
@@ -180,6 +181,69 @@ def test_a_category_has_no_direction(problem):
     own = from_words("job: 1, only up; income: 2; debt: 3", problem.population.actionable)
     with pytest.raises(ValueError, match="A category has no direction"):
         Grid(problem).recommend(problem.refused("test")[:1], own)
+
+
+def test_a_job_comes_from_those_a_person_would_take(problem):
+    """Whatever the solver. Who names all of them gets what they would get without.
+
+    A descent from a network's job starts from a whole code then, so few answers differ.
+    """
+    x, rng = problem.refused("test"), np.random.default_rng(2)
+    scores = RankingSampler(problem.population.actionable).draw(range(len(x)), rng).scores
+    among = rng.integers(1, 16, len(x))
+    limits = Limits.nothing(*scores.shape)
+    limits.among[:, 0] = torch.from_numpy(among)
+    anything = Limits.nothing(*scores.shape)
+    anything.among[:, 0] = 15
+    n_beyond = 0
+    for name, solver in solvers_of(problem).items():
+        free = solver.recommend(x, Preferences(scores))
+        for said, is_some in ((limits, True), (anything, False)):
+            found = solver.recommend(x, Preferences(scores, limits=said))
+            acts = found.is_acted[:, 0]
+            job = problem.population.as_recorded(found.values)[:, 0].long().numpy()
+            is_beyond = acts.numpy() & ((among >> job) & 1 == 0)
+            n_beyond += int(is_beyond.sum() if not is_some else 0)
+            assert not is_some or not is_beyond.any(), name
+            same = (found.is_acted == free.is_acted).all(-1).float().mean()
+            assert is_some or same > 0.95, name
+            assert acts.any(), name
+    assert n_beyond > 20
+
+
+def test_the_grid_finds_the_cheapest_of_those_jobs(problem):
+    """As a search that knows no limits would with the others taken out of its answers."""
+    x = problem.refused("test")[:40]
+    answers = "job: 1, one of cook or Clerk; income: can't; debt: can't"
+    categories = problem.population.categories
+    one = from_words(answers, problem.population.actionable, categories=categories)
+    assert one.limits.among[0, 0] == 6
+    own = Preferences(one.scores.expand(40, -1), limits=one.limits[[0] * 40])
+    found = Grid(problem).recommend(x, own)
+    helped = torch.zeros(40, dtype=torch.bool)
+    for code in (1, 2):
+        acts = torch.zeros_like(x, dtype=torch.bool)
+        acts[:, 0] = True
+        values = x.clone()
+        values[:, 0] = problem.population.counts(0)[code]
+        done = problem.carried_out(x, Recommendation(acts, values, x))
+        log_odds, gain = problem.outcome(x, done.x_cf)
+        is_moved = (done.x_cf != x).any(-1)
+        helped |= is_moved & is_valid(log_odds) & is_plausible(gain)
+    assert torch.equal(found.has_recourse, helped) and helped.any() and not helped.all()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("job: 1, one of baker or cook; income: 1; debt: 1", "Unknown category of job"),
+        ("job: 1; income: 1, one of cook; debt: 1", "income has no categories"),
+    ],
+)
+def test_only_categories_that_there_are_may_be_chosen(problem, said, message):
+    population = problem.population
+    with pytest.raises(ValueError, match=message):
+        from_words(said, population.actionable, categories=population.categories)
 
 
 def test_order_by_the_label_looks_at_some_people_only():

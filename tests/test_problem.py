@@ -59,7 +59,7 @@ def test_parts_of_a_problem_must_fit(problem):
     with pytest.raises(ValueError, match=r"can't decide for people of torch.float64"):
         replace(problem, classifier=Classifier(h.features, torch.nn.Linear(7, 1)))
     with pytest.raises(
-        ValueError, match=r"shape \(2, 7\) for 2 people: expected one log-odds"
+        ValueError, match=r"shape \(400, 7\) for 400 people: expected one log-odds"
     ):
         replace(problem, classifier=Classifier(h.features, lambda x: x))
 
@@ -84,6 +84,42 @@ def test_people_and_preferences_are_checked(problem, people):
             problem.check(wrong, preferences)
     with pytest.raises(ValueError, match=r"preferences.scores has shape \(29, 4\)"):
         problem.check(x, Preferences(preferences.scores[:29]))
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda p: p, lambda p: (p >= 0.5).double(), lambda p: 0.2 + 0.1 * p]
+)
+def test_probabilities_and_decisions_are_no_log_odds(problem, wrong):
+    h = problem.classifier
+    as_given = Classifier(h.features, lambda x: wrong(torch.sigmoid(h.logit(x))))
+    with pytest.raises(ValueError, match=r"probabilities or decisions. Expected log-odds"):
+        replace(problem, classifier=as_given)
+    signs = Classifier(h.features, lambda x: 2 * (h.logit(x) >= 0).double() - 1)
+    replace(problem, classifier=signs)
+    replace(problem, classifier=h.at(0.9))
+
+
+def test_a_classifier_against_the_labels_is_noticed_and_a_blind_one_is_not(problem):
+    h = problem.classifier
+    turned = Classifier(h.features, lambda x: -h.logit(x))
+    with pytest.raises(ValueError, match=r"prefers the first in [0-9]% of cases"):
+        replace(problem, classifier=turned)
+    for k in range(100, 150):  # as good as chance
+        blind = Classifier(h.features, lambda x, k=k: torch.sin(1_000 * k * x[:, 5]))
+        replace(problem, classifier=blind)
+
+
+def test_a_flow_of_other_units_or_of_another_graph_is_noticed(problem):
+    population = problem.population
+    in_cents = {split: 100 * population.in_units(x) for split, x in population.x.items()}
+    with pytest.raises(ValueError, match=r"fitted in other units"):
+        replace(problem, population=replace(population, x=in_cents))
+    causes = dict(problem.flow.graph.parents) | {"savings": ()}
+    with pytest.raises(ValueError, match=r"another graph: the causes of savings differ"):
+        replace(problem, population=replace(population, graph=Graph(causes)))
+    assert problem.under(problem.flow).population.fingerprint == population.fingerprint
+    other = replace(population, graph=Graph(causes))
+    assert other.fingerprint != population.fingerprint
 
 
 def test_a_world_with_its_features_in_another_order_is_refused(problem):

@@ -226,20 +226,15 @@ def test_nobody_is_asked_for_what_they_cannot_do(asked):
 
 
 def test_no_solver_knows_other_conditions(asked, free):
-    """A mask, directions and limits are all that can be said: "only if ..." can't be.
+    """A mask, directions, limits and categories are all that can be said.
 
-    Without them each solver raises a feature for some people and lowers it for others, but
-    CARMA, which has one direction a feature for these.
+    "Only if ..." can't be. Without them each solver raises a feature for some people and
+    lowers it for others, but CARMA, which has one direction a feature for these.
     """
     names = [field.name for field in fields(Preferences)]
     assert names == ["scores", "n_categories", "limits"]
-    assert [field.name for field in fields(Limits)] == [
-        "low",
-        "high",
-        "fall",
-        "rise",
-        "step",
-    ]
+    said = ["low", "high", "fall", "rise", "step", "among"]
+    assert [field.name for field in fields(Limits)] == said
     x = asked[2]
     for name, found in free.items():
         rises = (found.is_acted & (found.values > x)).any(0)

@@ -69,6 +69,7 @@ def write_model(small, folder: Path, kind: str, tensors, settings) -> Callable[[
     header = {"settings": settings, "provenance": {}}
     header["fingerprint"] = problem.population.fingerprint
     contents = {name: part.contiguous() for name, part in tensors.items()}
+    header["checksum"] = files.checksum(contents, header)
     path = folder / f"{kind}.safetensors"
     path.write_bytes(save(contents, {"model": json.dumps(header)}))
     return lambda: loads[kind](folder)
@@ -218,7 +219,9 @@ def with_model(said: str) -> bytes:
     return raw(json.dumps({"w": tensor, "__metadata__": {"model": said}}).encode())
 
 
-GOOD = '{"settings": {}, "provenance": {}, "fingerprint": ""}'
+PARTS = {"settings": {}, "provenance": {}, "fingerprint": ""}
+CHECKSUM = files.checksum({"w": torch.zeros(2)}, PARTS)
+GOOD = json.dumps(PARTS | {"checksum": CHECKSUM})
 TENSOR = b'"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}'
 HEADERS = {
     "a tensor twice": raw(
@@ -255,6 +258,25 @@ def test_a_header_that_can_be_read_in_two_ways_or_none_is_refused(tmp_path, what
         r"mine.safetensors is damaged or was not written by this project", said
     )
     assert said.endswith(files.REMEDY)
+
+
+def test_any_other_byte_of_a_model_is_noticed(small, tmp_path):
+    """A digit of a setting, a bit of a weight: it loads as it was, or not at all."""
+    tensors, settings = small[1]["classifier"]
+    load = write_model(small, tmp_path, "classifier", tensors, settings)
+    path, x = tmp_path / "classifier.safetensors", torch.randn(5, 7)
+    whole, answer, rng = path.read_bytes(), load().logit(x), np.random.default_rng(0)
+    n_refused = 0
+    for at in rng.integers(0, len(whole), 300).tolist():
+        changed = bytearray(whole)
+        changed[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(changed)
+        try:
+            assert torch.equal(load().logit(x), answer)
+        except ValueError as error:
+            assert "damaged" in str(error)  # noqa: PT017  (some changes mean nothing)
+            n_refused += 1
+    assert n_refused > 290
 
 
 def test_a_model_too_large_is_not_read(tmp_path, monkeypatch):

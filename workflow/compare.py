@@ -196,6 +196,7 @@ def _model(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     Raises: ValueError: the file is damaged.
     """
     tensors, header = files.read(path)
+    header["model"].pop("checksum", None)  # it follows from the rest
     return tensors, _flat(header, "")
 
 

@@ -13,7 +13,6 @@ was, fit by fit.
 import lib.pinned
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import fitting
@@ -93,7 +92,7 @@ def other_gmsc_networks(given: Mapping[str, Any], name: str) -> None:
     problem = gmsc.problem(found, models, given["seed"])
     if name == "gmsc_icarma_past":
         flows = flow.load_all(models, "gmsc_other_flows", problem.population.fingerprint)
-        problem = replace(problem, flow=flows[gmsc.PAST])
+        problem = problem.under(flows[gmsc.PAST])
     _save_networks(problem, stacks.TRANSFER[name], given, name, made_with)
 
 

@@ -8,6 +8,7 @@ to be like, and `rebuilt` its settings.
 
 import dataclasses
 import errno
+import hashlib
 import json
 import math
 import os
@@ -329,16 +330,35 @@ def save(
         "provenance": dict(made_with) | versions,
         "fingerprint": fingerprint,
     }
+    contents = {key: part.detach().contiguous() for key, part in tensors.items()}
     try:
+        header["checksum"] = checksum(contents, header)
         metadata = {"model": json.dumps(header)}
     except TypeError as error:
         raise ValueError(
             f"The settings of {name} and what it was made with must be numbers, texts, "
             f"lists or dictionaries of these: {error}."
         ) from error
-    contents = {key: part.detach().contiguous() for key, part in tensors.items()}
     write(path, as_bytes(contents, metadata=metadata))
     return path
+
+
+def checksum(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
+    """Return a digest of a model: its tensors, and what stands in its header beside it.
+
+    Raises: TypeError: JSON cannot hold the header.
+    Example:
+        >>> one, other = torch.tensor([1.0]), torch.tensor([1.5])
+        >>> checksum({"w": one}, {}) == checksum({"w": other}, {})
+        False
+    """
+    told = {key: value for key, value in header.items() if key != "checksum"}
+    digest = hashlib.sha256(json.dumps(told).encode())
+    for name in sorted(tensors):
+        part = tensors[name]
+        digest.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
+        digest.update(part.numpy().tobytes())
+    return digest.hexdigest()[:32]
 
 
 def load(
@@ -351,9 +371,9 @@ def load(
         name: What it was saved as.
         fingerprint: Of the population that it is to be used for; ""
             asks for no check.
-    Raises: ValueError: the file is missing or damaged, or the model
-        was fitted to another population. The message says to which,
-        and what to do.
+    Raises: ValueError: the file is missing or damaged, its checksum is
+        not that of what it holds, or the model was fitted to another
+        population. The message says to which, and what to do.
 
     Example:
         >>> tensors, settings = load(MODELS, "loan_classifier")
@@ -364,16 +384,20 @@ def load(
     if not path.is_file():
         raise ValueError(f"Expected a fitted model at {path}, found none. {REMEDY}")
     tensors, metadata = read(path)
-    header = metadata.get("model", metadata)  # older files have a key for each part
-    parts = {"settings": dict, "provenance": dict, "fingerprint": str}
-    found: dict[str, Any] = {"fingerprint": ""}
-    found |= header if isinstance(header, dict) else {}
+    parts = {"settings": dict, "provenance": dict, "fingerprint": str, "checksum": str}
+    header = metadata.get("model")
+    found: dict[str, Any] = header if isinstance(header, dict) else {}
     for part, kind in parts.items():
         if not isinstance(found.get(part), kind):
             raise ValueError(
                 f"{path} is damaged or was not written by this project (its header has no "
                 f"{part}). {REMEDY}"
             )
+    if found["checksum"] != checksum(tensors, found):
+        raise ValueError(
+            f"{path} is damaged, or was changed after it was saved: it holds something "
+            f"else than its checksum says. {REMEDY}"
+        )
     if fingerprint:
         _check_fingerprint(path, found["fingerprint"], fingerprint, found["provenance"])
     return tensors, found["settings"]

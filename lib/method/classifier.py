@@ -17,6 +17,8 @@ from lib.base import checks, files, fits
 from lib.base.arithmetic import SGD, Adam, RMSprop, network
 from lib.method.population import Population
 
+FEWEST_LABELS = 30  # of either kind, by which a classifier is judged
+SURELY = 5.0  # standard deviations that are no chance
 Logit = Callable[[Tensor], Tensor]
 DTYPES = (torch.float32, torch.float64)
 OPTIMISERS: dict[str, type[Adam] | type[SGD]] = {"adam": Adam, "sgd": SGD}
@@ -108,6 +110,47 @@ class Classifier:
         """
         checks.people("x", x, self.features)
         return torch.sigmoid(self.logit(x) + self.bound)
+
+    def check(self, x: Tensor, y: Tensor) -> None:
+        """Raise ValueError unless the log-odds of people are some, and fit their labels.
+
+        Values from 0 to 1 only are probabilities or decisions. And of
+        a person with a positive label and one with a negative it must
+        not prefer the second more often than chance explains.
+
+        Arguments:
+            x: People, with shape (N, D).
+            y: Whether their labels are positive, with shape (N,); or
+                nobody's.
+        Example:
+            >>> x = torch.tensor([[0.0], [3.0]])
+            >>> h = Classifier(("income",), lambda x: torch.sigmoid(x[:, 0]))
+            >>> h.check(x, x[:, 0] > 1)  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            ValueError: The classifier's values of 2 people lie between 0.5 and 0.95...
+        """
+        raw = (self.logit(x) + self.bound).detach().double()
+        low, high = raw.min().item(), raw.max().item()
+        if 0 <= low < high <= 1:
+            raise ValueError(
+                f"The classifier's values of {len(x)} people lie between {low:g} and "
+                f"{high:g}: these seem to be probabilities or decisions. Expected "
+                "log-odds, 0 or above for a positive decision: torch.logit(p), or 2 * "
+                "decision - 1."
+            )
+        of_yes, of_no = (raw[: len(y)][is_of] for is_of in (y.bool(), ~y.bool()))
+        if min(len(of_yes), len(of_no)) < FEWEST_LABELS:
+            return
+        preferred = (of_yes[:, None] - of_no).sign().mean().item() / 2 + 0.5
+        by_chance = math.sqrt((1 / len(of_yes) + 1 / len(of_no)) / 12)  # one sd, about
+        if preferred < 0.5 - SURELY * by_chance:
+            raise ValueError(
+                "The classifier disagrees with the labels: of a person whose label is "
+                f"positive and one whose is not it prefers the first in {preferred:.0%} of "
+                "cases. Is 1 the bad outcome, in the table or in the classifier? Turn one "
+                "of them round."
+            )
 
     @property
     def threshold(self) -> float:

@@ -17,6 +17,7 @@ from lib.method.maps import Map, Spline
 from lib.method.networks import Networks, SideBySide
 from lib.method.world import Graph, World
 
+ODD = 20.0  # a feature's median noise, or one over it, that no fit leaves
 NOTHING_KNOWN: Mapping[int, Map] = MappingProxyType({})
 
 
@@ -172,6 +173,27 @@ class CausalFlow(World):
         values = x.unbind(-1)
         raw = [self.raw_parameters(j, self.of_parents(j, values)) for j in every]
         return self.univariate(torch.stack(raw, -2)).forward(x)[0]
+
+    def check_units(self, x: Tensor) -> None:
+        """Raise ValueError if the noise behind people (N, D) is none that a fit leaves.
+
+        Half of it should lie within 0.67, a normal's quartile.
+
+        Example:
+            >>> loan_flow.check_units(loan.population(100, 100, 100).x["recourse/train"])
+            >>> loan_flow.check_units(torch.full((9, 7), 1e6))  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            ValueError: The flow does not fit these people: half of the noise behind ...
+        """
+        size = self.abduct(x).detach().abs().median(0).values
+        for name, half in zip(self.features, size.tolist(), strict=True):
+            if not 1 / ODD < half < ODD:
+                raise ValueError(
+                    f"The flow does not fit these people: half of the noise behind {name} "
+                    f"lies beyond {half:.3g}, of a normal beyond 0.67. Was it fitted in "
+                    "other units? Expected standardised features, as in population.x."
+                )
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
         """Return feature j, with shape (*,); see `World.feature`.

@@ -19,6 +19,7 @@ Edges: TypeAlias = (
 
 SPREAD = 0.2  # standard deviations over which an atom is spread
 MOST_CATEGORIES = 30
+FAR = 1e6  # interquartile ranges from the median; real tables reach half of that
 EXPECTED = 10  # people with both of two categories, if these were independent
 
 
@@ -46,6 +47,31 @@ def values(frame: pd.DataFrame, features: Sequence[str]) -> np.ndarray:
                 f"in row {int((~finite).argmax())}). Drop or fill those rows first."
             )
     return frame[list(features)].to_numpy(dtype=float, copy=True)
+
+
+def check_near(name: str, column: np.ndarray) -> None:
+    """Raise ValueError if a value is so far from the others that these look alike.
+
+    Arguments:
+        name: Of the column.
+        column: Numbers, with shape (N,).
+    Example:
+        >>> check_near("income", np.array([1.0, 2, 3, 4, 1e12]))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: income of row 4 is 1e+12, and the others lie around 3: beside ...
+    """
+    middle = np.median(column)
+    far = np.abs(column - middle)
+    others = np.delete(column, far.argmax())
+    others = others[others != middle]
+    spread = np.subtract(*np.quantile(others, [0.75, 0.25])) if len(others) else 0.0
+    if spread > 0 and far.max() > FAR * spread:
+        raise ValueError(
+            f"{name} of row {int(far.argmax())} is {column[far.argmax()]:g}, and the "
+            f"others lie around {middle:g}: beside it they all look alike. Correct or drop "
+            "it, or take logarithms."
+        )
 
 
 def check_columns(frame: pd.DataFrame, features: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
-"""Between what values people may set features: directions, limits and steps.
+"""To what values people may set features: directions, limits, steps, some categories.
 
 A person who can change a feature may not be able to set it to any
-value: "only up", "at most 60", "at most 500 more", "in steps of 500".
-A limit binds the *action*. What follows from other actions may move a
-feature beyond it.
+value: "only up", "at most 60", "at most 500 more", "in steps of 500",
+"one of cook or clerk". A limit binds the *action*. What follows from
+other actions may move a feature beyond it.
 """
 
 import math
@@ -36,13 +36,14 @@ _PHRASES: dict[str, dict[str, float | None]] = {
 }
 HOW = (
     "Say only up, only down, up or down, at most 60, at least 10, at most 5 more, "
-    "at most 5 less, or in steps of 500."
+    "at most 5 less, in steps of 500, or of a category: one of cook or clerk."
 )
+ONE_OF, OR = "one of ", " or "
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Hold between what values each feature may be set, in the units of the data.
+    """Hold to what values each feature may be set, in the units of the data.
 
     NaN means that nothing is said: the population's own limit holds,
     if it has one. Infinity says that there is none.
@@ -53,8 +54,11 @@ class Limits:
         fall, rise: By how much it may be lowered and raised at most;
             0: that direction is closed.
         step: Values are multiples of it; 0: any.
+        among: Of a feature with categories, the sum of 2**code over
+            those that may be chosen.
     Raises: ValueError: shapes differ, low is above high, fall, rise or
-        step are below zero, or a step is infinite.
+        step are below zero, a step is infinite, or no category is
+        left.
     Source: the survey of Karimi et al. (ACM Computing Surveys 55(5),
         2022), sections 3.3.2 and 3.5, of such constraints.
     Example:
@@ -69,6 +73,7 @@ class Limits:
     fall: Tensor
     rise: Tensor
     step: Tensor
+    among: Tensor
 
     def __post_init__(self) -> None:
         for name, part in vars(self).items():
@@ -89,6 +94,11 @@ class Limits:
                 )
         if self.step.isinf().any():
             raise ValueError("step must be finite; 0: any value.")
+        if (self.among < 1).any() or (self.among.nan_to_num() % 1 != 0).any():
+            raise ValueError(
+                "among must be a sum of 2**code over one category or more that may be "
+                "chosen; NaN: any."
+            )
 
     @classmethod
     def nothing(cls, *shape: int) -> "Limits":
@@ -98,10 +108,16 @@ class Limits:
             >>> bool(Limits.nothing(3, 4).low.isnan().all())
             True
         """
-        return cls(*(torch.full(shape, torch.nan, dtype=torch.float64) for _ in range(5)))
+        parts = (torch.full(shape, torch.nan, dtype=torch.float64) for _ in fields(cls))
+        return cls(*parts)
 
     @classmethod
-    def from_words(cls, said: Mapping[str, str], features: Sequence[str]) -> "Limits":
+    def from_words(
+        cls,
+        said: Mapping[str, str],
+        features: Sequence[str],
+        categories: Mapping[str, Sequence[str]] | None = None,
+    ) -> "Limits":
         """Return what is said of some features as limits, with shape (K,).
 
         Arguments:
@@ -109,28 +125,37 @@ class Limits:
                 {"income": "only up, at most 500 more"}.
             features: Names of the K features, in the order of the
                 limits.
-        Raises: ValueError: a feature is unknown, or a phrase can't be
-            read or says again what another has said.
+            categories: Of features that have some, in the order of
+                their codes (`Population.categories`).
+        Raises: ValueError: a feature or category is unknown, or a
+            phrase can't be read or says again what another has said.
         Example:
             >>> Limits.from_words({"income": "only up"}, ("income", "savings")).fall
             tensor([0., nan], dtype=torch.float64)
         """
         checks.known("feature", said, tuple(features))
         own = {name: str(phrases).split(",") for name, phrases in said.items()}
-        return stacked([cls.read(own.get(name, ()), f"{name}") for name in features])
+        of = categories or {}
+        return stacked(
+            [cls.read(own.get(name, ()), name, of.get(name, ())) for name in features]
+        )
 
     @classmethod
-    def read(cls, phrases: Sequence[str], feature: str) -> "Limits":
+    def read(
+        cls, phrases: Sequence[str], feature: str, categories: Sequence[str] = ()
+    ) -> "Limits":
         """Return what phrases say of one feature as limits, without an axis.
 
         Raises: ValueError: as `from_words`.
         Example:
             >>> Limits.read(["only up", "at most 60"], "income").high
             tensor(60., dtype=torch.float64)
+            >>> Limits.read(["one of a or b"], "job", ("none", "a", "b")).among
+            tensor(6., dtype=torch.float64)
         """
         said: dict[str, float] = {}
         for phrase in phrases:
-            for name, value in _read(phrase, feature).items():
+            for name, value in _read(phrase, feature, categories).items():
                 if name in said:
                     raise ValueError(
                         f"{feature}: {phrase.strip()!r} says again what another part "
@@ -184,9 +209,21 @@ def stacked(each: Sequence[Limits]) -> Limits:
     return Limits(*(torch.stack(part) for part in parts))
 
 
-def _read(phrase: str, what: str) -> dict[str, float]:
+def _read(phrase: str, what: str, categories: Sequence[str]) -> dict[str, float]:
     """Return the limits that one phrase sets, by name."""
     plain = " ".join(phrase.lower().split())
+    if plain.startswith(ONE_OF):
+        if not categories:
+            raise ValueError(f"{what} has no categories, and can't be {plain!r}. {HOW}")
+        codes = {" ".join(own.lower().split()): i for i, own in enumerate(categories)}
+        if len(codes) < len(categories):
+            raise ValueError(
+                f"Two categories of {what} read alike, once case and blanks are left out: "
+                f"{', '.join(categories)}. Rename one in the table."
+            )
+        chosen = {own.strip() for own in plain.removeprefix(ONE_OF).split(OR)}
+        checks.known(f"category of {what}:", chosen, tuple(codes))
+        return {"among": float(sum(2 ** codes[own] for own in chosen))}
     for pattern, sets in _PHRASES.items():
         if found := re.fullmatch(pattern, plain):
             value = float(found[1]) if found.groups() else math.nan
@@ -206,6 +243,9 @@ class Interval:
         step: Values are so far from each other, with shape (*, N, K);
             0: any; None: nobody has a step.
         origin: A value that lies on every step, with shape (K,).
+        codes: Of C numbers of steps from the origin the nearest that
+            may be chosen, with shape (*, N, K, C); -1: any; None:
+            nobody chooses among categories.
     Example:
         >>> ends = torch.tensor([[-1.0]]), torch.tensor([[1.0]])
         >>> interval = Interval(torch.tensor([[True]]), *ends)
@@ -218,6 +258,7 @@ class Interval:
     high: Tensor
     step: Tensor | None = None
     origin: Tensor | None = None
+    codes: Tensor | None = None
 
     def nearest(self, values: Tensor) -> Tensor:
         """Return the nearest values that may be set, with shape (*, N, K).
@@ -232,7 +273,14 @@ class Interval:
         values = values.maximum(self.low).minimum(self.high)
         if self.step is None or self.origin is None:
             return values
-        return torch.where(self.step > 0, on_step(values, self.step, self.origin), values)
+        values = torch.where(self.step > 0, on_step(values, self.step, self.origin), values)
+        if self.codes is None:
+            return values
+        steps = (values - self.origin) / self.step.clamp_min(CLOSE)
+        code = steps.round().long().clamp(0, self.codes.shape[-1] - 1)
+        nearest = self.codes.expand(*code.shape, -1)
+        chosen = nearest.gather(-1, code[..., None]).squeeze(-1)
+        return torch.where(chosen < 0, values, self.origin + chosen * self.step)
 
     def smoothly(self, values: Tensor) -> Tensor:
         """Return values bent into the interval, so that each has a gradient, (*, N, K).
@@ -275,8 +323,11 @@ class Interval:
             >>> Interval(may, may.float(), may.float())[[0, 3]].low.shape
             torch.Size([2, 2])
         """
-        step = None if self.step is None else self.step[key]
-        return Interval(self.may[key], self.low[key], self.high[key], step, self.origin)
+        step, codes = (
+            None if part is None else part[key] for part in (self.step, self.codes)
+        )
+        ends = self.low[key], self.high[key]
+        return Interval(self.may[key], *ends, step, self.origin, codes)
 
 
 def on_step(values: Tensor, step: Tensor, origin: Tensor) -> Tensor:
@@ -305,8 +356,8 @@ def narrowed(
         may: Whether features may be set at all, with shape (*, N, K).
         now: What they are, standardised, with shape (*, N, K).
         ends: Of the range, standardised, each with shape (K,).
-        limits: In the units of the data, with shape (K,) or (*, N,
-            K).
+        limits: In the units of the data, with shape (K,) or (*, N, K);
+            those among categories are of whole numbers only.
         is_whole: Which features are whole numbers, with shape (K,).
         scale: Mean and standard deviation, each with shape (K,).
     Example:
@@ -333,12 +384,38 @@ def narrowed(
     step = limits.step.nan_to_num(0.0).expand(may.shape)
     step = torch.where(is_whole, step.clamp_min(1.0), step) / std
     size = step.clamp_min(CLOSE)
+    codes = None
+    if limits.among.isfinite().any():
+        seen = [((end.double() - origin) * std).round() for end in ends]
+        codes, is_any = _nearest_codes(limits.among, *seen)
+        codes, may = codes.expand(*may.shape, -1), may & is_any
+        is_said = limits.among.isfinite()
+        least, most = (origin + step * end(-1) for end in (codes.amin, codes.amax))
+        low = torch.where(is_said, low.maximum(least), low)
+        high = torch.where(is_said, high.minimum(most), high)
     first = origin + ((low - origin) / size - CLOSE).ceil() * step
     last = origin + ((high - origin) / size + CLOSE).floor() * step
     low, high = torch.where(step > 0, first, low), torch.where(step > 0, last, high)
     may = may & (low <= high)
     low, high = _rounded(low, now.dtype, math.inf), _rounded(high, now.dtype, -math.inf)
-    return Interval(may, low, high, step.to(now), origin.to(now))
+    return Interval(may, low, high, step.to(now), origin.to(now), codes)
+
+
+def _nearest_codes(among: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Return for each code the nearest that may be chosen, and whether any may.
+
+    Arguments:
+        among: As in `Limits`, with shape (*, K).
+        first, last: Codes that were seen, each with shape (K,).
+    Returns: Codes, with shape (*, K, C), -1 where nothing is said;
+        and (*, K).
+    """
+    is_said, numbers = among.isfinite(), among.nan_to_num().long()
+    codes = torch.arange(int(numbers.max()).bit_length())
+    may = ((numbers[..., None] >> codes) & 1 == 1) & (codes >= first[:, None])
+    may &= codes <= last[:, None]
+    far = (codes[:, None] - codes).abs().masked_fill(~may[..., None, :], len(codes))
+    return far.argmin(-1).where(is_said[..., None], -1), may.any(-1) | ~is_said
 
 
 def _rounded(end: Tensor, dtype: torch.dtype, inward: float) -> Tensor:

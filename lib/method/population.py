@@ -260,10 +260,10 @@ class Population:
                 (`frames.spread_atoms`), and `possible` brings them
                 back.
         Raises: ValueError: a column is missing, holds text among
-            numbers, or gaps; categories are given as columns of 0 and
-            1 that can be acted on; labels are not 0 and 1, or all
-            alike; too few people; an atom is no feature, or one of
-            whole numbers.
+            numbers, gaps, or one value far from all others;
+            categories are given as columns of 0 and 1 that can be
+            acted on; labels are not 0 and 1, or all alike; too few
+            people; an atom is no feature, or one of whole numbers.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -298,6 +298,8 @@ class Population:
         frame = frames.as_codes(frame, known)
         values = frames.values(frame, list(kinds))
         _check_differ(list(kinds), torch.from_numpy(values))
+        for name, column in zip(kinds, values.T, strict=True):
+            frames.check_near(name, column)
         _check_dummies(frame, kinds)
         graph = frames.graph(list(kinds), edges)
         numbers = None if whole is None else [*whole, *known]
@@ -321,7 +323,7 @@ class Population:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of features, categories and scaler; it travels with models fitted to them.
+        """Digest of features, categories, graph and scaler, for models fitted to them.
 
         The scaler counts to six digits, so that another processor
         gives the same digest.
@@ -332,10 +334,9 @@ class Population:
             (16, False)
         """
         scaler = [f"{value:.5e}" for value in (*self.mean.tolist(), *self.std.tolist())]
-        parts: list[object] = [list(self.kinds.items()), scaler]
-        if self.categories:
-            parts.append(list(self.categories.items()))
-        told_apart = json.dumps(parts)
+        causes = {name: sorted(own) for name, own in self.graph.parents.items()}
+        parts = [list(own.items()) for own in (self.kinds, self.categories, causes)]
+        told_apart = json.dumps([*parts, scaler])
         return hashlib.sha256(told_apart.encode()).hexdigest()[:16]
 
     @property

@@ -320,7 +320,10 @@ CONSTANT = Profile()
 
 
 def from_words(
-    answers: str | Mapping[str, str], features: Sequence[str], n_categories: int = 0
+    answers: str | Mapping[str, str],
+    features: Sequence[str],
+    n_categories: int = 0,
+    categories: Mapping[str, Sequence[str]] | None = None,
 ) -> Preferences:
     """Return what one person says as preferences, with scores of shape (1, K).
 
@@ -329,9 +332,12 @@ def from_words(
             mapping of that kind. Every feature is answered by one of
             `WORDS`, by a rank or score from 1 to C, or by "can't".
             Limits may follow, in the units of the data: "only up",
-            "at most 60", "at most 5 less", "in steps of 500".
+            "at most 60", "at most 5 less", "in steps of 500", "one of
+            cook or clerk".
         features: Names of the K actionable features.
         n_categories: C; 0: as many as features.
+        categories: Of features that have some
+            (`Population.categories`); needed for "one of".
     Raises: ValueError: a feature is unknown, left out or answered
         twice; a word is unknown; nothing is left to do.
 
@@ -357,11 +363,14 @@ def from_words(
             f"features to words, got {type(answers).__name__}."
         )
     most = n_categories or len(names)
-    return _preferences([_answers(pairs, names, most)], names, most)
+    return _preferences([_answers(pairs, names, most, categories or {})], most)
 
 
 def from_frame(
-    frame: pd.DataFrame, features: Sequence[str], n_categories: int = 0
+    frame: pd.DataFrame,
+    features: Sequence[str],
+    n_categories: int = 0,
+    categories: Mapping[str, Sequence[str]] | None = None,
 ) -> Preferences:
     """Return the answers of many people as preferences, with scores of shape (N, K).
 
@@ -371,7 +380,7 @@ def from_frame(
             `from_words`.
         features: Names of the K actionable features, in the order
             of the scores.
-        n_categories: As for `from_words`.
+        n_categories, categories: As for `from_words`.
     Raises: ValueError: the frame is empty; a column is missing,
         unknown or there twice; a cell is empty (NaN) or can't be
         read. The message names the row as its index does.
@@ -406,14 +415,19 @@ def from_frame(
                 raise ValueError(
                     f"{empty[0]} is not answered (the cell is NaN or None). {_how(most)}"
                 )
-            own = _answers(zip(features, cells, strict=True), names, most)
-            everyone.append(own)
+            pairs = zip(features, cells, strict=True)
+            everyone.append(_answers(pairs, names, most, categories or {}))
         except ValueError as error:
             raise ValueError(f"{row_is_called} {label}: {error}") from error
-    return _preferences(everyone, names, most)
+    return _preferences(everyone, most)
 
 
-def read_answers(path: Path, features: Sequence[str], n_categories: int = 0) -> Preferences:
+def read_answers(
+    path: Path,
+    features: Sequence[str],
+    n_categories: int = 0,
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> Preferences:
     """Return the answers of many people in a CSV file, with scores of shape (N, K).
 
     Arguments:
@@ -422,7 +436,7 @@ def read_answers(path: Path, features: Sequence[str], n_categories: int = 0) -> 
             `from_words`. Other columns, such as names, are not
             read.
         features: Names of the K actionable features.
-        n_categories: As for `from_words`.
+        n_categories, categories: As for `from_words`.
     Raises: ValueError: the file is missing or empty, a column is
         missing or there twice, or an answer can't be read (the
         message names its line and its feature).
@@ -460,7 +474,7 @@ def read_answers(path: Path, features: Sequence[str], n_categories: int = 0) -> 
         raise ValueError(f"{path} holds no answers below its header.")
     frame = pd.DataFrame.from_dict(lines, orient="index", columns=list(features))
     try:
-        return from_frame(frame.rename_axis("line"), features, n_categories)
+        return from_frame(frame.rename_axis("line"), features, n_categories, categories)
     except ValueError as error:
         raise ValueError(f"{path}, {error}") from error
 
@@ -510,9 +524,7 @@ def _split_answers(text: str) -> list[tuple[str, str]]:
 
 
 def _preferences(
-    everyone: Sequence[tuple[list[int], list[Limits]]],
-    names: Mapping[str, str],
-    most: int,
+    everyone: Sequence[tuple[list[int], list[Limits]]], most: int
 ) -> Preferences:
     """Return the preferences of people whose answers were read, a pair a person."""
     scores = torch.tensor([own for own, _ in everyone])
@@ -522,14 +534,18 @@ def _preferences(
 
 
 def _answers(
-    pairs: Iterable[tuple[str, object]], names: Mapping[str, str], most: int
+    pairs: Iterable[tuple[str, object]],
+    names: Mapping[str, str],
+    most: int,
+    categories: Mapping[str, Sequence[str]],
 ) -> tuple[list[int], list[Limits]]:
     """Return one person's score and limits of each feature, from pairs with an answer.
 
     Arguments:
         names: The features by their plain names, as `_plain_names`
             gives them.
-        most: The number of categories.
+        most: The highest score of what can be done.
+        categories: Of features that have some.
     """
     features = tuple(names.values())
     answered: dict[str, str] = {}
@@ -548,7 +564,10 @@ def _answers(
             "This person can't act on anything, so there is no action to recommend. "
             "Is there one feature, however hard, that they could change?"
         )
-    limits = [Limits.read(said, name) for name, (_, *said) in parts.items()]
+    limits = [
+        Limits.read(said, name, [_plain(own) for own in categories.get(name, ())])
+        for name, (_, *said) in parts.items()
+    ]
     return scores, limits
 
 

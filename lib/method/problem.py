@@ -18,10 +18,11 @@ from lib.method.frames import Edges
 from lib.method.limits import Interval, Limits, narrowed
 from lib.method.population import Population
 from lib.method.preferences import Preferences
-from lib.method.world import World
+from lib.method.world import Graph, World
 
 CHANGE = 0.25  # effort of another category: as a change by 1 over a range of 4; chosen here
 FAR = 10_000  # standard deviations from the mean, beyond which numbers may overflow
+ASKED = 1_000  # people by whom classifier and flow are looked at
 ROUNDING = 1e-4  # log-odds, or nats: more than rounding moves either
 
 
@@ -62,6 +63,13 @@ def is_plausible(gain: Tensor, slack: float = 0.0, surely: bool = False) -> Tens
     return gain >= -slack + ROUNDING * surely
 
 
+def _differing(one: Graph, other: Graph) -> str:
+    """Return in words where two graphs over the same features differ."""
+    ours, theirs = one.parents, other.parents
+    at = [name for name in ours if set(ours[name]) != set(theirs.get(name, ()))]
+    return f"the causes of {', '.join(at)}" if at else "the order of the features"
+
+
 @dataclass(frozen=True)
 class Problem:
     """Hold who applies, who decides, and the flow that says what is plausible.
@@ -72,7 +80,9 @@ class Problem:
             need gradients say so.
         flow: Fitted to them.
     Raises: ValueError: the parts are for other features, in another
-        order, or for other kinds of numbers.
+        order, under another graph, or for other kinds of numbers; the
+        classifier gives probabilities or decisions, or refuses those
+        whose label is positive; the flow was fitted in other units.
     Example:
         >>> problem.refused("test").shape
         torch.Size([2426, 7])
@@ -92,7 +102,13 @@ class Problem:
                     f"has {', '.join(expected)}. Both must list the same in the same "
                     f"order: fit the {what} to this population."
                 )
-        x = self.population.x["recourse/train"][:2]
+        if self.flow.graph != self.population.graph:
+            raise ValueError(
+                "The flow was fitted under another graph: "
+                f"{_differing(self.population.graph, self.flow.graph)} differ. Fit it "
+                "under the population's; or take problem.under(flow)."
+            )
+        x = self.population.x["recourse/train"][:ASKED]
         if x.dtype != self.flow.dtype:
             raise ValueError(
                 f"The population is of {x.dtype}, the flow of {self.flow.dtype}. Fit the "
@@ -107,6 +123,9 @@ class Problem:
                 f"The classifier can't decide for people of {x.dtype} with shape "
                 f"{tuple(x.shape)}: {type(error).__name__}: {error}"
             ) from error
+        y = self.population.y.get("recourse/train", x.new_zeros(0))[:ASKED]
+        self.classifier.check(self.population.possible(x), y)
+        self.flow.check_units(x)
 
     @classmethod
     def from_frame(
@@ -211,8 +230,20 @@ class Problem:
             >>> careful.population.limits.fall
             tensor([nan, nan, 0., nan], dtype=torch.float64)
         """
-        limits = Limits.from_words(said, self.population.actionable)
+        categories = self.population.categories
+        limits = Limits.from_words(said, self.population.actionable, categories)
         return replace(self, population=replace(self.population, limits=limits))
+
+    def under(self, flow: CausalFlow) -> "Problem":
+        """Return the problem with another flow, and its graph.
+
+        Raises: ValueError: as a problem's parts.
+        Example:
+            >>> problem.under(problem.flow) == problem
+            True
+        """
+        population = replace(self.population, graph=flow.graph)
+        return replace(self, population=population, flow=flow)
 
     def refused(self, split: str) -> Tensor:
         """Return the people of a recourse split that h refuses, with shape (N, D).
@@ -320,13 +351,8 @@ class Problem:
         limits = population.limits
         if preferences.limits is not None:
             limits = preferences.limits.or_else(limits)
-        if limits is not None and self.population.categories:
-            said = [own[..., self._is_category] for own in vars(limits).values()]
-            if not all(own.isnan().all() for own in said):
-                raise ValueError(
-                    "A category has no direction and no limits: say how hard it is to "
-                    "change, or can't."
-                )
+        if limits is not None:
+            self._check_limits(limits)
         if limits is None:
             return Interval(may, *(end.expand(may.shape) for end in ends))
         own = x if population.whole is None else population.possible(x)
@@ -334,15 +360,40 @@ class Problem:
         is_whole = torch.zeros(len(columns), dtype=torch.bool)
         if population.whole is not None:
             is_whole = population.whole.is_whole[columns]
+            ends = [
+                population.possible(e)[columns] for e in (population.low, population.high)
+            ]
+        return narrowed(may, own[..., columns], ends, limits, is_whole, scale)
+
+    def _check_limits(self, limits: Limits) -> None:
+        """Raise ValueError unless limits fit what is whole and what has categories."""
+        population = self.population
+        of_numbers = {k: part for k, part in vars(limits).items() if k != "among"}
+        said = (part[..., self._is_category] for part in of_numbers.values())
+        if not all(part.isnan().all() for part in said):
+            raise ValueError(
+                "A category has no direction and no limits: say how hard it is to change, "
+                "can't, or one of cook or clerk."
+            )
+        if not limits.among[..., ~self._is_category].isnan().all():
+            raise ValueError(
+                "Only some categories may be chosen of a feature that has none: say "
+                "between what values it lies instead."
+            )
+        for k, name in enumerate(population.actionable):
+            n = len(population.categories.get(name, ()))
+            if n and (limits.among[..., k] >= 2**n).any():
+                raise ValueError(
+                    f"{name} has {n} categories, and one beyond them may be chosen. Make "
+                    "limits with categories=population.categories."
+                )
+        if population.whole is not None:
+            is_whole = population.whole.is_whole[population.actionable_index]
             if (is_whole & (limits.step.nan_to_num() % 1 != 0)).any():
                 raise ValueError(
                     "Whole numbers have a step with a fraction: expected 1 or another "
                     "whole number."
                 )
-            ends = [
-                population.possible(e)[columns] for e in (population.low, population.high)
-            ]
-        return narrowed(may, own[..., columns], ends, limits, is_whole, scale)
 
     def outcome(self, x: Tensor, x_cf: Tensor) -> tuple[Tensor, Tensor]:
         """Return what tells whether people who become x_cf are helped, each (*, N).
@@ -382,13 +433,11 @@ class Problem:
             >>> problem.check_world(loan.scm())
         """
         if world.graph != self.flow.graph:
-            ours, theirs = self.flow.graph.parents, world.graph.parents
-            at = [name for name in ours if set(ours[name]) != set(theirs.get(name, ()))]
-            what = f"the causes of {', '.join(at)}" if at else "the order of the features"
             raise ValueError(
-                f"The world and the flow have different graphs: {what} differ. Search in a "
-                "world with the flow's graph, or make the problem with a flow that was "
-                "fitted under the world's."
+                "The world and the flow have different graphs: "
+                f"{_differing(self.flow.graph, world.graph)} differ. Search in a world "
+                "with the flow's graph, or make the problem with a flow that was fitted "
+                "under the world's."
             )
 
     def check_gradient(self, solver: str) -> None:

@@ -388,7 +388,8 @@ class WithLimits:
     Of each feature, with probability `share`, a person says one of
     six things, each as often: only up, only down, at most so much
     more, at most so much less, at least, at most. How much is drawn
-    evenly from the feature's range. Of categories nothing is said.
+    evenly from the feature's range. Of categories they say which may
+    be chosen, any set as often.
 
     Arguments:
         sampler: Who draws the scores.
@@ -418,11 +419,10 @@ class WithLimits:
         ends = population.as_recorded(torch.stack([population.low, population.high]))
         low, high = ends[:, columns].numpy()
         size = (len(people), len(columns))
-        has_limits = np.array(
-            [n not in population.categories for n in population.actionable]
-        )
-        is_said = (rng.random(size) < self.share) & has_limits
-        said = np.where(is_said, rng.integers(0, 6, size), -1)
+        sets = [2 ** len(population.categories.get(n, ())) for n in population.actionable]
+        has_limits = np.array(sets) == 1
+        is_said = rng.random(size) < self.share
+        said = np.where(is_said & has_limits, rng.integers(0, 6, size), -1)
         much = rng.random(size)
         values = [
             ("fall", 0 * much),
@@ -436,6 +436,9 @@ class WithLimits:
         for what, (name, value) in enumerate(values):
             at = torch.from_numpy(said == what)
             getattr(limits, name)[at] = torch.from_numpy(value)[at]
+        for k in np.flatnonzero(~has_limits):
+            among = rng.integers(1, sets[k], len(people)).astype(float)
+            limits.among[:, k] = torch.from_numpy(np.where(is_said[:, k], among, np.nan))
         return replace(drawn, limits=limits)
 
 

@@ -256,6 +256,12 @@ def _contents(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Finding]
         elif len(values) and np.abs(values).max() > 1e15:
             do = "Use another unit, or drop what is a mistake."
             yield Finding("error", "size", f"{name} reaches {values.max():g}", do)
+        elif len(values):
+            try:
+                frames.check_near(name, values)
+            except ValueError as error:
+                said, do = str(error).split(": ", 1)
+                yield Finding("error", "size", said, do)
 
 
 def _limits(
