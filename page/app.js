@@ -21,6 +21,8 @@ const HINTS = {
 };
 // the answers that a reader starts with, as places of words: those of the first applicant
 const SCORES = [1, 2, 3, 5];
+const THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
+const THRESHOLD = 0.5; // that the bank has at first
 const BEFORE = [1, 2, 3, 4]; // what counts when "can't" is taken back
 const WHOSE = {
   icarma: "iCARMA",
@@ -64,8 +66,11 @@ const markup = (prefix) => `<div class="inner">
 
   <section class="answers" aria-label="What to do">
     <div class="decision" id="${prefix}decision" role="status" aria-live="polite"></div>
-    <p class="hint">The bank says yes from a rating of 50 %. <b>Plausible</b> is a profile
-      at least as common as yours is now.</p>
+    <p class="hint"><label>The bank says yes from a rating of
+      <select id="${prefix}threshold">${THRESHOLDS.map(
+        (share) => `<option value="${share}">${Math.round(100 * share)} %</option>`,
+      ).join("")}</select></label>. <b>Plausible</b> is a profile at least as common as
+      yours is now.</p>
     <svg class="graph" id="${prefix}graph" viewBox="0 0 464 352" role="img"></svg>
     <p class="hint">Blue: changed by an action. Yellow: it follows, along dashed arrows.
       Dotted arrows: switched off, as the action sets the value. Dashed circle: can't.</p>
@@ -92,7 +97,7 @@ function shownApart(one, other, digits = 1) {
 /* Return a small positive number; what would be rounded to zero is said to be below. */
 const shownCost = (cost) => (cost < 0.0005 ? "below 0.001" : shown(cost, 3));
 
-/* Return a probability in percent; only one that is enough is shown as 50 % or more. */
+/* Return a probability in percent; only one that is enough is shown as enough. */
 function percent(share) {
   if (share < 0.01) return "below 1 %";
   return share > 0.99 ? "above 99 %" : `${Math.floor(100 * share)} %`;
@@ -306,6 +311,12 @@ export function mount(root, data) {
     changed();
   }
 
+  function acceptFrom(share) {
+    byId("threshold").value = share;
+    model.acceptFrom(share);
+    changed();
+  }
+
   function become(person) {
     state.person = (person + model.applicants.length) % model.applicants.length;
     state.x = model.applicants[state.person];
@@ -319,8 +330,12 @@ export function mount(root, data) {
     state.scores = [...SCORES];
     state.before = [...BEFORE];
     state.mode = "be";
+    acceptFrom(THRESHOLD);
     become(state.person);
   });
+  byId("threshold").addEventListener("change", (event) =>
+    acceptFrom(Number(event.target.value)),
+  );
   root.querySelectorAll(`[name="${prefix}mode"]`).forEach((input) =>
     input.addEventListener("change", () => {
       state.mode = input.value;
@@ -659,5 +674,5 @@ export function mount(root, data) {
   }
 
   build();
-  changed();
+  acceptFrom(THRESHOLD);
 }

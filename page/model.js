@@ -80,12 +80,21 @@ export function createModel(data) {
   // ------------------------------------------------- classifier (lib.method.classifier)
 
   const bank = layersOf(data.classifier);
+  const last = bank.at(-1).bias;
+  const fitted = last[0];
+  let bound = 0; // log-odds of the probability from which on the bank accepts
 
-  /* Return the log-odds of a positive decision. */
+  /* Let the bank accept from this probability on (Classifier.at). */
+  function acceptFrom(share) {
+    bound = logit(share);
+    last[0] = fitted - bound;
+  }
+
+  /* Return the log-odds of a positive decision, beyond what the bank asks for. */
   const logOdds = (x) => network(bank, x)[0];
 
-  /* Return the probability of a positive decision; the bank accepts from one half. */
-  const probability = (x) => sigmoid(logOdds(x));
+  /* Return the probability of a positive decision. */
+  const probability = (x) => sigmoid(logOdds(x) + bound);
 
   /* Return the log-odds, and how they change with each feature. */
   function logOddsAndSlope(x) {
@@ -277,7 +286,7 @@ export function createModel(data) {
       values: columns.map((j, k) => (acts[k] ? values[k] : x[j])),
       after,
       logOdds: odds,
-      probability: sigmoid(odds),
+      probability: sigmoid(odds + bound),
       isValid: odds >= 0,
       gain,
       isPlausible: gain >= 0,
@@ -603,6 +612,7 @@ export function createModel(data) {
     applicants: rowsOf(data.applicants),
     inUnits,
     standardised,
+    acceptFrom,
     logOdds,
     probability,
     logDensity,

@@ -60,5 +60,11 @@ const people = asked.x.map((x, i) => {
     ),
   };
 });
+model.acceptFrom(asked.threshold);
+const strict = asked.x.map((x, i) => ({
+  logOdds: model.logOdds(x),
+  probability: model.probability(x),
+  exact: model.exact(model.truth, x, asked.scores[i]),
+}));
 const infinite = (_, value) => (Math.abs(value) === Infinity ? null : value);
-process.stdout.write(JSON.stringify({ people, milliseconds }, infinite));
+process.stdout.write(JSON.stringify({ people, strict, milliseconds }, infinite));

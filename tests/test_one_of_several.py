@@ -58,6 +58,13 @@ def test_an_ordered_type_keeps_its_order():
     assert found.categories["job"] == ("doctor", "clerk", "cook", "none")
 
 
+def test_a_feature_may_be_called_as_python_calls_things():
+    frame = table().rename(columns={"job": "self", "income": "class"})
+    kinds = {"self": "actionable", "class": "mutable"}
+    found = Population.from_frame(frame, "paid", kinds, {"class": ["self"]})
+    assert found.categories == {"self": JOBS}
+
+
 def test_people_are_read_and_told_in_words(problem):
     frame = table().head(5)
     x = problem.population.standardised(frame)
@@ -179,7 +186,7 @@ def test_columns_that_are_neither_are_refused(spoil, message):
 
 def test_a_category_has_no_direction(problem):
     own = from_words("job: 1, only up; income: 2; debt: 3", problem.population.actionable)
-    with pytest.raises(ValueError, match="A category has no direction"):
+    with pytest.raises(ValueError, match="job: a category has no direction"):
         Grid(problem).recommend(problem.refused("test")[:1], own)
 
 

@@ -24,6 +24,7 @@ from lib.search import descent
 from lib.search.sets import Table, sets_of
 
 N_PEOPLE, N_SEARCHED = 300, 40
+THRESHOLD = 0.7  # of a bank that is asked, too
 WORLDS = ("flow", "truth")
 needs_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="Node.js, which runs the page's models, is missing"
@@ -70,19 +71,25 @@ def asked(problem: Problem) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def answers(asked: dict[str, Tensor]) -> list[dict[str, Any]]:
-    """What the page says to each of these people."""
+def said(asked: dict[str, Tensor]) -> dict[str, Any]:
+    """What the page says to these people."""
     script = str(ROOT / "tests" / "page_answers.mjs")
     given = {name: part.tolist() for name, part in asked.items()}
     run = subprocess.run(
         ["node", script],
-        input=json.dumps(given | {"n_searched": N_SEARCHED}),
+        input=json.dumps(given | {"n_searched": N_SEARCHED, "threshold": THRESHOLD}),
         capture_output=True,
         text=True,
         timeout=60,
     )
     assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)["people"]
+    return json.loads(run.stdout)
+
+
+@pytest.fixture(scope="module")
+def answers(said: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the page says to each of these people, at a threshold of one half."""
+    return said["people"]
 
 
 def of_all(answers: list[dict[str, Any]], *path: str) -> np.ndarray:
@@ -199,6 +206,26 @@ def test_exact_search_finds_the_grids_optimum(problem, asked, answers, written):
     assert (np.isfinite(found) == expected.has_recourse.numpy()).all()
     assert np.allclose(found, cost, rtol=0, atol=1e-6)
     assert 0.3 < np.isfinite(found).mean() < 0.9  # both kinds of people were asked
+
+
+@needs_node
+def test_a_bank_may_ask_for_more(problem, asked, said, written):
+    """The threshold of the page is that of `Classifier.at`."""
+    h, x = problem.classifier.at(THRESHOLD), asked["x"]
+    strict = replace(problem, classifier=h)
+    odds = of_all(said["strict"], "logOdds")
+    assert np.allclose(odds, h.logit(x), rtol=0, atol=1e-4)
+    before = of_all(said["people"], "probability")
+    assert np.allclose(of_all(said["strict"], "probability"), before, rtol=0, atol=1e-12)
+    profile, preferences = profile_of(written), Preferences(asked["scores"])
+    search = grid.Grid(strict, strict.world, profile=profile, n_values=export.N_VALUES)
+    expected = search.recommend(x, preferences)
+    has = np.array([own["exact"] is not None for own in said["strict"]])
+    assert (has == expected.has_recourse.numpy()).all()
+    cost = strict.cost_of(x, expected, profile.weight(preferences)).numpy()[has]
+    found = [own["exact"]["cost"] for own in said["strict"] if own["exact"]]
+    assert np.allclose(found, cost, rtol=0, atol=1e-6)
+    assert has.sum() < sum(own["exact"] is not None for own in said["people"])
 
 
 @needs_node

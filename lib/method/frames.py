@@ -163,15 +163,15 @@ def as_codes(frame: pd.DataFrame, categories: Mapping[str, Sequence[str]]) -> pd
         >>> as_codes(frame, {"job": ("clerk", "cook")}).job.tolist()
         [1, 0, 1]
     """
-    codes = {}
+    frame = frame.copy()
     for name, order in categories.items():
         column = _column(frame, name)
         if pd.api.types.is_numeric_dtype(column) and column.isin(range(len(order))).all():
             continue
         column = column.astype(str)
         checks.known(f"category of {name}:", column.unique(), order)
-        codes[name] = column.map({own: i for i, own in enumerate(order)}).astype(int)
-    return frame.assign(**codes)
+        frame[name] = column.map({own: i for i, own in enumerate(order)}).astype(int)
+    return frame
 
 
 def dummies(frame: pd.DataFrame, features: Sequence[str]) -> list[list[str]]:

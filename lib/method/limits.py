@@ -168,6 +168,35 @@ class Limits:
         except ValueError as error:
             raise ValueError(f"{feature}: {error}") from error
 
+    def check(
+        self, features: Sequence[str], categories: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Raise ValueError unless only categories are chosen among, and nothing else is.
+
+        Arguments:
+            features, categories: As for `from_words`.
+        Example:
+            >>> limits = Limits.from_words({"job": "only up"}, ("job",))
+            >>> limits.check(("job",), {"job": ("cook", "clerk")})  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            ValueError: job: a category has no direction and no limits: say how hard ...
+        """
+        for k, name in enumerate(features):
+            n = len(categories.get(name, ()))
+            said = {part: not own[..., k].isnan().all() for part, own in vars(self).items()}
+            is_chosen = said.pop("among")
+            if n and any(said.values()):
+                raise ValueError(
+                    f"{name}: a category has no direction and no limits: say how hard it "
+                    "is to change, can't, or one of cook or clerk."
+                )
+            if is_chosen and (self.among[..., k] >= 2**n).any():
+                raise ValueError(
+                    f"{name} has {n} categories, and one beyond them may be chosen. Make "
+                    "limits with categories=population.categories."
+                )
+
     def or_else(self, others: "Limits | None") -> "Limits":
         """Return these limits, and others where nothing is said.
 

@@ -368,25 +368,7 @@ class Problem:
     def _check_limits(self, limits: Limits) -> None:
         """Raise ValueError unless limits fit what is whole and what has categories."""
         population = self.population
-        of_numbers = {k: part for k, part in vars(limits).items() if k != "among"}
-        said = (part[..., self._is_category] for part in of_numbers.values())
-        if not all(part.isnan().all() for part in said):
-            raise ValueError(
-                "A category has no direction and no limits: say how hard it is to change, "
-                "can't, or one of cook or clerk."
-            )
-        if not limits.among[..., ~self._is_category].isnan().all():
-            raise ValueError(
-                "Only some categories may be chosen of a feature that has none: say "
-                "between what values it lies instead."
-            )
-        for k, name in enumerate(population.actionable):
-            n = len(population.categories.get(name, ()))
-            if n and (limits.among[..., k] >= 2**n).any():
-                raise ValueError(
-                    f"{name} has {n} categories, and one beyond them may be chosen. Make "
-                    "limits with categories=population.categories."
-                )
+        limits.check(population.actionable, population.categories)
         if population.whole is not None:
             is_whole = population.whole.is_whole[population.actionable_index]
             if (is_whole & (limits.step.nan_to_num() % 1 != 0)).any():

@@ -388,6 +388,19 @@ def test_nothing_runs_over_the_edge(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_bank_that_asks_for_more_gets_more(page):
+    """Of the same applicant: each answer ends at the rating that is asked for."""
+    for share in ("30", "70", "50"):
+        page.select_option("select", f"0.{share[0]}")
+        settled(page)
+        told = page.locator("#decision").inner_text()
+        assert "accepted" in told and f"{share} %" in told
+    page.select_option("select", "0.8")
+    page.locator("#back").click()
+    settled(page)
+    assert page.locator("#threshold").input_value() == "0.5"
+
+
 def test_every_control_has_a_name(page):
     """As Chromium tells it to a screen reader; also the graph, and what unlocks."""
     seventh(page)
@@ -396,7 +409,7 @@ def test_every_control_has_a_name(page):
     assert page.locator("#unlock button").count() > 0
     devtools = page.context.new_cdp_session(page)
     nodes = devtools.send("Accessibility.getFullAXTree")["nodes"]
-    roles = ("button", "radio", "slider", "image")
+    roles = ("button", "radio", "slider", "image", "combobox")
     found = [own for own in nodes if own["role"]["value"] in roles]
     assert len(found) == page.locator("input, button, select, svg").count()
     for own in found:

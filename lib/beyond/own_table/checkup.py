@@ -270,16 +270,17 @@ def _limits(
     limits: Mapping[str, str],
     frame: pd.DataFrame,
 ) -> Finding:
-    """Look whether limits can be read, and are of numbers that can be acted on."""
-    numbers = [
-        name
-        for name in features
-        if kinds[name] == "actionable" and columns.is_number(frame[name])
-    ]
+    """Look whether limits can be read, and are of features that can be acted on."""
+    acted = [name for name in features if kinds[name] == "actionable"]
+    words_of = {
+        name: [str(own) for own in frame[name].dropna().unique()]
+        for name in acted
+        if frames.has_categories(frame[name])
+    }
     try:
-        Limits.from_words(limits, numbers)
+        Limits.from_words(limits, acted, words_of).check(acted, words_of)
     except ValueError as error:
-        do = "Limits are of numbers that can be acted on."
+        do = "Limits are of features that can be acted on, in the units of the table."
         return Finding("error", "limits", str(error), do)
     told = "; ".join(f"{name}: {said}" for name, said in limits.items())
     return Finding("fine", "limits", told)
