@@ -50,6 +50,10 @@ def run(path: Path) -> Path:
     if given.get("table", defaults["table"]) != defaults["table"]:
         given = {"group": "", "person": "", "limits": {}} | given
         notebook.cells = [one for one in notebook.cells if OURS not in _tags(one)]
+        said = notebook.cells[0].source.split("\n\n")
+        notebook.cells[0].source = "\n\n".join(
+            part for part in said if not part.startswith("**Claim.**")
+        )
     with only_batch(folder):
         papermill.execute_notebook(
             notebook, executed, given, kernel_name="python3", cwd=ROOT
