@@ -222,7 +222,7 @@ def test_a_row_is_one_fit(shown):
         "intercept": fit.intercept,
         "se": fit.intercept_se,
         "sigma2": fit.sigma2,
-        "aic": fit.aic_corrected,
+        "aic": fit.aic,
         "edf_smooth": fit.edf["smooth"],
         "edf_intercepts": fit.edf["intercepts"],
         "edf_slopes": fit.edf["slopes"],

@@ -371,7 +371,7 @@ FLOWS = set(other_flows.JOBS)
 @pytest.mark.parametrize(
     ("room", "fits", "notebooks"),
     [
-        ("lib/beyond/hare/hare.py", HARE, {"09", "10"}),
+        ("lib/beyond/hare/hare.py", HARE, {"09"}),
         ("lib/beyond/propose/propose.py", PROPOSERS, {"09", "11", "12"}),
         ("lib/method/training.py", NETWORKS, {"03", "04", "05", "12"}),
         ("lib/method/icarma.py", NETWORKS | PROPOSERS, None),

@@ -54,7 +54,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     ),
     "10_evaluation_functions": (
         *HARD,
-        "loan_carma",
         *CREDIT,
         "willingness.csv",
         "willingness_latent.csv",

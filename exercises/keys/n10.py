@@ -26,7 +26,7 @@ def four_rulers() -> Key:
     ranges = np.array([7.65, 8.0, 8.16])
     shares = np.array([income, amount, savings]) / ranges
     efforts = np.array([income, amount, savings]) ** 2 / ranges
-    cost, shown = efforts[:2].sum() / 4, float((shares > 0.01).sum())
+    cost, shown = efforts[:2].sum() / 4, float((shares > 0.02).sum())
     truth = [cost, 2.0, shown, shares.sum()]
     wrong: list[list[tuple[float, str]]] = [
         [
@@ -42,7 +42,7 @@ def four_rulers() -> Key:
             (1.0, "Acted on: small steps count here, however small."),
         ],
         [
-            (3.0, "Shown: is each move above 1 % of its range?"),
+            (3.0, "Shown: is each move above 2 % of its range?"),
             (1.0, "Shown: it counts the profile. What follows shows, too."),
         ],
         [

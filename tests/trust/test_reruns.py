@@ -60,9 +60,8 @@ CODE = ("\n\n\n", "\n\nEDITED = 1\n\n\n")
 
 
 def test_an_edit_of_hare_runs_its_fits_and_those_who_import_it(done):
-    """Notebook 10 holds HARE's dialogues, too."""
     found = run_after(done, "lib/beyond/hare/hare.py", *CODE)
-    assert found == {*HARE, "09_human_in_the_loop", "10_evaluation_functions"}
+    assert found == {*HARE, "09_human_in_the_loop"}
 
 
 def test_an_edit_of_the_proposer_runs_no_networks(done):

@@ -98,7 +98,10 @@ def error_of(aic: float, edf: float, n: int) -> float:
     """Return the standard deviation of a Gaussian fit's residuals, from its AIC.
 
     AIC = n (1 + log(2 pi RSS / n)) + 2 (edf + 1), and the variance is
-    RSS / (n - edf).
+    RSS / (n - edf). This is the conditional AIC, everywhere in this
+    room. The corrected one adds degrees of freedom for the variances;
+    they depend on the answers, so no printed table can be read back
+    by it.
 
     Arguments:
         aic: Conditional, with the fit's degrees of freedom.
@@ -218,11 +221,11 @@ def refits(
         is_rounded: As for `Latent.answers`.
         tested: Terms that are tested; people's take ten times as long
             as the fit.
-    Returns: Columns intercept, se, sigma2, aic (the corrected one, as
-        mgcv gives it); edf_ of each term that is in the model, F_ and
-        p_ of each that is tested; drop (by how much the curve falls
-        from 1 change to 9), drop_8 (to 8), tail (from 4 to 9) and
-        tail_se.
+    Returns: Columns intercept, se, sigma2, aic (conditional, as
+        `error_of` reads the printed one); edf_ of each term that is
+        in the model, F_ and p_ of each that is tested; drop (by how
+        much the curve falls from 1 change to 9), drop_8 (to 8), tail
+        (from 4 to 9) and tail_se.
     """
     rows = []
     for i, sample in enumerate(drawn):
@@ -233,7 +236,7 @@ def refits(
             "intercept": fitted.intercept,
             "se": fitted.intercept_se,
             "sigma2": fitted.sigma2,
-            "aic": fitted.aic_corrected,
+            "aic": fitted.aic,
         }
         found |= {f"edf_{term}": own for term, own in fitted.edf.items()}
         for term in tested:
