@@ -47,7 +47,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "gmsc_hare_as_published.csv",
         "gmsc_hare_own_ideals.csv",
         "loan_icarma_ranking",
-        "loan_propose",
         *CREDIT,
         "gmsc_icarma",
         "gmsc_other_flows",
