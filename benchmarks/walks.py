@@ -15,8 +15,10 @@ chooses the two walks without a network that it shows; its times are theirs.
 import lib.pinned
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,7 +51,7 @@ def main() -> None:
     x = problem.refused("validation")
     own = designs.hard_preferences(problem, len(x), seed=0)["random"]
 
-    def searched(**effort: int) -> Recommendation:
+    def searched(**effort: Any) -> Recommendation:
         search = Search(problem, problem.flow, **effort)
         return search.recommend(x, own, search.table(x))
 
@@ -61,9 +63,8 @@ def main() -> None:
     }
     for who, solver in (("walk alone", alone), ("proposer", proposer)):
         for walk in EFFORTS:
-            answers[who, walk.n_sets, walk.n_steps] = lambda solver=solver, walk=walk: (
-                solver.recommend(x, own, walk=walk)
-            )
+            own_answer = partial(solver.recommend, x, own, walk=walk)
+            answers[who, walk.n_sets, walk.n_steps] = own_answer
     seconds: dict[tuple[str, int, int], list[float]] = {key: [] for key in answers}
     found = {}
     for _ in range(REPEATS):

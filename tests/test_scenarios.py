@@ -151,7 +151,7 @@ def test_a_scenario_made_by_hand_is_checked_too(population):
 
 def test_a_missing_file_says_what_there_is(population, attributes):
     with pytest.raises(
-        ValueError, match=r"found none. Those in its folder: baseline, income"
+        ValueError, match=r"found none. Those in its folder: any_pair, baseline"
     ):
         scenarios.read_scenario(
             PARAMS / "scenarios" / "class.yaml", attributes, population.actionable

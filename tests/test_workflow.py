@@ -372,7 +372,7 @@ FLOWS = set(other_flows.JOBS)
     ("room", "fits", "notebooks"),
     [
         ("lib/beyond/hare/hare.py", HARE, {"09"}),
-        ("lib/beyond/propose/propose.py", PROPOSERS, {"09", "11", "12"}),
+        ("lib/beyond/propose/propose.py", PROPOSERS, {"11", "12"}),
         ("lib/method/training.py", NETWORKS, {"03", "04", "05", "12"}),
         ("lib/method/icarma.py", NETWORKS | PROPOSERS, None),
         ("lib/paper/stacks.py", NETWORKS, None),

@@ -38,7 +38,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "gmsc_chosen",
         "gmsc_other_flows",
     ),
-    "08_exact_and_unlocked": HARD,
+    "08_exact_and_unlocked": (*HARD, *CREDIT, "gmsc_other_flows"),
     "09_human_in_the_loop": (
         *HARD,
         "hare",
@@ -60,7 +60,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "11_propose_and_verify": (
         *HARD,
         "loan_propose",
-        "loan_propose_history.csv",
         "loan_propose_others",
         "loan_other_flows",
         "loan_icarma_ranking",
@@ -138,7 +137,7 @@ READS: dict[str, tuple[str, ...]] = {
         *CALIBRATED,
         "published/icarma_*",
     ),
-    "08_exact_and_unlocked": ("benchmarks/results.csv",),
+    "08_exact_and_unlocked": ("benchmarks/results.csv", *EDGES),
     "09_human_in_the_loop": (*HARE, *EDGES),
     "10_evaluation_functions": ("published/tominaga_*", "tests/reference/gamm_t1*", *EDGES),
     "11_propose_and_verify": ("benchmarks/walks.csv", *EDGES),
