@@ -292,6 +292,16 @@ def test_the_defaults_of_both_populations_can_be_read(problem):
     )
 
 
+def test_who_has_no_plausible_action_is_rated_as_the_bank_sees_them(with_counts):
+    """In whole numbers: a spread count may lie on the other side of the bound."""
+    x = with_counts.refused("test")
+    as_spread, as_seen = with_counts.classifier.logit(x), with_counts.log_odds(x)
+    assert not torch.allclose(as_spread, as_seen, atol=1e-2)
+    search = Search(with_counts, slack=-1e6, n_scouts=4, n_starts=1, n_steps=1)
+    seen = search.table(x).log_odds
+    assert torch.allclose(seen, as_seen[:, None].expand_as(seen), atol=1e-5)
+
+
 def test_what_was_found_without_limits_is_no_answer_within_them(problem, people):
     """Neither a known action nor a table that was made before brings one back."""
     x, preferences = people

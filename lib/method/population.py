@@ -339,6 +339,21 @@ class Population:
         told_apart = json.dumps([*parts, scaler])
         return hashlib.sha256(told_apart.encode()).hexdigest()[:16]
 
+    def with_limits(self, said: Mapping[str, str]) -> "Population":
+        """Return the population with other limits for who says nothing.
+
+        Arguments:
+            said: From actionable features to phrases, as for
+                `Limits.from_words`.
+        Raises: ValueError: as `Limits.from_words`.
+        Example:
+            >>> careful = loan.population(100, 100, 100).with_limits({"income": "only up"})
+            >>> careful.limits.fall
+            tensor([nan, nan, 0., nan], dtype=torch.float64)
+        """
+        limits = Limits.from_words(said, self.actionable, self.categories)
+        return replace(self, limits=limits)
+
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the D features.

@@ -222,17 +222,14 @@ class Problem:
         """Return the problem with other limits for who says nothing.
 
         Arguments:
-            said: From actionable features to phrases, as for
-                `Limits.from_words`.
+            said: As for `Population.with_limits`.
         Raises: ValueError: as `Limits.from_words`.
         Example:
             >>> careful = problem.with_limits({"income": "only up"})
             >>> careful.population.limits.fall
             tensor([nan, nan, 0., nan], dtype=torch.float64)
         """
-        categories = self.population.categories
-        limits = Limits.from_words(said, self.population.actionable, categories)
-        return replace(self, population=replace(self.population, limits=limits))
+        return replace(self, population=self.population.with_limits(said))
 
     def under(self, flow: CausalFlow) -> "Problem":
         """Return the problem with another flow, and its graph.

@@ -261,7 +261,7 @@ def _search_some(
     copy_smaller_sets(judge, found, sets)
     # no action is plausible
     with torch.no_grad():
-        as_they_are = judge.problem.classifier.logit(rows) - judge.margin
+        as_they_are = judge.problem.log_odds(rows) - judge.margin
     found.log_odds = torch.maximum(found.log_odds, as_they_are)
     is_closed = (acts & ~judge.interval.may).any(-1)
     found.cost = found.cost.masked_fill(is_closed, torch.inf)
