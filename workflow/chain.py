@@ -137,7 +137,7 @@ READS: dict[str, tuple[str, ...]] = {
         *CALIBRATED,
         "published/icarma_*",
     ),
-    "08_exact_and_unlocked": ("benchmarks/results.csv", *EDGES),
+    "08_exact_and_unlocked": ("benchmarks/results.csv", *CALIBRATED, *EDGES),
     "09_human_in_the_loop": (*HARE, *EDGES),
     "10_evaluation_functions": ("published/tominaga_*", "tests/reference/gamm_t1*", *EDGES),
     "11_propose_and_verify": ("benchmarks/walks.csv", *EDGES),

@@ -1,4 +1,4 @@
-"""The search over all values, and what unlocks recourse."""
+"""What unlocks a "no", and what a search over all values adds."""
 
 import functools
 from collections.abc import Callable
@@ -115,8 +115,8 @@ def two_things_and_little_slack() -> Key:
         f"{two:.3f} with two things and {2 * SLACK} nats, {four:.3f} with four and none: a "
         "cap of two loses few people, and slack wins back more.",
         {
-            "A": "How many people lose recourse by a cap of two? Section 6.",
-            "B": "How near to a yes are those who have none? Section 9.",
+            "A": "How many people lose recourse by a cap of two? Section 1.",
+            "B": "How near to a yes are those who have none? Section 3.",
             "C": "How many does a cap of two lose, and how many does slack win?",
         },
     )
