@@ -45,7 +45,7 @@ def test_the_core_leaves_time_for_questions():
     assert 15 <= len(core) <= 18
     minutes = sum(float(notes.split()[0]) for notes in core)
     assert minutes <= MINUTES - 15
-    assert f"take {minutes} minutes" in core[0]
+    assert f"take {minutes:g} minutes" in core[0]
 
 
 def test_few_words_beside_the_figure():
