@@ -50,10 +50,14 @@ def test_as_many_answers_are_removed_as_asked():
     assert (missing >= 0).all() and missing.sum() == 72
 
 
-def test_sparsest_plans_have_the_shares_that_are_told():
-    x, _ = drawn(n_people=20_000, n_removed=0)
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [("middle", [0.2, 0.3, 0.3, 0.2]), ("high", [0.05, 0.2, 0.4, 0.35])],
+)
+def test_sparsest_plans_have_the_shares_that_are_told(pool, expected):
+    x, _ = drawn(POOLS[pool], n_people=20_000, n_removed=0)
     share = np.bincount(x.reshape(-1, 5)[:, 0].astype(int))[1:] / 20_000
-    expected = np.array([0.2, 0.3, 0.3, 0.2])
+    expected = np.array(expected)
     error = np.sqrt(expected * (1 - expected) / 20_000)
     assert (np.abs(share - expected) < ERRORS * error).all()
 
@@ -89,6 +93,7 @@ def test_an_answer_is_removed_with_a_chance_proportional_to_its_changes():
     [
         (lambda: Pool(6.0, 0.0), "sd must be above zero, got 0.0"),
         (lambda: Pool(np.nan, 1.0), "mean must be above zero, got nan"),
+        (lambda: Pool(6.0, 1.8, (0.5, 0.4)), "four shares that sum to one, got (0.5, 0.4)"),
         (lambda: drawn(n_people=0), "n_people must be a whole number above zero, got 0"),
         (lambda: drawn(n_people=3, n_removed=15), "n_removed is 15, expected 0 to 14"),
         (lambda: drawn(n_removed=-1), "n_removed is -1, expected 0 to 1809"),
@@ -117,8 +122,9 @@ def test_a_curve_falls_by_one_from_one_change_to_nine_and_never_rises(shape):
         ("elbow at 4", 2.0, 2 / 3),
         ("elbow at 5", 4.0, 1 / 4),
         ("elbow at 5", 12.0, 0.0),
-        ("elbow at 3, slow decline", 2.0, (1.5 + 7 / 8) / 4),
-        ("elbow at 3, slow decline", 5.0, (1 / 2) / 4),  # a quarter of the fall is slow
+        ("elbow at 3, 1/4 later", 2.0, (1.5 + 7 / 8) / 4),
+        ("elbow at 3, 1/4 later", 5.0, (1 / 2) / 4),
+        ("elbow at 3, 3/4 later", 5.0, (1 / 2) * 3 / 4),
         ("exp(-(x-1)/1)", 2.0, (np.exp(-1) - np.exp(-8)) / (1 - np.exp(-8))),
         ("exp(-(x-1)/1.5)", 4.0, (np.exp(-2) - np.exp(-16 / 3)) / (1 - np.exp(-16 / 3))),
         ("exp(-(x-1)/2)", 3.0, (np.exp(-1) - np.exp(-4)) / (1 - np.exp(-4))),

@@ -141,7 +141,7 @@ def test_every_setting_is_there():
     names = [
         tuple(names.values()) for names, _ in job.Job(SMOKE["n_datasets"], 0).settings()
     ]
-    assert len(names) == len(set(names)) == 2 * 10 + 2 + 2 * 4 + 3
+    assert len(names) == len(set(names)) == 4 * 12 + 2 + 2 * 4 + 3
     assert {name[0] for name in names} == set(SMOKE["n_datasets"])
 
 

@@ -29,6 +29,8 @@ LOWEST, HIGHEST = 1, 7  # of the scale; 4 is neutral
 MOST_SHOWN = 14  # changes of a profile of 16 items that a drawn pool shows at most
 MOST_QUOTED = 12  # changes of a plan in the study's quotes
 FIRST, LAST = 1.0, 9.0  # changes between which a curve falls by its amplitude
+SPARSEST = (0.2, 0.3, 0.3, 0.2)  # shares of sparsest plans with 1, 2, 3 and 4 changes
+FEW_OF_ONE = (0.05, 0.2, 0.4, 0.35)  # the same, with few plans of one change
 
 ANSWERS = "ICARMA_TOMINAGA_CSV"  # environment variable: where the study's answers lie
 COLUMNS = ("uid", "sparsity", "proximity", "acceptance", "action")
@@ -47,14 +49,23 @@ class Pool:
 
     Arguments:
         mean, sd: Of the number of changes in the pool.
-    Raises: ValueError: one of them is not above zero.
+        sparsest: Shares of people whose sparsest plan has 1, 2, 3 and
+            4 changes; they sum to one.
+    Raises: ValueError: mean or sd is not above zero, or the shares
+        are none.
     """
 
     mean: float
     sd: float
+    sparsest: tuple[float, ...] = SPARSEST
 
     def __post_init__(self) -> None:
         checks.positive(mean=self.mean, sd=self.sd)
+        shares = np.array(self.sparsest)
+        if len(shares) != 4 or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-9:
+            raise ValueError(
+                f"sparsest must be four shares that sum to one, got {self.sparsest}."
+            )
 
     def drawn(
         self,
@@ -80,7 +91,7 @@ class Pool:
                 f"n_removed is {n_removed}, expected 0 to {5 * n_people - 1}: each of "
                 f"{n_people} people gives five answers."
             )
-        sparsest = 1 + rng.choice(4, n_people, p=[0.2, 0.3, 0.3, 0.2])
+        sparsest = 1 + rng.choice(4, n_people, p=self.sparsest)
         nearest = sparsest + rng.choice(4, n_people, p=[0.4, 0.3, 0.2, 0.1])
         others = np.rint(rng.normal(self.mean, self.sd, (n_people, 3)))
         others = others.clip(sparsest[:, None], MOST_SHOWN)
@@ -94,7 +105,12 @@ class Pool:
 # With these the standard errors of models 1 and 3 come out within two percent of those
 # printed, in the mean over draws (`refits.read_backwards`), and there are plans with as
 # many changes as those of the study's quotes.
-POOLS = {"low": Pool(5.0, 2.4), "middle": Pool(6.0, 1.8)}
+POOLS = {
+    "low": Pool(5.0, 2.4),
+    "middle": Pool(6.0, 1.8),
+    "high": Pool(7.0, 2.4, FEW_OF_ONE),
+    "highest": Pool(8.0, 1.8, FEW_OF_ONE),
+}
 
 
 def _elbow(at: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -105,13 +121,19 @@ def _decay(over: float) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: each(math.exp, -(x - 1) / over)
 
 
+def _later(share: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: (1 - share) * np.maximum(3 - x, 0) / 2 + share * (9 - x) / 8
+
+
 # how ratings may fall with the number of changes; the scale of each does not matter
 SHAPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "elbow at 3": _elbow(3.0),
     "elbow at 3.5": _elbow(3.5),
     "elbow at 4": _elbow(4.0),
     "elbow at 5": _elbow(5.0),
-    "elbow at 3, slow decline": lambda x: 3 * np.maximum(3 - x, 0) / 2 + (9 - x) / 8,
+    "elbow at 3, 1/4 later": _later(1 / 4),  # of the fall, on a line from 1 to 9
+    "elbow at 3, 1/2 later": _later(1 / 2),
+    "elbow at 3, 3/4 later": _later(3 / 4),
     "exp(-(x-1)/1)": _decay(1.0),
     "exp(-(x-1)/1.5)": _decay(1.5),
     "exp(-(x-1)/2)": _decay(2.0),
