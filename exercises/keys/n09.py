@@ -273,6 +273,6 @@ def trusted_less() -> Key:
         {
             "A": "Two guesses that differ by less than tau are hardly told apart.",
             "B": "How large are tau, and the distance that ten answers can take off?",
-            "C": "Is a tau of 0.2 large beside the distances at the start, about 0.75?",
+            "C": "Is a tau of 0.2 large beside the distances at the start, about 0.76?",
         },
     )
