@@ -145,3 +145,21 @@ def test_options_are_in_whole_numbers_where_people_have_them(problem, people):
             assert "." not in line
         else:
             assert line == "nothing changes"
+
+
+def test_a_feature_that_is_held_is_told_where_it_would_follow(problem, people):
+    """Income moves: savings, its effect, are kept; the loan's amount would stay anyway."""
+    x = people[0][:2]
+    acts = torch.zeros_like(x, dtype=torch.bool)
+    acts[0, [3, 5, 6]] = True
+    acts[1, 6] = True  # held, while nothing moves
+    values = x.clone()
+    values[0, 5] += 1
+    given = Recommendation(acts, values, problem.flow.counterfactual(x, acts, values))
+    row = words.table(problem, x, given).loc[0]
+    first, second = row.change.split("; ")
+    place = words.ranks(problem.population, x)[0, 6]
+    assert first.startswith("income ") and "loan_amount" not in row.change
+    assert second.startswith(f"keep savings at {place:.0f} of 100 (")
+    assert "savings" not in row.follows
+    assert words.options(problem, x, given)[1] == "nothing changes"

@@ -10,7 +10,9 @@ import lib.pinned
 
 import argparse
 import os
+import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -22,6 +24,8 @@ from run_notebook import write_in_one_step
 from lib.base import files
 
 OURS = "ours"  # tag of cells that speak of the notebook's own table only
+CLAIM = ("**Claim.**", "| claim")  # paragraphs that do so, too
+LINK = re.compile(r"\]\((?!\w+:|#|/)([^)]+)\)")  # to another file
 NOTEBOOK = ROOT / "notebooks" / "12_your_own_problem.ipynb"
 
 
@@ -52,13 +56,21 @@ def run(path: Path) -> Path:
         notebook.cells = [one for one in notebook.cells if OURS not in _tags(one)]
         said = notebook.cells[0].source.split("\n\n")
         notebook.cells[0].source = "\n\n".join(
-            part for part in said if not part.startswith("**Claim.**")
+            part for part in said if not part.startswith(CLAIM)
         )
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = LINK.sub(partial(_from, folder), cell.source)
     with only_batch(folder):
         papermill.execute_notebook(
             notebook, executed, given, kernel_name="python3", cwd=ROOT
         )
     return executed
+
+
+def _from(folder: Path, link: re.Match[str]) -> str:
+    """Return a link of the notebook as it reads from another folder."""
+    return f"]({os.path.relpath(NOTEBOOK.parent / link[1], folder)})"
 
 
 def _tags(cell: nbformat.NotebookNode) -> list[str]:

@@ -46,8 +46,9 @@ def table(
             instance `population.people["recourse/test"]`; left out: 0
             to N - 1.
     Returns: Columns outcome (one of `OUTCOMES`), why (empty where all
-        is well), change (their own actions, in words), follows (what
-        moves as a consequence), cost (unweighted, without unit; see
+        is well), change (their own actions, in words; "keep cards at
+        1" where one holds what would follow from another action),
+        follows (what moves as a consequence), cost (unweighted, without unit; see
         `Problem.action_cost`; NaN where nothing is recommended),
         log_odds (of a positive decision, afterwards),
         log_density_change (in nats), and every feature afterwards.
@@ -78,8 +79,8 @@ def table(
             _why(*row, problem.classifier)
             for row in zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)
         ],
-        _told(moved, acts, problem.population.features),
-        _told(moved, ~acts, problem.population.features),
+        _acted(problem.population, x, acts, moved),
+        _followed(problem.population, acts, moved),
         np.where(recommendation.has_recourse, problem.cost_of(x, recommendation), np.nan),
         log_odds.numpy(),
         gain.numpy(),
@@ -125,7 +126,7 @@ def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list
     recommendation = _carried_out(problem, x, recommendation)
     acts, population = recommendation.is_acted, problem.population
     moved = moves(population, x, recommendation.x_cf)
-    parts = (_told(moved, which, population.features) for which in (acts, ~acts))
+    parts = _acted(population, x, acts, moved), _followed(population, acts, moved)
     return [_line(*pair) for pair in zip(*parts, strict=True)]
 
 
@@ -207,20 +208,48 @@ def moves(population: Population, x: Tensor, x_cf: Tensor) -> list[dict[str, str
     return told
 
 
-def _told(
-    moved: Sequence[Mapping[str, str]], which: Tensor, features: Sequence[str]
+def _acted(
+    population: Population, x: Tensor, acts: Tensor, moved: Sequence[Mapping[str, str]]
 ) -> list[str]:
-    """Return what becomes of each person's features, of those asked for, in one line.
+    """Return what each person does, in one line, with what they hold where it is.
+
+    Somebody holds a feature if it is acted on, stays as it is, and
+    would follow: one of its causes moves.
 
     Arguments:
+        x: Features before, standardised, with shape (N, D).
+        acts: The features acted on, bool with shape (N, D).
         moved: As `moves` gives it.
-        which: The features asked for, bool with shape (N, D).
     """
+    values, places = population.as_recorded(x).tolist(), ranks(population, x).tolist()
     lines = []
-    for own, asked in zip(moved, which.tolist(), strict=True):
-        names = [name for name, is_asked in zip(features, asked, strict=True) if is_asked]
-        lines.append("; ".join(f"{name} {own[name]}" for name in names if name in own))
+    for own, *person in zip(moved, acts.tolist(), values, places, strict=True):
+        parts = []
+        for name, is_acted, value, place in zip(population.features, *person, strict=True):
+            if is_acted and name in own:
+                parts.append(f"{name} {own[name]}")
+            elif is_acted and any(cause in own for cause in population.graph.parents[name]):
+                order = population.categories.get(name)
+                now = order[int(value)] if order else _number(value)
+                if not population.has_units and not order:
+                    now = f"{place:.0f} of 100 ({now})"
+                parts.append(f"keep {name} at {now}")
+        lines.append("; ".join(parts))
     return lines
+
+
+def _followed(
+    population: Population, acts: Tensor, moved: Sequence[Mapping[str, str]]
+) -> list[str]:
+    """Return what moves as a consequence, in one line a person; see `_acted`."""
+    return [
+        "; ".join(
+            f"{name} {own[name]}"
+            for name, is_acted in zip(population.features, acted, strict=True)
+            if name in own and not is_acted
+        )
+        for own, acted in zip(moved, acts.tolist(), strict=True)
+    ]
 
 
 def _line(change: str, follows: str) -> str:
