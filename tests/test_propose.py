@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lib.beyond.propose import propose, teaching
-from lib.beyond.propose.propose import Proposer, Settings, Walk
+from lib.beyond.propose.propose import Proposer, Settings, Walk, WithoutNetwork
 from lib.method import classifier, flow, loan
 from lib.method.classifier import Classifier
 from lib.method.population import Population
@@ -462,6 +462,65 @@ def test_a_very_dear_feature_is_avoided(problem, trained):
     assert acts[other].sum() < cheap[other].sum()
 
 
+@asks
+@pytest.mark.parametrize("has_rescue", [True, False], ids=["rescue", "walk only"])
+def test_without_a_network_answers_hold(problem, asked, has_rescue):
+    """Begun at people's own values; who has none after the walk gets scattered actions."""
+    margin, slack, profile = asked
+    alone, walk = WithoutNetwork(problem, sets_of(4)), Walk(4, 8, 8, 4, has_rescue)
+    x, preferences = somebody(problem, 60, seed=15)
+    found = alone.recommend(x, preferences, profile, margin, slack, walk)
+    check_truth(problem, x, preferences, found, margin, slack)
+    assert found.has_recourse.any()
+    still = alone.recommend(x, preferences, profile, margin, slack, walk=None)
+    assert not still.has_recourse.any() and torch.equal(still.x_cf, x)
+    plain = torch.ones(len(x), 4, dtype=x.dtype)
+    own = x[:, problem.population.actionable_index]
+    assert torch.equal(alone.propose(x, plain), own[:, None].expand(-1, 15, -1))
+
+
+def test_without_a_network_largest_sets_are_walked_first(problem, monkeypatch):
+    """Of the open sets the largest; of one size, those that are listed first."""
+    sets = sets_of(4)[torch.randperm(15, generator=torch.Generator().manual_seed(3))]
+    alone, (x, preferences) = WithoutNetwork(problem, sets), somebody(problem, 60, seed=1)
+    tried = []
+    monkeypatch.setattr(propose, "descend", lambda judge, *_: tried.append(judge.acts))
+    alone.recommend(x, preferences, walk=Walk(4, 1, has_rescue=False))
+    expected = []
+    for may in preferences.is_actionable:
+        rows = [j for j, own in enumerate(sets) if not (own & ~may).any()]
+        largest = sorted(rows, key=lambda j: -int(sets[j].sum()))[:4]
+        expected += [sets[j] for j in sorted(largest)]
+    (walked,) = tried
+    assert torch.equal(walked, torch.stack(expected)) and len(walked) < 4 * len(x)
+
+
+def test_without_a_network_nobody_descends_again_from_own_values(problem, monkeypatch):
+    """Of people without an answer each set is tried once more, from a scattered action."""
+    alone, (x, preferences) = WithoutNetwork(problem, sets_of(4)), somebody(problem, 20, 17)
+    starts = []
+
+    def descend(judge, start, *_):
+        starts.append((judge.factual, start))
+
+    monkeypatch.setattr(propose, "descend", descend)
+    alone.recommend(x, preferences, walk=Walk(15, 1, 1, 1))
+    (own, first), (again, second) = starts
+    assert torch.equal(first, own) and len(again) == len(own)
+    assert (second != again).any(-1).float().mean() > 0.9
+
+
+@walks
+def test_without_a_network_some_sets_may_be_selected(problem, walk):
+    alone = WithoutNetwork(problem, sets_of(4))
+    x, preferences = somebody(problem, 20, seed=18)
+    pairs = alone.select(alone.sets.sum(-1) == 2)
+    assert isinstance(pairs, WithoutNetwork) and len(pairs.sets) == 6
+    found = pairs.recommend(x, preferences, walk=walk)
+    assert set(found.is_acted.sum(-1).tolist()) <= {0, 2}
+    assert found.has_recourse.any() == (walk is not None)
+
+
 @walks
 def test_to_forbid_a_feature_is_to_select_the_sets_without_it(problem, trained, walk):
     x = problem.refused("test")[:30]
@@ -646,6 +705,18 @@ def test_settings_that_cannot_be_are_named(settings, message):
 def test_a_walk_needs_steps(name, number):
     with pytest.raises(ValueError, match=f"{name} must be a whole number above zero"):
         Walk(**{name: number})
+
+
+def test_without_a_rescue_nobody_else_is_helped(problem, untrained):
+    """And who is helped by the walk itself gets the same."""
+    x, preferences = somebody(problem, 60, seed=19)
+    once, twice = (
+        untrained.recommend(x, preferences, walk=Walk(2, 2, 6, 4, has_rescue))
+        for has_rescue in (False, True)
+    )
+    has = once.has_recourse
+    assert 0 < has.sum() < twice.has_recourse.sum()
+    assert torch.equal(once.values[has], twice.values[has])
 
 
 def test_bad_input_is_named(problem, trained, people):

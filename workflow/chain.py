@@ -140,7 +140,11 @@ READS: dict[str, tuple[str, ...]] = {
     "08_exact_and_unlocked": ("benchmarks/results.csv", *CALIBRATED, *EDGES),
     "09_human_in_the_loop": (*HARE, *EDGES),
     "10_evaluation_functions": ("published/tominaga_*", "tests/reference/gamm_t1*", *EDGES),
-    "11_propose_and_verify": ("benchmarks/walks.csv", *EDGES),
+    "11_propose_and_verify": (
+        "benchmarks/results.csv",
+        "benchmarks/walks.csv",
+        *EDGES,
+    ),
     "12_your_own_problem": ("data/credit_union.csv",),
     "reference": ("benchmarks/properties.csv",),
     **dict.fromkeys(

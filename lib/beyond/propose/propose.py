@@ -10,7 +10,7 @@ proposes is a start, and what is returned has been verified.
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,16 +116,19 @@ class Walk:
         n_steps_again, n_scouts: Of the descents for people without an
             answer after that, and how many actions are scattered for
             each of their sets (a power of two).
-    Raises: ValueError: one is not a whole number above zero.
+        has_rescue: Whether there are such descents.
+    Raises: ValueError: a number is not a whole number above zero.
     """
 
     n_sets: int = 4
     n_steps: int = 5
     n_steps_again: int = 10
     n_scouts: int = 32
+    has_rescue: bool = True
 
     def __post_init__(self) -> None:
-        checks.counts(**vars(self))
+        numbers = {name: own for name, own in vars(self).items() if name != "has_rescue"}
+        checks.counts(**numbers)
 
 
 WALK = Walk()
@@ -344,7 +347,7 @@ class Proposer:
         for first in range(0, len(x), PEOPLE_AT_ONCE):
             asked = everything.of(slice(first, first + PEOPLE_AT_ONCE))
             values = self.propose(asked.x, asked.weights, margin, slack)
-            parts.append(self._walked(asked, asked.is_open, values, n_steps))
+            parts.append(self._walked(asked, asked.is_open, [values], n_steps))
         costs, values, log_odds, gains = (
             torch.cat(part) for part in zip(*parts, strict=True)
         )
@@ -404,14 +407,14 @@ class Proposer:
         self,
         asked: _Asked,
         is_tried: Tensor,
-        values: Tensor,
+        starts: Sequence[Tensor],
         n_steps: int,
         n_scouts: int = 0,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return what descents from values (N, S, K) find on some sets, a mask (N, S).
+        """Return what descents find on some sets, a mask (N, S).
 
-        With scouts, another descent begins at the best of so many
-        scattered actions.
+        One begins at each start, values with shape (N, S, K); with
+        scouts, another at the best of so many scattered actions.
 
         Returns: Cost, infinite where nothing holds, and values of the
             cheapest; the highest log-odds and gain as `Found` has
@@ -420,25 +423,25 @@ class Proposer:
         who, which = is_tried.nonzero(as_tuple=True)
         judge = self._judge(asked, who, which)
         found = Found.nothing(judge.factual)
-        starts = [values[who, which]]
+        begin = [values[who, which] for values in starts]
         if n_scouts:
-            starts += scout(judge, found, n_scouts, 1, np.random.default_rng(0))
-        for start in starts:
+            begin += scout(judge, found, n_scouts, 1, np.random.default_rng(0))
+        for start in begin:
             descend(judge, start, found, n_steps)
+        values = self._own_values(asked)
         costs = torch.full(is_tried.shape, torch.inf, dtype=values.dtype)
-        log_odds, gains, values = -costs, -costs, values.clone()
+        log_odds, gains = -costs, -costs
         costs[who, which], values[who, which] = found.cost, found.values
         log_odds[who, which], gains[who, which] = found.log_odds, found.gain
         return costs, values, log_odds, gains
 
     def _recommend(self, asked: _Asked, walk: Walk | None) -> Recommendation:
         """Return the recommendation for some of the people."""
-        first = self.propose(asked.x, asked.weights, asked.margin, asked.slack)
-        losses, costs, values = self._losses(asked, first)
+        losses, costs, values = self._first(asked)
         if walk is not None:
             costs, values = self._cheaper(asked, losses, costs, values, walk)
         none = ~costs.isfinite().any(-1)
-        if none.any():
+        if none.any() and (walk is None or walk.has_rescue):
             costs[none], values[none] = self._again(asked.of(none), walk)
         cost, which = costs.min(-1)
         best = values[torch.arange(len(cost)), which]
@@ -450,6 +453,20 @@ class Proposer:
             descend_from_neighbours(judge, found, walk.n_steps)
             best = found.values
         return self._outcome(asked.x, self.sets[which] & cost.isfinite()[:, None], best)
+
+    def _own_values(self, asked: _Asked) -> Tensor:
+        """Return people's own values for every set, with shape (N, S, K)."""
+        return asked.x[:, None, self.columns].repeat(1, len(self.sets), 1)
+
+    def _first(self, asked: _Asked) -> tuple[Tensor, Tensor, Tensor]:
+        """Return where walks begin.
+
+        Returns: What each set promises, the lowest is walked first,
+            and its cost where it holds already, both (N, S) and
+            infinite otherwise; values (N, S, K).
+        """
+        first = self.propose(asked.x, asked.weights, asked.margin, asked.slack)
+        return self._losses(asked, first)
 
     def _outcome(self, x: Tensor, acts: Tensor, values: Tensor) -> Recommendation:
         """Return what follows by the flow from actions (N, K) with values (N, K)."""
@@ -467,7 +484,7 @@ class Proposer:
         """Return costs (N, S) and values (N, S, K) after descents on the best few sets."""
         best = losses.topk(min(walk.n_sets, len(self.sets)), largest=False).indices
         is_tried = torch.zeros_like(asked.is_open).scatter(1, best, True) & asked.is_open
-        walked, cheaper, *_ = self._walked(asked, is_tried, values, walk.n_steps)
+        walked, cheaper, *_ = self._walked(asked, is_tried, [values], walk.n_steps)
         is_cheaper = (walked < costs)[..., None]
         return torch.minimum(walked, costs), torch.where(is_cheaper, cheaper, values)
 
@@ -479,7 +496,7 @@ class Proposer:
         if walk is None:
             return self._losses(asked, values)[1:]
         how = walk.n_steps_again, walk.n_scouts
-        return self._walked(asked, asked.is_open, values, *how)[:2]
+        return self._walked(asked, asked.is_open, [values], *how)[:2]
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
         """Save to folder/name.safetensors; arguments and result as for `files.save`."""
@@ -499,6 +516,58 @@ class Proposer:
                 f"({', '.join(found)}): use load_all."
             )
         return found[""]
+
+
+class WithoutNetwork(Proposer):
+    """Hold the walk of a `Proposer` that begins at each person's own values.
+
+    Beside a proposer it shows what a network adds: no network is
+    asked, and there is nothing to verify before the walk. The largest
+    sets that a person may use are walked first; of sets of one size,
+    those that are listed first. For people without an answer after
+    that, descents begin at the best of a few scattered actions alone.
+    Without a walk there is no answer. There is nothing to save.
+
+    Arguments:
+        problem: Whose people are helped.
+        sets: The sets that are walked, with shape (S, K), bool.
+    Raises: ValueError: as `Proposer`.
+    Example:
+        >>> from lib.search.sets import sets_of
+        >>> alone = WithoutNetwork(problem, sets_of(4))
+        >>> x = problem.refused("test")[:3]
+        >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
+        >>> found = alone.recommend(x, anything)
+        >>> problem.accepts(found.x_cf)
+        tensor([True, True, True])
+        >>> alone.recommend(x, anything, walk=None).has_recourse
+        tensor([False, False, False])
+    """
+
+    def __init__(self, problem: Problem, sets: Tensor) -> None:
+        super().__init__(problem, Settings(), sets, {})
+
+    def select(self, which: Tensor) -> "WithoutNetwork":
+        """Return the walk on some of the sets only, a mask (S,) or rows."""
+        return WithoutNetwork(self.problem, self.sets[which])
+
+    def values(self, x: Tensor, z: Tensor, weights: Tensor, asked: Tensor) -> Tensor:
+        """Return people's own values on every set, (N, S, K); see `Proposer.values`."""
+        return x[:, None, self.columns].repeat(1, len(self.sets), 1)
+
+    def _first(self, asked: _Asked) -> tuple[Tensor, Tensor, Tensor]:
+        """Return people's own values, of which none holds; the largest sets first."""
+        order = self.sets.sum(-1).argsort(descending=True, stable=True)
+        place = order.argsort().to(asked.x).expand(asked.is_open.shape)
+        nothing = torch.full_like(place, torch.inf)
+        return torch.where(asked.is_open, place, nothing), nothing, self._own_values(asked)
+
+    def _again(self, asked: _Asked, walk: Walk | None) -> tuple[Tensor, Tensor]:
+        """Return costs (N, S) and values (N, S, K) from scattered actions alone."""
+        if walk is None:
+            return self._first(asked)[1:]
+        how = walk.n_steps_again, walk.n_scouts
+        return self._walked(asked, asked.is_open, [], *how)[:2]
 
 
 def save_all(

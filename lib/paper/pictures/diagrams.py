@@ -166,7 +166,7 @@ def proposing(ax: Axes) -> Axes:
     """Draw how proposals for every set are made, verified and walked; return the axes.
 
     What neither iCARMA nor CARMA has is in the colour of
-    `COLOURS["added"]`.
+    `COLOURS["added"]`, as the drawing says.
     """
     added, pale = COLOURS["added"], "#F8DDCB"
     blue, green = "#CFE3F3", "#CDEBDF"
@@ -188,12 +188,15 @@ def proposing(ax: Axes) -> Axes:
         box(ax, x, 0.62, text, colour, width, 0.32, edge)
     for (left, _, _, wide, _), (right, _, _, width, _) in pairwise(steps):
         arrow(ax, (left + wide / 2 + 0.012, 0.62), (right - width / 2 - 0.012, 0.62))
-    box(ax, 0.45, 0.17, "can do: $A_u$", pale, 0.12, edge=added)
-    arrow(ax, (0.45, 0.26), (0.45, 0.44), colour=added)
-    box(ax, 0.70, 0.17, "none: a longer walk\non all of her sets", "white", 0.17, 0.2)
-    box(ax, 0.92, 0.17, "still none:\nnearest miss", "white", 0.12, 0.2)
-    arrow(ax, (0.79, 0.44), (0.74, 0.29))
-    arrow(ax, (0.80, 0.17), (0.845, 0.17))
+    box(ax, 0.45, 0.17, "can do: $A_u$", "white", 0.12)
+    arrow(ax, (0.45, 0.26), (0.45, 0.44))
+    rescue = "none: longer walks on\nall that she can do, also\nfrom scattered actions"
+    box(ax, 0.68, 0.15, rescue, pale, 0.21, 0.25, added)
+    box(ax, 0.925, 0.15, "still none:\nno answer", "white", 0.12, 0.25)
+    arrow(ax, (0.78, 0.44), (0.71, 0.30))
+    arrow(ax, (0.77, 0.30), (0.92, 0.44))
+    arrow(ax, (0.80, 0.15), (0.85, 0.15))
+    ax.text(0.0, 0.12, "orange: not in iCARMA", color=added, va="center", fontsize=9)
     ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.02))
     ax.axis("off")
     return ax
