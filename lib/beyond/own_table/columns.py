@@ -272,7 +272,10 @@ def _outliers(frame: pd.DataFrame, usable: Sequence[str]) -> Finding:
             far[name] = int(is_far.sum())
     if far:
         said = ", ".join(f"{name} of {n:,} people" for name, n in far.items())
-        do = "Cap them, or take logarithms: they set the range that cost is measured by."
+        do = (
+            "Cap them, or take logarithms: they stretch the scale of the fits and, of an "
+            "actionable feature, the range that cost is measured by."
+        )
         return Finding("warning", "outliers", said, do)
     return Finding("fine", "outliers", f"none {FAR:g} interquartile ranges away")
 
