@@ -238,7 +238,7 @@ def of_searches() -> Iterator[str]:
 
     solvers = table("08_solvers").set_index(["solver", "setting"])
     fewer = -100 * solvers.loc["grid around the person", "more than the search"]
-    yield f"It helps {fewer.min():.0f} to {fewer.max():.0f} of 100 more"
+    yield f"it helps {fewer.min():.0f} to {fewer.max():.0f} of 100 more"
     dearer = solvers.loc["grid around the person", "times its cost"] - 1
     assert 0.16 < dearer.min() < dearer.max() < 0.21, "a sixth to a fifth"
 
