@@ -196,16 +196,19 @@ def moves(population: Population, x: Tensor, x_cf: Tensor) -> list[dict[str, str
     for person in zip(*values, *places, strict=True):
         own = {}
         for name, then, now, low, high in zip(population.features, *person, strict=True):
-            order = population.categories.get(name)
-            before, after = (
-                order[int(own)] if order else _number(own) for own in (then, now)
-            )
+            before, after = (_said(population, name, value) for value in (then, now))
             if before != after:
                 own[name] = f"{before} -> {after}"
-                if not population.has_units and not order:
+                if not population.has_units and name not in population.categories:
                     own[name] = f"{low:.0f} -> {high:.0f} of 100 ({own[name]})"
         told.append(own)
     return told
+
+
+def _said(population: Population, name: str, value: float) -> str:
+    """Return a feature's value, in the units of the data, as text."""
+    order = population.categories.get(name)
+    return order[int(value)] if order else _number(value)
 
 
 def _acted(
@@ -229,9 +232,8 @@ def _acted(
             if is_acted and name in own:
                 parts.append(f"{name} {own[name]}")
             elif is_acted and any(cause in own for cause in population.graph.parents[name]):
-                order = population.categories.get(name)
-                now = order[int(value)] if order else _number(value)
-                if not population.has_units and not order:
+                now = _said(population, name, value)
+                if not population.has_units and name not in population.categories:
                     now = f"{place:.0f} of 100 ({now})"
                 parts.append(f"keep {name} at {now}")
         lines.append("; ".join(parts))

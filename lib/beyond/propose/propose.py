@@ -428,7 +428,7 @@ class Proposer:
             begin += scout(judge, found, n_scouts, 1, np.random.default_rng(0))
         for start in begin:
             descend(judge, start, found, n_steps)
-        values = self._own_values(asked)
+        values = self._own_values(asked.x)
         costs = torch.full(is_tried.shape, torch.inf, dtype=values.dtype)
         log_odds, gains = -costs, -costs
         costs[who, which], values[who, which] = found.cost, found.values
@@ -454,9 +454,9 @@ class Proposer:
             best = found.values
         return self._outcome(asked.x, self.sets[which] & cost.isfinite()[:, None], best)
 
-    def _own_values(self, asked: _Asked) -> Tensor:
+    def _own_values(self, x: Tensor) -> Tensor:
         """Return people's own values for every set, with shape (N, S, K)."""
-        return asked.x[:, None, self.columns].repeat(1, len(self.sets), 1)
+        return x[:, None, self.columns].repeat(1, len(self.sets), 1)
 
     def _first(self, asked: _Asked) -> tuple[Tensor, Tensor, Tensor]:
         """Return where walks begin.
@@ -553,14 +553,15 @@ class WithoutNetwork(Proposer):
 
     def values(self, x: Tensor, z: Tensor, weights: Tensor, asked: Tensor) -> Tensor:
         """Return people's own values on every set, (N, S, K); see `Proposer.values`."""
-        return x[:, None, self.columns].repeat(1, len(self.sets), 1)
+        return self._own_values(x)
 
     def _first(self, asked: _Asked) -> tuple[Tensor, Tensor, Tensor]:
         """Return people's own values, of which none holds; the largest sets first."""
         order = self.sets.sum(-1).argsort(descending=True, stable=True)
         place = order.argsort().to(asked.x).expand(asked.is_open.shape)
         nothing = torch.full_like(place, torch.inf)
-        return torch.where(asked.is_open, place, nothing), nothing, self._own_values(asked)
+        values = self._own_values(asked.x)
+        return torch.where(asked.is_open, place, nothing), nothing, values
 
     def _again(self, asked: _Asked, walk: Walk | None) -> tuple[Tensor, Tensor]:
         """Return costs (N, S) and values (N, S, K) from scattered actions alone."""
