@@ -12,6 +12,7 @@
 # make lab         JupyterLab in this environment
 # make calibrate   what the paper's text has lost is chosen by a few declared cells, an hour or two; the result is committed
 # make choose      settings by our own rule, which sees no published number, an hour; the result is committed
+# make rivals      packages that people would install today, each in an environment of its own, asked about the same people: benchmarks/rivals.csv, an hour of two cores
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html
@@ -30,7 +31,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides calibrate choose notebooks models lock clean
+.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides calibrate choose rivals notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -80,6 +81,9 @@ check: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+rivals: setup
+	@$(BIN)/python benchmarks/rivals.py
 
 # Its numbers, then all in one file.
 page: setup

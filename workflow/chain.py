@@ -71,6 +71,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "gmsc_propose",
     ),
     "12_your_own_problem": (),
+    "13_against_the_field": LOAN,
     "reference": HARD,
 }
 # What is fitted outside of notebooks: by which program of workflow, from which models.
@@ -146,6 +147,7 @@ READS: dict[str, tuple[str, ...]] = {
         *EDGES,
     ),
     "12_your_own_problem": ("data/credit_union.csv",),
+    "13_against_the_field": ("benchmarks/rivals.csv",),
     "reference": ("benchmarks/properties.csv",),
     **dict.fromkeys(
         ("loan_icarma_score", "loan_icarma_ranking", "loan_icarma_rco", "loan_carma"),
@@ -164,7 +166,7 @@ READS: dict[str, tuple[str, ...]] = {
     "willingness": ("published/tominaga_tableS2.csv",),
 }
 # The notebooks about the paper, and those that go beyond it.
-BEYOND = tuple(name for name in NEEDS if "08" <= name < "13")
+BEYOND = tuple(name for name in NEEDS if "08" <= name < "14")
 PARTS = {"paper": tuple(name for name in NEEDS if name not in BEYOND), "beyond": BEYOND}
 # What is fitted to, and drawn of, Give Me Some Credit: all of notebook 07, and elsewhere
 # what has its name among the words of its own.

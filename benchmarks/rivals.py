@@ -1,0 +1,414 @@
+"""What people would install today, on the same people as ours, judged alike: `make rivals`.
+
+    .venv/bin/python benchmarks/rivals.py             everything, an hour of two cores
+    .venv/bin/python benchmarks/rivals.py dice-ml     one package is asked anew
+    .venv/bin/python benchmarks/rivals.py judge       nobody is: their answers are judged
+
+500 refused test people of Loan and of Give Me Some Credit; for each of them a number of
+features is drawn that they may act on. Each package gets an environment of its own,
+runs/rivals/PACKAGE, from the pinned benchmarks/rivals/PACKAGE.txt, and answers through its
+own interface (benchmarks/rivals/ask_PACKAGE.py): with its documented defaults ("default"),
+and with the seconds a person that our search takes, up to one, where that is more
+("budget"). It is told which features a person may set, and between what values, if it has
+words for that. "ours" stands for this repository: its solvers, CARMA, and four of the
+generators that the HARE paper begins at. A method that needs more than five minutes is
+judged on the people that it came to.
+
+An answer is judged twice. As a profile: does the bank say yes, and is it as plausible as
+before by our flow? And as an action: each actionable feature that differs is set, what
+follows follows, and bank and density are asked again, in the true world of Loan, and in
+three other flows for real applicants. Who is told to do what they may not is not helped.
+
+The result is benchmarks/rivals.csv, a row for each problem, people ("all", or "open": who
+may act on every feature), package, method and effort. Differences are to our search with a
+margin, on the same people, with two standard errors. Without the data (README) Give Me Some
+Credit is left out.
+"""
+
+import lib.pinned
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib.base import checks
+from lib.base.files import MODELS, ROOT
+from lib.method import flow as flows
+from lib.method import loan
+from lib.method.population import Population
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
+from lib.method.world import World
+from lib.paper import claims, designs, gmsc
+
+HERE = Path(__file__).parent / "rivals"
+FOLDER = ROOT / "runs" / "rivals"
+PATH = Path(__file__).with_suffix(".csv")
+N_PEOPLE, N_TRAIN, SEED = 500, 10_000, 1
+SETTING = "random"  # of table 1: how many features a person may act on is drawn
+FAR = 1e-4  # standard deviations: more than rounding moves a value
+OURS, REFERENCE, JUDGE = "ours", "search, margin", "judge"
+RIVALS: dict[str, tuple[str, ...]] = {
+    OURS: (
+        REFERENCE,
+        "search",
+        "grid",
+        "proposer",
+        "proposer, margin",
+        "proposer, unwalked",
+        "iCARMA as printed",
+        "iCARMA as chosen",
+        "iCARMA as chosen, pruned",
+        "CARMA",
+        "Wachter",
+        "growing spheres",
+        "FACE",
+        "C-CHVAE",
+    ),
+    "dice-ml": ("random", "genetic", "gradient"),
+    "ellice": ("continuous", "data_supported"),
+    "alibi": ("CFRL",),
+    "ce-library": ("PPCEF",),
+    "carla-recourse": ("Wachter",),
+}
+ALL_APPLICANTS = 120_269
+MOST_SECONDS = 1.0  # a person, of a budget
+LOAN_ALONE = ("CARMA",)  # which is trained for Loan alone
+# whose budget can be set; CFRL's is the steps that it trains
+BUDGETED = ("random", "genetic", "gradient", "continuous")
+WORLDS = ("refitted", "utilization changes income", "lateness is past")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Hold who asks, and the worlds in which their actions are carried out."""
+
+    name: str
+    problem: Problem
+    x: Tensor
+    own: Preferences
+    worlds: Mapping[str, Any]
+
+
+def on_loan() -> Asked:
+    """Return who is refused in Loan's test split; the truth is known."""
+    problem = loan.problem(MODELS)
+    assert problem.population.truth is not None
+    return _asked("Loan", problem, {"truth": problem.population.truth})
+
+
+def on_credit() -> Asked:
+    """Return real applicants, and three other flows."""
+    people = gmsc.applicants("", ALL_APPLICANTS, seed=0)
+    problem = gmsc.problem(people, MODELS)
+    others = flows.load_all(MODELS, "gmsc_other_flows", problem.population.fingerprint)
+    return _asked("GMSC", problem, {name: others[name] for name in WORLDS})
+
+
+def _asked(name: str, problem: Problem, worlds: Mapping[str, World]) -> Asked:
+    x = problem.refused("test")[:N_PEOPLE]
+    own = designs.hard_preferences(problem, len(x), SEED)[SETTING]
+    return Asked(name, problem, x, own, worlds)
+
+
+PROBLEMS: dict[str, Callable[[], Asked]] = {"Loan": on_loan, "GMSC": on_credit}
+
+
+def export(asked: Asked, folder: Path) -> None:
+    """Write what a rival may see: people and limits in the units of the data, the bank."""
+    folder.mkdir(parents=True, exist_ok=True)
+    population, x = asked.problem.population, asked.x
+    features, index = list(population.features), population.actionable_index
+    for name, rows in (("people", x), ("train", population.x["recourse/train"][:N_TRAIN])):
+        table = pd.DataFrame(population.as_recorded(rows).numpy(), columns=features)
+        table.to_csv(folder / f"{name}.csv", index=name == "people")
+    for name, rows in zip(("low", "high"), limits(asked), strict=True):
+        ends = population.as_recorded(rows)[:, index].numpy()
+        pd.DataFrame(ends, columns=list(population.actionable)).to_csv(
+            folder / f"{name}.csv"
+        )
+    bank: Any = asked.problem.classifier
+    layers = zip(bank.weights, bank.biases, strict=True)
+    said = {
+        "features": features,
+        "actionable": list(population.actionable),
+        "whole": whole(population),
+        "mean": population.mean.tolist(),
+        "std": population.std.tolist(),
+        "layers": [(weight.tolist(), bias.flatten().tolist()) for weight, bias in layers],
+    }
+    (folder / "task.json").write_text(json.dumps(said), encoding="utf-8")
+
+
+def limits(asked: Asked) -> tuple[Tensor, Tensor]:
+    """Return the least and most that people may set features to, each with shape (N, D).
+
+    Equal to their own where they may not; as people can have them.
+    """
+    population, index = asked.problem.population, asked.problem.population.actionable_index
+    interval, rows = asked.problem.interval(asked.x, asked.own), []
+    for end in (interval.low, interval.high):
+        row = asked.x.clone()
+        row[:, index] = torch.where(interval.may, end, asked.x[:, index])
+        rows.append(population.possible(row))
+    return rows[0], rows[1]
+
+
+def whole(population: Population) -> list[str]:
+    """Return the features that are whole numbers."""
+    if population.whole is None:
+        return []
+    is_whole = population.whole.is_whole.tolist()
+    return [name for name, own in zip(population.features, is_whole, strict=True) if own]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Hold what a method says to N people.
+
+    Arguments:
+        x_cf: Profiles, standardised; one's own where there is none.
+        acts: Which features are set, with shape (N, D).
+        has: Who is told to change anything, with shape (N,).
+        was_asked: Who was reached in time, with shape (N,).
+        is_action: Whether the method itself says what is set, and that
+            the rest of the profile follows.
+    """
+
+    x_cf: Tensor
+    acts: Tensor
+    has: Tensor
+    was_asked: Tensor
+    is_action: bool
+
+
+def read(asked: Asked, path: Path) -> Answers:
+    """Return what a method left; features that differ by rounding are one's own."""
+    population, table = asked.problem.population, pd.read_csv(path, index_col=0)
+    was_asked = torch.arange(len(asked.x)) < len(table)
+    table = table.reindex(range(len(asked.x)))
+    features, columns = list(population.features), population.actionable_index
+    told = torch.tensor(table[features].notna().all(axis=1).to_numpy())
+    recorded = pd.DataFrame(population.as_recorded(asked.x).numpy(), columns=features)
+    far = population.standardised(table[features].fillna(recorded))
+    differs = (far - population.standardised(recorded)).abs() > FAR
+    x_cf, acts = torch.where(differs, far, asked.x), torch.zeros_like(differs)
+    said = [f"sets {name}" for name in population.actionable]
+    is_action = said[0] in table
+    acts[:, columns] = (
+        torch.tensor(table[said].fillna(0).to_numpy() > 0)
+        if is_action
+        else differs[:, columns]
+    )
+    has = told & differs.any(-1)
+    return Answers(x_cf, acts, has, was_asked, is_action)
+
+
+def judged(asked: Asked, found: Answers) -> pd.DataFrame:
+    """Return how good answers are, as profiles and as actions, a row a person.
+
+    Columns: answered; valid, plausible and joint, as a profile; forbidden: told to change
+    what they may not, or beyond their limits; impossible: nobody can be so; carried: the
+    share of worlds in which carrying it out helps them; "bank says no", "too rare": the
+    shares in which it does not; cost; features. Empty for who was not reached.
+    """
+    problem, x, population = asked.problem, asked.x, asked.problem.population
+    x_cf, acts, has, (low, high) = found.x_cf, found.acts, found.has, limits(asked)
+    values, moved = torch.where(acts, x_cf, x), x_cf != x
+    as_set = population.possible(values)
+    forbidden = (acts & ((as_set < low - FAR) | (as_set > high + FAR))).any(-1)
+    if not found.is_action:
+        forbidden |= (moved & ~acts).any(-1)
+    odd = (moved & ((population.possible(x_cf) - x_cf).abs() > FAR)).any(-1)
+    log_odds, gain = problem.outcome(x, x_cf)
+    valid, plausible = has & is_valid(log_odds), has & is_plausible(gain)
+    people = {"answered": has, "valid": valid, "plausible": plausible}
+    people |= {"joint": valid & plausible, "forbidden": has & forbidden}
+    people |= {"impossible": has & odd}
+    by_world: dict[str, list[Tensor]] = {"carried": [], "bank says no": [], "too rare": []}
+    for world in asked.worlds.values():
+        after = population.settled(x, world.counterfactual(x, acts, values))
+        is_yes = problem.accepts(after)
+        is_seen = is_plausible(world.log_prob(after) - world.log_prob(x))
+        by_world["carried"].append(has & ~forbidden & is_yes & is_seen)
+        by_world["bank says no"].append(has & ~is_yes)
+        by_world["too rare"].append(has & is_yes & ~is_seen)
+    people |= {name: torch.stack(each).double().mean(0) for name, each in by_world.items()}
+    people["cost"] = problem.cost_of(x, Recommendation(acts, values, x_cf))
+    people["features"] = acts.sum(-1)
+    table = pd.DataFrame({name: own.double().numpy() for name, own in people.items()})
+    table[~found.was_asked.numpy()] = np.nan
+    return table
+
+
+def summary(mine: pd.DataFrame, best: pd.DataFrame) -> dict[str, float]:
+    """Return shares, means over who is helped, and differences to the search."""
+    shares = ["answered", "valid", "plausible", "joint", "forbidden", "impossible"]
+    shares += ["carried", "bank says no", "too rare"]
+    row = mine[shares].mean().to_dict()
+    lost = claims.ratio((mine.joint * (1 - mine.carried)).to_numpy())
+    row["joint, but not carried"] = lost.value
+    more = claims.ratio((mine.carried - best.carried).to_numpy())
+    row |= {"more than the search": more.value, "2 s.e.": 2 * more.se_people}
+    is_helped = mine.carried > 0
+    row |= mine[is_helped][["cost", "features"]].mean().to_dict()
+    both = (is_helped & (best.carried > 0)).to_numpy() * 1.0
+    if both.sum() > 1:
+        costs = (own.cost.to_numpy() * both for own in (mine, best))
+        times = claims.ratio(*costs)
+        row |= {"cost ratio": times.value, "cost ratio, 2 s.e.": 2 * times.se_people}
+    return row
+
+
+def environment(package: str) -> Path:
+    """Return the Python of a package's own environment, made if its pins are new.
+
+    Raises: RuntimeError: it does not install; says why.
+    """
+    if package == OURS:
+        return Path(sys.executable)
+    folder, pins = FOLDER / package, HERE / f"{package}.txt"
+    kept, python = folder / "pins.txt", folder / "bin" / "python"
+    if kept.exists() and kept.read_text(encoding="utf-8") == pins.read_text(
+        encoding="utf-8"
+    ):
+        return python
+    print(f"{package}: an environment of its own ...", flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    pip = ["-m", "pip", "install", "--quiet", "--no-compile", "-r", str(pins)]
+    for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), *pip]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = done.stderr.splitlines()
+            wrong = [line for line in said if re.match(r" *(ERROR|\w+Error):", line)]
+            raise RuntimeError((wrong or said or ["?"])[-1].strip())
+    shutil.copy(pins, kept)
+    return python
+
+
+def ask(package: str, method: str, folder: Path, seconds: float | None = None) -> float:
+    """Let a method answer everybody of a folder; return the seconds of one alone.
+
+    Answers lie in the folder then, and what they took, or the error.
+
+    Arguments:
+        seconds: That a person may take; None: the package's defaults.
+    """
+    effort, budget = ("default", "default") if seconds is None else ("budget", f"{seconds}")
+    stem = f"{package}_{method}_{effort}"
+    wrong, said = "", ""
+    try:
+        program = str(HERE / f"ask_{package}.py")
+        command = [str(environment(package)), program, str(folder), method, budget]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=ROOT
+        )
+        said = (done.stdout + done.stderr).strip()
+        if done.returncode:
+            wrong = (said.splitlines() or [f"exit {done.returncode}"])[-1]
+    except RuntimeError as error:
+        wrong = str(error)
+    (folder / f"{stem}.log").write_text(said, encoding="utf-8")
+    if wrong:
+        (folder / f"{stem}.json").write_text(json.dumps({"error": wrong}), encoding="utf-8")
+        return np.inf
+    return float(took(folder, package, method, effort)["alone_s"])
+
+
+def took(folder: Path, package: str, method: str, effort: str) -> dict[str, Any]:
+    """Return what a method took, or its error; nothing if it was not asked."""
+    path = folder / f"{package}_{method}_{effort}.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def ask_all(asked: Asked, packages: Sequence[str], folder: Path) -> None:
+    """Ask packages, two methods at a time: by their defaults, and within a budget."""
+    export(asked, folder)
+    known = {} if OURS in packages else took(folder, OURS, REFERENCE, "default")
+    alone = known["alone_s"] if known else ask(OURS, REFERENCE, folder)
+    seconds = min(alone, MOST_SECONDS)
+
+    def ask_one(package: str, method: str) -> None:
+        if (package, method) == (OURS, REFERENCE):
+            return
+        print(f"{asked.name}: {package}, {method}", flush=True)
+        alone = ask(package, method, folder)
+        if package != OURS and method in BUDGETED and alone < seconds:
+            ask(package, method, folder, seconds)
+
+    with ThreadPoolExecutor(2) as pool:
+        for one in [pool.submit(ask_one, *pair) for pair in pairs(asked, packages)]:
+            one.result()
+
+
+def pairs(asked: Asked, packages: Sequence[str]) -> list[tuple[str, str]]:
+    """Return packages and their methods that a problem has."""
+    return [
+        (package, method)
+        for package in packages
+        for method in RIVALS[package]
+        if asked.name == "Loan" or method not in LOAN_ALONE
+    ]
+
+
+def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
+    """Return a row for each method, effort and group of people.
+
+    Raises: ValueError: somebody was not asked.
+    """
+    best = judged(asked, read(asked, folder / f"{OURS}_{REFERENCE}_default.csv"))
+    is_open, rows = asked.own.is_actionable.all(-1).numpy(), []
+    for package, method in pairs(asked, tuple(RIVALS)):
+        for effort in ("default", "budget"):
+            cost = took(folder, package, method, effort)
+            if not cost and effort == "default":
+                raise ValueError(f"{package} was not asked: benchmarks/rivals.py {package}")
+            key: dict[str, Any] = {"problem": asked.name, "package": package}
+            key |= {"method": method, "effort": effort}
+            if "error" in cost:
+                rows.append(key | {"people": "all"} | cost)
+            if "alone_s" not in cost:
+                continue
+            mine = judged(asked, read(asked, folder / f"{package}_{method}_{effort}.csv"))
+            for people, own in (("all", is_open | ~is_open), ("open", is_open)):
+                chosen = own & mine["answered"].notna().to_numpy()
+                here = {"people": people, "n": int(chosen.sum())}
+                rows.append(key | here | summary(mine[chosen], best[chosen]) | cost)
+    return rows
+
+
+def main() -> None:
+    """Ask who is named, judge everybody, and save."""
+    named = sys.argv[1:] or list(RIVALS)
+    checks.known("package", named, (*RIVALS, JUDGE))
+    packages = [name for name in named if name != JUDGE]
+    rows: list[dict[str, Any]] = []
+    for name, make in PROBLEMS.items():
+        if name == "GMSC" and gmsc.find() is None:
+            print(f"Left out: {gmsc.HOW_TO_GET_IT}")
+            continue
+        asked, folder = make(), FOLDER / name
+        if packages:
+            ask_all(asked, packages, folder)
+        rows += rows_of(asked, folder)
+    table = pd.DataFrame(rows)
+    if PATH.exists():  # of a problem that is left out
+        old = pd.read_csv(PATH)
+        table = pd.concat([table, old[~old["problem"].isin(table["problem"])]])
+    table.to_csv(PATH, index=False, float_format="%.4g")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""PPCEF (ce-library): gradient descent on validity, distance and a flow's density.
+
+It has no way to say what a person may change. As in the package's own pipeline everybody
+is answered at once; flow and settings are those of its ppcef_config.yaml, with the loss for
+two classes.
+"""
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Iterator
+
+import pandas as pd
+import torch
+from cel.cf_methods.local_methods.ppcef import PPCEF
+from cel.losses import BinaryDiscLoss
+from cel.models.generative.maf.maf import MaskedAutoregressiveFlow
+from task import Task, Together, run, torch_bank
+from torch.utils.data import DataLoader, TensorDataset
+
+FLOW = {"hidden_features": 16, "num_blocks_per_layer": 4, "num_layers": 8}
+FIT = {"epochs": 2000, "patience": 100, "lr": 0.003}
+SEARCH = {"epochs": 5000, "lr": 0.001, "alpha": 1000}
+BATCH, QUANTILE = 1024, 0.25
+
+
+def prepare(task: Task, method: str, seconds: float | None) -> Together:
+    """Return PPCEF's answers, over features between 0 and 1; its flow is fitted here."""
+    torch.manual_seed(0)
+    table = task.train[task.features]
+    low, spread = table.min(), table.max() - table.min()
+    x = torch.tensor(((table - low) / spread).to_numpy()).float()
+    y = torch.tensor(task.probability(table) >= 0.5).float()
+    flow = MaskedAutoregressiveFlow(len(task.features), context_features=1, **FLOW)
+    n_train = len(x) * 4 // 5
+    parts = (slice(None, n_train), slice(n_train, None))
+    loaders = [
+        DataLoader(TensorDataset(x[p], y[p, None]), BATCH, shuffle=True) for p in parts
+    ]
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        flow.fit(*loaders, checkpoint_path=f"{folder}/best.pth", **FIT)
+    least = torch.quantile(
+        flow.predict_log_prob(DataLoader(TensorDataset(x, y[:, None]), BATCH)), QUANTILE
+    )
+    bank = torch.nn.Sequential(
+        torch_bank(task, low.to_numpy(), spread.to_numpy()), torch.nn.Sigmoid()
+    )
+    explainer = PPCEF(flow, bank, BinaryDiscLoss())
+
+    def ask(people: pd.DataFrame) -> pd.DataFrame:
+        own = torch.tensor(((people[task.features] - low) / spread).to_numpy()).float()
+        asked = DataLoader(TensorDataset(own, torch.zeros(len(own))), len(own))
+        with quiet():
+            found = explainer.explain_dataloader(asked, log_prob_threshold=least, **SEARCH)
+        return pd.DataFrame(found.x_cfs, people.index, task.features) * spread + low
+
+    return ask
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Print nothing."""
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        yield
+
+
+run(prepare, at_once=True)

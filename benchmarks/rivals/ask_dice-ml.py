@@ -1,0 +1,90 @@
+"""DiCE (dice-ml): random sampling, a genetic algorithm, gradient descent."""
+
+import contextlib
+import io
+
+import numpy as np
+import pandas as pd
+from dice_ml import Data, Dice, Model
+from task import Answer, Task, run, torch_bank
+
+LABEL = "accepted"
+# by which argument each looks longer, and how long by default
+EFFORT = {
+    "random": ("sample_size", 1000),
+    "genetic": ("maxiterations", 500),
+    "gradient": ("max_iter", 5000),
+}
+
+
+class Bank:
+    """The bank as DiCE asks it: as it would a model of scikit-learn."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def predict_proba(self, rows: pd.DataFrame) -> np.ndarray:
+        """Return the probabilities of no and yes, with shape (N, 2)."""
+        yes = self.task.probability(rows[self.task.features].astype(float))
+        return np.column_stack([1 - yes, yes])
+
+    def predict(self, rows: pd.DataFrame) -> np.ndarray:
+        """Return 1 for a yes and 0 for a no, with shape (N,)."""
+        return (self.task.probability(rows[self.task.features].astype(float)) >= 0.5) * 1
+
+
+def model_of(task: Task, method: str) -> Model:
+    """Return the bank as DiCE wants it; its gradient sees features between 0 and 1."""
+    if method != "gradient":
+        return Model(model=Bank(task), backend="sklearn")
+    import torch
+
+    table = task.train[task.features]
+    low, high = table.min().to_numpy(), table.max().to_numpy()
+    network = torch.nn.Sequential(torch_bank(task, low, high - low), torch.nn.Sigmoid())
+    return Model(model=network, backend="PYT", func="ohe-min-max")
+
+
+def prepare(task: Task, method: str, seconds: float | None) -> Answer:
+    """Return DiCE's answers: one counterfactual a person, within what they may do."""
+    table = task.train[task.features].copy()
+    table[task.whole] = table[task.whole].astype(int)
+    table[LABEL] = (task.probability(table) >= 0.5).astype(int)
+    numbers = [name for name in task.features if name not in task.whole]
+    data = Data(dataframe=table, continuous_features=task.features, outcome_name=LABEL)
+    explainer = Dice(data, model_of(task, method), method=method)
+    argument, default = EFFORT[method]
+    ranges = {name: [table[name].min(), table[name].max()] for name in task.features}
+
+    def ask(person: pd.Series, times: float) -> pd.Series | None:
+        open_to = task.open_to(person.name)
+        query = person[task.features].to_frame().T
+        query = query.astype(dict.fromkeys(numbers, float) | dict.fromkeys(task.whole, int))
+        low, high = task.low.loc[person.name], task.high.loc[person.name]
+        how = {
+            "total_CFs": 1,
+            "desired_class": 1,
+            "features_to_vary": open_to,
+            "permitted_range": ranges | {own: [low[own], high[own]] for own in open_to},
+            argument: int(default * times),
+        }
+        if method == "random":
+            how["random_seed"] = 0
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            found = explainer.generate_counterfactuals(query, **how)
+        ends = found.cf_examples_list[0].final_cfs_df
+        if ends is None or len(ends) == 0:
+            return None
+        profile = ends.iloc[0][task.features].astype(float)
+        return profile.where(profile.index.isin(open_to), person)  # it rounds the others
+
+    times = task.within(seconds, ask)
+    return lambda person: ask(person, times)
+
+
+run(prepare)

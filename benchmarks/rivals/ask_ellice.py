@@ -1,0 +1,45 @@
+"""ElliCE (ellice): robust counterfactuals by gradient, and from people of the data."""
+
+import numpy as np
+import pandas as pd
+from ellice import Data, Explainer
+from task import Answer, Task, run, torch_bank
+
+LABEL = "label"
+
+
+def prepare(task: Task, method: str, seconds: float | None) -> Answer:
+    """Return ElliCE's answers; it is shown standardised features, as networks are."""
+    table = (task.train[task.features] - task.mean) / task.std
+    table[LABEL] = (task.probability(task.train) >= 0.5).astype(int)
+    data = Data(table.astype("float32"), LABEL, continuous_features=task.features)
+    bank = torch_bank(task, task.mean, task.std)
+    explainer = Explainer(bank, data, "pytorch", "cpu")
+    mean, std = (pd.Series(part, task.features) for part in (task.mean, task.std))
+
+    def ask(person: pd.Series, times: float) -> pd.Series | None:
+        open_to = task.open_to(person.name)
+        low, high = ((ends.loc[person.name] - mean) / std for ends in (task.low, task.high))
+        longer = (
+            {} if times == 1 else {"max_iterations": int(1000 * times), "patience": 1000}
+        )
+        found = explainer.generate_counterfactuals(
+            ((person[task.features] - mean) / std).rename(person.name),
+            method=method,
+            features_to_vary=open_to,
+            permitted_range={name: [low[name], high[name]] for name in open_to},
+            target_class=1,
+            progress_bar=False,
+            optimization_params=longer,
+        )
+        if found.empty:
+            return None
+        profile = found.iloc[0][task.features].astype(float) * std + mean
+        is_near = np.isclose(profile, person[task.features], rtol=0, atol=1e-5 * std)
+        return profile.where(~is_near, person[task.features])  # it computes in float32
+
+    times = task.within(seconds, ask) if method == "continuous" else 1.0
+    return lambda person: ask(person, times)
+
+
+run(prepare)

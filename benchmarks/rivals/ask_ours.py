@@ -1,0 +1,162 @@
+"""This repository's solvers, CARMA, and the generators that the HARE paper begins at.
+
+The last four know nothing of causes; for each person, what they may not set is immutable.
+"""
+
+import lib.pinned
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from task import Task, Together, run
+from torch import Tensor
+
+from lib.base.files import MODELS
+from lib.beyond.hare import autoencoders, generators
+from lib.beyond.hare.draws import streams
+from lib.beyond.hare.tabular import Tabular
+from lib.beyond.propose.propose import Proposer
+from lib.method.classifier import Classifier
+from lib.method.grid import Grid
+from lib.method.icarma import ICarma
+from lib.method.preferences import Preferences
+from lib.method.problem import Recommendation, Solver
+from lib.method.pruned import Pruned
+from lib.search.continuous import Search
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import rivals
+
+PRINTED = {"Loan": "loan_icarma_hard", "GMSC": "gmsc_icarma"}
+CHOSEN = {"Loan": "loan_chosen_ranking", "GMSC": "gmsc_chosen"}
+# log-odds and nats: those that notebook 11 chooses by refitted flows, and takes
+MARGINS = {"Loan": (0.1, 0.01), "GMSC": (0.5, 0.02)}
+PROPOSER = {"Loan": "loan_propose", "GMSC": "gmsc_propose"}
+
+
+def prepare(task: Task, method: str, seconds: float | None) -> Together:
+    """Return the answers of one of ours; of a stack, its first member's."""
+    asked = rivals.PROBLEMS[task.name]()
+    if method in BASES:
+        return rebuilt(task, asked, BASES[method])
+    solver = solver_of(asked, task.name, method)
+    population = asked.problem.population
+    said = [f"sets {name}" for name in population.actionable]
+
+    def answer(people: pd.DataFrame) -> pd.DataFrame:
+        rows = people.index.to_list()
+        x = asked.x[rows]
+        found = asked.problem.carried_out(x, solver.recommend(x, asked.own[rows]))
+        profiles = population.as_recorded(found.x_cf).numpy()
+        acts = found.is_acted[:, population.actionable_index].numpy()
+        both = np.concatenate([profiles, acts], axis=1)
+        told = pd.DataFrame(both, people.index, [*population.features, *said])
+        told[~found.has_recourse.numpy()] = np.nan
+        return told
+
+    return answer
+
+
+def solver_of(asked: "rivals.Asked", name: str, method: str) -> Solver:
+    """Return a solver of the method by its name."""
+    problem = asked.problem
+    margin, nats = MARGINS[name] if method.endswith("margin") else (0.0, 0.0)
+    if method.startswith("search"):
+        return Search(problem, problem.flow, margin=margin, slack=-nats)
+    if method == "grid":
+        return Grid(problem, problem.flow)
+    if method.startswith("proposer"):
+        proposer = Proposer.load(MODELS, PROPOSER[name], problem)
+        how = {"walk": None} if method.endswith("unwalked") else {}
+        return Proposals(proposer, how | {"margin": margin, "slack": -nats})
+    stack = {"iCARMA as printed": PRINTED[name], "CARMA": "loan_carma"}
+    networks = ICarma.load(MODELS, stack.get(method, CHOSEN[name]), problem)
+    first = networks.member(networks.ids[0])
+    return Pruned(first, problem) if method.endswith("pruned") else first
+
+
+class Proposals:
+    """A proposer that is asked in one way."""
+
+    def __init__(self, proposer: Proposer, how: dict[str, Any]) -> None:
+        self.proposer, self.how = proposer, how
+
+    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return the cheapest proposal that holds."""
+        return self.proposer.recommend(x, preferences, **self.how)
+
+
+Base = Callable[[Tabular, Classifier, Tensor, dict], Tensor]
+BASES: dict[str, Base] = {
+    "Wachter": lambda table, bank, x, _: generators.wachter(table, bank, x),
+    "growing spheres": lambda table, bank, x, _: generators.growing_spheres(
+        table, bank, x, streams(len(x), 0)
+    ),
+    "FACE": lambda table, bank, x, _: generators.face(
+        table, bank, x, np.random.default_rng(0)
+    ),
+    "C-CHVAE": lambda table, bank, x, kept: generators.cchvae(
+        table, bank, x, kept["model"], streams(len(x), 0)
+    ),
+}
+
+
+def rebuilt(task: Task, asked: "rivals.Asked", base: Base) -> Together:
+    """Return the answers of a base generator, over features between 0 and 1."""
+    problem, population = asked.problem, asked.problem.population
+    features = tuple(population.features)
+    low, high = (end.double() for end in (population.low, population.high))
+
+    def scaled(x: Tensor) -> Tensor:
+        return ((x.double() - low) / (high - low)).clamp(0, 1)
+
+    def logit(r: Tensor) -> Tensor:
+        return problem.log_odds((low + r * (high - low)).to(problem.flow.dtype)).double()
+
+    x = {
+        name: population.x[f"recourse/{name}"][: rivals.N_TRAIN]
+        for name in ("train", "test")
+    }
+    is_number = torch.tensor(
+        [len(x["train"][:, j].unique()) > 2 for j in range(len(features))]
+    )
+    fixed = torch.tensor([name not in population.actionable for name in features])
+    people = {name: scaled(own) for name, own in x.items()}
+    labels = {name: problem.accepts(own) for name, own in x.items()}
+    table = Tabular(task.name, features, is_number, fixed, low, high, people, labels)
+    bank, kept = Classifier(features, logit), {}
+    if base is BASES["C-CHVAE"]:
+        kept["model"], _ = autoencoders.fit(table, "CCHVAE")
+
+    def answer(people: pd.DataFrame) -> pd.DataFrame:
+        told = []
+        may = task.low.loc[people.index] < task.high.loc[people.index]
+        for open_to, group in people.groupby([may[name] for name in task.actionable]):
+            free = [
+                name
+                for name, is_open in zip(task.actionable, open_to, strict=True)
+                if is_open
+            ]
+            if not free:
+                continue
+            own = replace(
+                table, is_immutable=torch.tensor([f not in free for f in features])
+            )
+            x = asked.x[group.index.to_list()]
+            now = scaled(x)
+            r = base(own, bank, now, kept)
+            moved = population.in_units(low + r * (high - low))
+            profiles = torch.where(r == now, population.as_recorded(x), moved).numpy()
+            told.append(pd.DataFrame(profiles, group.index, features))
+        return pd.concat(told).reindex(people.index)
+
+    return answer
+
+
+run(prepare, at_once=True)

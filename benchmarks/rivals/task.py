@@ -1,0 +1,212 @@
+"""What a rival is asked, and how its answers are measured; needs numpy and pandas alone.
+
+`benchmarks/rivals.py` leaves a folder for each problem: train.csv and people.csv in the
+units of the data, low.csv and high.csv (between what each person may set each actionable
+feature; equal: not at all), and task.json (names, the bank's network). A program `ask_*.py`
+beside this file runs in the rival's own environment and leaves profiles and times there:
+
+    python ask_dice-ml.py FOLDER METHOD BUDGET
+
+BUDGET is "default" (the package's documented defaults) or seconds that a person may take.
+"""
+
+import contextlib
+import json
+import random
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+Answer = Callable[[pd.Series], "pd.Series | None"]
+Together = Callable[[pd.DataFrame], pd.DataFrame]
+N_TIMED = 5  # people by whose seconds an effort is set
+MOST_SECONDS = 300.0  # for all; a method that takes longer answers fewer people
+PERSON_SECONDS = 60  # for one; whoever takes longer has no answer
+MOST = 100.0  # times the default effort
+
+
+class Task:
+    """Hold one problem, as its folder has it.
+
+    Attributes:
+        train: People with known decisions, in the units of the data.
+        people: Who asks; refused.
+        low, high: What each of them may set each actionable feature
+            to.
+        features, actionable, whole: Names; of whole numbers.
+        mean, std: Of each feature.
+        layers: Weight (in, out) and bias of each layer of the bank's
+            ReLU network over standardised features; its output is in
+            log-odds.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        said = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+        self.name, self.features, self.actionable = (
+            folder.name,
+            said["features"],
+            said["actionable"],
+        )
+        self.whole = said["whole"]
+        self.train = pd.read_csv(folder / "train.csv")
+        self.people = pd.read_csv(folder / "people.csv", index_col=0)
+        self.low = pd.read_csv(folder / "low.csv", index_col=0)
+        self.high = pd.read_csv(folder / "high.csv", index_col=0)
+        self.mean, self.std = (np.array(said[part]) for part in ("mean", "std"))
+        self.layers = [
+            (np.array(weight), np.array(bias)) for weight, bias in said["layers"]
+        ]
+
+    def probability(self, rows: "pd.DataFrame | np.ndarray") -> np.ndarray:
+        """Return the bank's probability of a yes, with shape (N,); one half decides."""
+        values = rows[self.features] if isinstance(rows, pd.DataFrame) else rows
+        out = (np.asarray(values, dtype=float) - self.mean) / self.std
+        for i, (weight, bias) in enumerate(self.layers):
+            out = (np.maximum(out, 0) if i else out) @ weight + bias
+        return 1 / (1 + np.exp(-out[:, 0].clip(-60, 60)))
+
+    def open_to(self, name: object) -> list[str]:
+        """Return the features that a person may set to another value."""
+        is_open = self.low.loc[name] < self.high.loc[name]
+        return [feature for feature in self.actionable if is_open[feature]]
+
+    def within(
+        self, seconds: float | None, ask: Callable[[pd.Series, float], object]
+    ) -> float:
+        """Return by how many times the default effort a person takes so many seconds.
+
+        Arguments:
+            seconds: None: the defaults, 1.
+            ask: Answers a person by an effort, a multiple of the
+                default.
+        """
+        if seconds is None:
+            return 1.0
+        took = []
+        for _, person in self.people.head(N_TIMED).iterrows():
+            start = perf_counter()
+            try:
+                with at_most(PERSON_SECONDS):
+                    ask(person, 1.0)
+            except Exception:
+                continue
+            took.append(perf_counter() - start)
+        return float(np.clip(seconds / np.median(took), 1, MOST)) if took else 1.0
+
+
+def torch_bank(task: Task, low: np.ndarray, spread: np.ndarray) -> Any:
+    """Return the bank as a network of torch, over features that are (x - low) / spread.
+
+    Its output is the log-odds of a yes, with shape (N, 1).
+    """
+    import torch
+
+    layers: list[torch.nn.Module] = []
+    for i, (weight, bias) in enumerate(task.layers):
+        if i == 0:  # what standardises goes into the first layer
+            bias = bias + ((low - task.mean) / task.std) @ weight
+            weight = weight * (spread / task.std)[:, None]
+        layer = torch.nn.Linear(*weight.shape)
+        layer.load_state_dict(
+            {"weight": torch.tensor(weight.T).float(), "bias": torch.tensor(bias).float()}
+        )
+        layers += [layer, torch.nn.ReLU()]
+    torch.set_num_threads(1)
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process has held, in MB.
+
+    Linux's own count begins anew with a program; getrusage's goes on
+    from whoever started it.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = [own for own in status.read_text().splitlines() if "VmHWM" in own]
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@contextlib.contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer; 0: never."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"more than {seconds} seconds")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def run(
+    prepare: Callable[[Task, str, float | None], "Answer | Together"],
+    at_once: bool = False,
+) -> None:
+    """Prepare, answer everybody, and save profiles and what it took.
+
+    Arguments:
+        prepare: From the task, the method and seconds a person (None:
+            the defaults) to a function that answers one person, with
+            a profile, or None where there is none. Columns "sets
+            FEATURE" beside the features say what is acted on, where a
+            method says so. A person for whom it raises an error gets
+            nothing; how many do, and the first error, is saved.
+        at_once: Whether the function answers a table of people, where
+            a package does; seconds a person are then shared.
+    """
+    folder, method, budget = sys.argv[1:]
+    task = Task(Path(folder))
+    random.seed(0)  # of packages that draw from here
+    np.random.seed(0)  # noqa: NPY002
+    start = perf_counter()
+    answer: Any = prepare(task, method, None if budget == "default" else float(budget))
+    prepared = perf_counter() - start
+    errors: list[str] = []
+    each = task.people.iloc[: N_TIMED if at_once else None]
+    took, found = [], []
+    for name, person in each.iterrows():
+        asked = each.loc[[name]] if at_once else person
+        start = perf_counter()
+        try:
+            with at_most(0 if at_once else PERSON_SECONDS):
+                profile = answer(asked)
+        except Exception as raised:
+            if at_once:
+                raise
+            profile = None
+            errors.append(f"{type(raised).__name__}: {raised}".split("\n")[0][:200])
+        took.append(perf_counter() - start)
+        found.append(pd.Series(dtype=float) if profile is None else profile)
+        if sum(took) > MOST_SECONDS:
+            break
+    alone = shared = float(np.median(took))
+    if at_once:
+        start, table = perf_counter(), answer(task.people)
+        shared = (perf_counter() - start) / len(table)
+    else:
+        table = pd.DataFrame(found, each.index[: len(found)])
+        table = table.reindex(columns=task.features)
+    effort = "default" if budget == "default" else "budget"
+    stem = f"{folder}/{Path(sys.argv[0]).stem.removeprefix('ask_')}_{method}_{effort}"
+    measured = {
+        "prepare_s": prepared,
+        "alone_s": alone,
+        "person_s": shared,
+        "memory_mb": peak_memory(),
+        "errors": len(errors),
+        "first_error": errors[0] if errors else "",
+    }
+    table.to_csv(f"{stem}.csv", index_label="person")
+    Path(f"{stem}.json").write_text(json.dumps(measured, indent=1), encoding="utf-8")

@@ -1,0 +1,158 @@
+"""What rivals are asked, and how their answers are judged, against independent answers."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import rivals
+import torch
+
+from lib.base.files import ROOT
+from lib.method import metrics
+from lib.method.grid import Grid
+from lib.method.preferences import Preferences
+
+sys.path.insert(0, str(ROOT / "benchmarks" / "rivals"))
+import task as asking
+
+N = 40
+
+
+@pytest.fixture(scope="module")
+def asked() -> rivals.Asked:
+    whole = rivals.on_loan()
+    return rivals.Asked("Loan", whole.problem, whole.x[:N], whole.own[:N], whole.worlds)
+
+
+@pytest.fixture(scope="module")
+def folder(asked: rivals.Asked, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rivals") / "Loan"
+    rivals.export(asked, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def task(folder: Path) -> asking.Task:
+    return asking.Task(folder)
+
+
+def told(asked: rivals.Asked, folder: Path, profiles: pd.DataFrame) -> pd.DataFrame:
+    profiles.to_csv(folder / "told.csv", index_label="person")
+    return rivals.judged(asked, rivals.read(asked, folder / "told.csv"))
+
+
+def test_what_is_exported_is_the_problem(asked: rivals.Asked, task: asking.Task) -> None:
+    own = asked.problem.population.standardised(task.people)
+    assert torch.allclose(own, asked.x, atol=1e-5)
+    odds = torch.from_numpy(task.probability(task.people)).logit()
+    assert torch.allclose(odds.float(), asked.problem.log_odds(asked.x), atol=1e-3)
+    may = asked.own.is_actionable.numpy()
+    for i in range(N):
+        names = np.array(asked.problem.population.actionable)[may[i]]
+        assert set(task.open_to(i)) == set(names)
+
+
+def test_torchs_bank_is_the_bank(task: asking.Task) -> None:
+    low, high = task.train.min().to_numpy(), task.train.max().to_numpy()
+    scaled = torch.tensor(((task.people - low) / (high - low)).to_numpy()).float()
+    yes = asking.torch_bank(task, low, high - low)(scaled).sigmoid()[:, 0]
+    assert np.allclose(yes.detach().numpy(), task.probability(task.people), atol=1e-3)
+
+
+def test_an_action_is_judged_as_by_the_studies(asked: rivals.Asked, folder: Path) -> None:
+    problem, x = asked.problem, asked.x
+    found = Grid(problem, problem.flow).recommend(x, asked.own)
+    population = problem.population
+    profiles = pd.DataFrame(
+        population.as_recorded(found.x_cf).numpy(), columns=population.features
+    )
+    for k, name in enumerate(population.actionable):
+        acts = found.is_acted[:, population.actionable_index[k]]
+        profiles[f"sets {name}"] = acts.numpy() * 1.0
+    profiles[~found.has_recourse.numpy()] = np.nan
+    mine = told(asked, folder, profiles)
+    people = metrics.per_person(problem, x, asked.own, found)
+    assert (mine.answered == found.has_recourse.numpy()).all()
+    assert (mine.joint == people.joint).all()
+    assert np.allclose(mine.cost, people.cost, atol=1e-4)
+    truth = population.truth
+    assert truth is not None
+    after = truth.counterfactual(x, found.is_acted, found.values)
+    helps = problem.accepts(after) & (truth.log_prob(after) >= truth.log_prob(x))
+    assert (mine.carried == (helps & found.has_recourse).numpy()).all()
+    assert 0 < mine.carried.sum() < mine.joint.sum()
+    assert mine.forbidden.sum() == mine.impossible.sum() == 0
+
+
+def test_a_profile_is_carried_out_by_setting_what_differs(
+    asked: rivals.Asked, folder: Path, task: asking.Task
+) -> None:
+    everybody = rivals.Asked(
+        "Loan", asked.problem, asked.x, Preferences(asked.own.scores * 0 + 1), asked.worlds
+    )
+    profiles = task.people.copy()
+    profiles["income"] += 3.0
+    mine = told(everybody, folder, profiles)
+    truth = asked.problem.population.truth
+    assert truth is not None
+    after = truth.counterfactual(
+        asked.x, do={"income": asked.problem.population.standardised(profiles)[:, 5]}
+    )
+    assert asked.problem.population.features[5] == "income"
+    helps = asked.problem.accepts(after)
+    helps &= truth.log_prob(after) >= truth.log_prob(asked.x)
+    is_within = profiles["income"] <= float(
+        asked.problem.population.in_units(asked.problem.population.high)[5]
+    )
+    assert (mine.carried == (helps.numpy() & is_within.to_numpy())).all()
+    assert (mine.features == 1).all()
+    # savings follow from income, so that the profile itself is something else
+    log_odds = asked.problem.log_odds(asked.problem.population.standardised(profiles))
+    assert (mine.valid == (log_odds >= 0).numpy()).all()
+
+
+@pytest.mark.parametrize(("name", "by"), [("gender", 1.0), ("age", 5.0), ("income", 1e4)])
+def test_who_may_not_do_it_is_not_helped(
+    asked: rivals.Asked, folder: Path, task: asking.Task, name: str, by: float
+) -> None:
+    profiles = task.people.copy()
+    profiles[name] = profiles[name] + by
+    mine = told(asked, folder, profiles)
+    assert (mine.forbidden == 1).all() and (mine.carried == 0).all()
+
+
+def test_the_same_again_is_no_answer_and_rounding_is_no_change(
+    asked: rivals.Asked, folder: Path, task: asking.Task
+) -> None:
+    mine = told(asked, folder, task.people.astype(np.float32))
+    assert (mine.answered == 0).all() and (mine.forbidden == 0).all()
+
+
+def test_who_was_not_reached_is_left_out(
+    asked: rivals.Asked, folder: Path, task: asking.Task
+) -> None:
+    mine = told(asked, folder, task.people.head(7))
+    assert mine.answered.notna().sum() == 7
+
+
+def test_the_stored_result_has_everybody() -> None:
+    table = pd.read_csv(rivals.PATH)
+    asked_for = {(p, m) for p, methods in rivals.RIVALS.items() for m in methods}
+    for name, own in table.groupby("problem"):
+        expected = {
+            (p, m) for p, m in asked_for if name == "Loan" or m not in rivals.LOAN_ALONE
+        }
+        assert set(zip(own["package"], own["method"], strict=True)) == expected
+    ran = table[table.error.isna()]
+    assert (ran.valid + 1e-9 >= ran.joint).all() and (
+        ran.plausible + 1e-9 >= ran.joint
+    ).all()
+    parts = ran.carried + ran["bank says no"] + ran["too rare"]
+    assert (parts <= ran.answered + 2e-3).all()
+    assert (parts + ran.forbidden + 2e-3 >= ran.answered).all()
+    searched = ran[ran.method.str.contains("search|grid|proposer")]
+    assert len(searched) >= 6 and (searched.forbidden == 0).all()
+    # what is stored is rounded, which costs one person at a bound of whole numbers
+    assert (searched.joint >= searched.answered - 0.01).all()
