@@ -85,6 +85,9 @@ RIVALS: dict[str, tuple[str, ...]] = {
 }
 ALL_APPLICANTS = 120_269
 MOST_SECONDS = 1.0  # a person, of a budget
+# answers that are judged once more, cut to what each person may set
+CUT = {("ce-library", "PPCEF"): "PPCEF, cut"}
+OTHER = "iCARMA as printed"  # differences to it are stored, too
 LOAN_ALONE = ("CARMA",)  # which is trained for Loan alone
 # whose budget can be set; CFRL's is the steps that it trains
 BUDGETED = ("random", "genetic", "gradient", "continuous")
@@ -194,8 +197,12 @@ class Answers:
     is_action: bool
 
 
-def read(asked: Asked, path: Path) -> Answers:
-    """Return what a method left; features that differ by rounding are one's own."""
+def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
+    """Return what a method left; features that differ by rounding are one's own.
+
+    Arguments:
+        is_cut: Whether profiles are cut to what each person may set.
+    """
     population, table = asked.problem.population, pd.read_csv(path, index_col=0)
     was_asked = torch.arange(len(asked.x)) < len(table)
     table = table.reindex(range(len(asked.x)))
@@ -205,6 +212,10 @@ def read(asked: Asked, path: Path) -> Answers:
     far = population.standardised(table[features].fillna(recorded))
     differs = (far - population.standardised(recorded)).abs() > FAR
     x_cf, acts = torch.where(differs, far, asked.x), torch.zeros_like(differs)
+    if is_cut:
+        low, high = limits(asked)
+        differs &= low < high
+        x_cf = torch.where(differs, far.maximum(low).minimum(high), asked.x)
     said = [f"sets {name}" for name in population.actionable]
     is_action = said[0] in table
     acts[:, columns] = (
@@ -222,7 +233,9 @@ def judged(asked: Asked, found: Answers) -> pd.DataFrame:
     Columns: answered; valid, plausible and joint, as a profile; forbidden: told to change
     what they may not, or beyond their limits; impossible: nobody can be so; carried: the
     share of worlds in which carrying it out helps them; "bank says no", "too rare": the
-    shares in which it does not; cost; features. Empty for who was not reached.
+    shares in which it does not; "profile there": the share in which the profile itself is
+    accepted and as plausible; "lost", "won": the shares in which carrying it out takes that
+    away, and brings it; cost; features. Empty for who was not reached.
     """
     problem, x, population = asked.problem, asked.x, asked.problem.population
     x_cf, acts, has, (low, high) = found.x_cf, found.acts, found.has, limits(asked)
@@ -237,15 +250,23 @@ def judged(asked: Asked, found: Answers) -> pd.DataFrame:
     people = {"answered": has, "valid": valid, "plausible": plausible}
     people |= {"joint": valid & plausible, "forbidden": has & forbidden}
     people |= {"impossible": has & odd}
-    by_world: dict[str, list[Tensor]] = {"carried": [], "bank says no": [], "too rare": []}
+    names = ("carried", "bank says no", "too rare", "profile there", "lost", "won")
+    by_world: dict[str, list[Tensor]] = {name: [] for name in names}
     for world in asked.worlds.values():
         after = population.settled(x, world.counterfactual(x, acts, values))
         is_yes = problem.accepts(after)
         is_seen = is_plausible(world.log_prob(after) - world.log_prob(x))
+        is_good = valid & is_plausible(world.log_prob(x_cf) - world.log_prob(x))
+        by_world["profile there"].append(is_good)
+        by_world["lost"].append(is_good & ~(is_yes & is_seen))
+        by_world["won"].append(has & ~is_good & is_yes & is_seen)
         by_world["carried"].append(has & ~forbidden & is_yes & is_seen)
         by_world["bank says no"].append(has & ~is_yes)
         by_world["too rare"].append(has & is_yes & ~is_seen)
     people |= {name: torch.stack(each).double().mean(0) for name, each in by_world.items()}
+    people |= dict(
+        zip(map("carried: {}".format, asked.worlds), by_world["carried"], strict=True)
+    )
     people["cost"] = problem.cost_of(x, Recommendation(acts, values, x_cf))
     people["features"] = acts.sum(-1)
     table = pd.DataFrame({name: own.double().numpy() for name, own in people.items()})
@@ -253,13 +274,22 @@ def judged(asked: Asked, found: Answers) -> pd.DataFrame:
     return table
 
 
-def summary(mine: pd.DataFrame, best: pd.DataFrame) -> dict[str, float]:
-    """Return shares, means over who is helped, and differences to the search."""
+def summary(
+    mine: pd.DataFrame, best: pd.DataFrame, others: Mapping[str, pd.DataFrame]
+) -> dict[str, float]:
+    """Return shares, means over who is helped, and differences to the search and to others.
+
+    Arguments:
+        mine, best: As `judged` gives them, of the method and the search.
+        others: The same, by what they are called.
+    """
     shares = ["answered", "valid", "plausible", "joint", "forbidden", "impossible"]
-    shares += ["carried", "bank says no", "too rare"]
+    shares += ["carried", "bank says no", "too rare", "profile there", "lost", "won"]
+    shares += [name for name in mine if name.startswith("carried: ")]
     row = mine[shares].mean().to_dict()
-    lost = claims.ratio((mine.joint * (1 - mine.carried)).to_numpy())
-    row["joint, but not carried"] = lost.value
+    for name, other in others.items():
+        than = claims.ratio((mine.carried - other.carried).to_numpy())
+        row |= {f"more than {name}": than.value, f"{name}, 2 s.e.": 2 * than.se_people}
     more = claims.ratio((mine.carried - best.carried).to_numpy())
     row |= {"more than the search": more.value, "2 s.e.": 2 * more.se_people}
     is_helped = mine.carried > 0
@@ -368,7 +398,14 @@ def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
 
     Raises: ValueError: somebody was not asked.
     """
-    best = judged(asked, read(asked, folder / f"{OURS}_{REFERENCE}_default.csv"))
+
+    def of(
+        package: str, method: str, effort: str = "default", cut: bool = False
+    ) -> pd.DataFrame:
+        path = folder / f"{package}_{method}_{effort}.csv"
+        return judged(asked, read(asked, path, cut))
+
+    best, other = of(OURS, REFERENCE), of(OURS, OTHER)
     is_open, rows = asked.own.is_actionable.all(-1).numpy(), []
     for package, method in pairs(asked, tuple(RIVALS)):
         for effort in ("default", "budget"):
@@ -381,11 +418,19 @@ def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
                 rows.append(key | {"people": "all"} | cost)
             if "alone_s" not in cost:
                 continue
-            mine = judged(asked, read(asked, folder / f"{package}_{method}_{effort}.csv"))
-            for people, own in (("all", is_open | ~is_open), ("open", is_open)):
-                chosen = own & mine["answered"].notna().to_numpy()
-                here = {"people": people, "n": int(chosen.sum())}
-                rows.append(key | here | summary(mine[chosen], best[chosen]) | cost)
+            found = {method: of(package, method, effort)}
+            if (package, method) in CUT:
+                found[CUT[package, method]] = of(package, method, effort, cut=True)
+            for name, mine in found.items():
+                others = {"iCARMA": other}
+                if effort == "budget":
+                    others["default"] = of(package, method)
+                for people, own in (("all", is_open | ~is_open), ("open", is_open)):
+                    who = own & mine["answered"].notna().to_numpy()
+                    who &= others.get("default", mine)["answered"].notna().to_numpy()
+                    here = key | {"method": name, "people": people, "n": int(who.sum())}
+                    compared = {what: table[who] for what, table in others.items()}
+                    rows.append(here | summary(mine[who], best[who], compared) | cost)
     return rows
 
 

@@ -123,6 +123,19 @@ def test_who_may_not_do_it_is_not_helped(
     assert (mine.forbidden == 1).all() and (mine.carried == 0).all()
 
 
+def test_who_is_cut_is_told_nothing_forbidden(
+    asked: rivals.Asked, folder: Path, task: asking.Task
+) -> None:
+    profiles = task.people + 1.0
+    profiles.to_csv(folder / "told.csv", index_label="person")
+    whole, cut = (
+        rivals.judged(asked, rivals.read(asked, folder / "told.csv", is_cut))
+        for is_cut in (False, True)
+    )
+    assert (whole.forbidden == 1).all() and (cut.forbidden == 0).all()
+    assert (cut.features <= asked.own.is_actionable.sum(-1).numpy()).all()
+
+
 def test_the_same_again_is_no_answer_and_rounding_is_no_change(
     asked: rivals.Asked, folder: Path, task: asking.Task
 ) -> None:
@@ -143,7 +156,7 @@ def test_the_stored_result_has_everybody() -> None:
     for name, own in table.groupby("problem"):
         expected = {
             (p, m) for p, m in asked_for if name == "Loan" or m not in rivals.LOAN_ALONE
-        }
+        } | {(package, cut) for (package, _), cut in rivals.CUT.items()}
         assert set(zip(own["package"], own["method"], strict=True)) == expected
     ran = table[table.error.isna()]
     assert (ran.valid + 1e-9 >= ran.joint).all() and (
