@@ -89,7 +89,7 @@ MOST_SECONDS = 1.0  # a person, of a budget
 CUT = {("ce-library", "PPCEF"): "PPCEF, cut"}
 OTHER = "iCARMA as printed"  # differences to it are stored, too
 LOAN_ALONE = ("CARMA",)  # which is trained for Loan alone
-# whose budget can be set; CFRL's is the steps that it trains
+# whose effort for a person can be set
 BUDGETED = ("random", "genetic", "gradient", "continuous")
 WORLDS = ("refitted", "utilization changes income", "lateness is past")
 

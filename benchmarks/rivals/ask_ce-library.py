@@ -5,17 +5,14 @@ is answered at once; flow and settings are those of its ppcef_config.yaml, with 
 two classes.
 """
 
-import contextlib
-import io
 import tempfile
-from collections.abc import Iterator
 
 import pandas as pd
 import torch
 from cel.cf_methods.local_methods.ppcef import PPCEF
 from cel.losses import BinaryDiscLoss
 from cel.models.generative.maf.maf import MaskedAutoregressiveFlow
-from task import Task, Together, run, torch_bank
+from task import Task, Together, quiet, run, torch_bank
 from torch.utils.data import DataLoader, TensorDataset
 
 FLOW = {"hidden_features": 16, "num_blocks_per_layer": 4, "num_layers": 8}
@@ -55,16 +52,6 @@ def prepare(task: Task, method: str, seconds: float | None) -> Together:
         return pd.DataFrame(found.x_cfs, people.index, task.features) * spread + low
 
     return ask
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Print nothing."""
-    with (
-        contextlib.redirect_stderr(io.StringIO()),
-        contextlib.redirect_stdout(io.StringIO()),
-    ):
-        yield
 
 
 run(prepare, at_once=True)

@@ -1,12 +1,9 @@
 """DiCE (dice-ml): random sampling, a genetic algorithm, gradient descent."""
 
-import contextlib
-import io
-
 import numpy as np
 import pandas as pd
 from dice_ml import Data, Dice, Model
-from task import Answer, Task, run, torch_bank
+from task import Answer, Task, quiet, run, torch_bank
 
 LABEL = "accepted"
 # by which argument each looks longer, and how long by default
@@ -72,10 +69,7 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
         }
         if method == "random":
             how["random_seed"] = 0
-        with (
-            contextlib.redirect_stderr(io.StringIO()),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
+        with quiet():
             found = explainer.generate_counterfactuals(query, **how)
         ends = found.cf_examples_list[0].final_cfs_df
         if ends is None or len(ends) == 0:

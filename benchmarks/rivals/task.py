@@ -11,6 +11,7 @@ BUDGET is "default" (the package's documented defaults) or seconds that a person
 """
 
 import contextlib
+import io
 import json
 import random
 import resource
@@ -49,11 +50,8 @@ class Task:
 
     def __init__(self, folder: Path) -> None:
         said = json.loads((folder / "task.json").read_text(encoding="utf-8"))
-        self.name, self.features, self.actionable = (
-            folder.name,
-            said["features"],
-            said["actionable"],
-        )
+        self.name = folder.name
+        self.features, self.actionable = said["features"], said["actionable"]
         self.whole = said["whole"]
         self.train = pd.read_csv(folder / "train.csv")
         self.people = pd.read_csv(folder / "people.csv", index_col=0)
@@ -120,6 +118,16 @@ def torch_bank(task: Task, low: np.ndarray, spread: np.ndarray) -> Any:
         layers += [layer, torch.nn.ReLU()]
     torch.set_num_threads(1)
     return torch.nn.Sequential(*layers[:-1])
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Print nothing."""
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        yield
 
 
 def peak_memory() -> float:
