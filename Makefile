@@ -16,6 +16,7 @@
 # make page        the page "you are the applicant" again, page/applicant.html, from models/
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html
+# make site        book, page and slides as they are published, in runs/site
 # For maintainers: make notebooks (execute in place), make exercises (students' files from the solutions), make models (keep a paper-size run's, and its tables), make lock, make clean
 
 SHELL := bash
@@ -31,7 +32,7 @@ export OMP_NUM_THREADS := 1
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides calibrate choose rivals notebooks models lock clean
+.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides site calibrate choose rivals notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -85,9 +86,10 @@ check: setup
 rivals: setup
 	@$(BIN)/python benchmarks/rivals.py
 
-# Its numbers, then all in one file.
+# Its numbers and letters, then all in one file.
 page: setup
 	@$(BIN)/python page/export.py
+	@$(BIN)/python page/fonts.py
 	@$(BIN)/python page/build.py
 
 # From the committed notebooks, as they are, and from nothing: what was read before is not
@@ -101,6 +103,14 @@ slides: .venv-book/ready
 	@rm -rf runs/slides
 	@$(BOOK)/sphinx-build -q -W --keep-going -b revealjs -d runs/slides/doctrees slides runs/slides/html
 	@echo "Open runs/slides/html/index.html"
+
+# What .github/workflows/publish.yml hands to GitHub Pages.
+site: book slides
+	@rm -rf runs/site
+	@cp -r runs/book/html runs/site
+	@cp -r runs/slides/html runs/site/slides
+	@touch runs/site/.nojekyll
+	@echo "Open runs/site/index.html"
 
 lab: setup
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb --ServerApp.root_dir=.

@@ -5,8 +5,8 @@
 The exact search on a grid of seven values a feature, through the flow, for some refused
 people of each group: once with all four features open, once averaged over all pairs of
 them. No network takes part. The result is benchmarks/age_audit.csv, which notebook 06
-shows. Without the data (README) the people are a synthetic stand-in, and the column people
-says so.
+shows. Without the data (docs/run.md) the people are a synthetic stand-in, and the column
+people says so.
 """
 
 import lib.pinned

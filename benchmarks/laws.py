@@ -6,7 +6,7 @@ Refused people of Loan, of Give Me Some Credit and of a table with categories sa
 directions, limits and steps. Every solver answers them, with the committed networks where
 there are some. The result is benchmarks/laws.csv: how often an answer breaks a limit, acts
 on what is closed, leaves somebody with a fraction of a count or of a category, and how many
-have an answer. Without the data (README) Give Me Some Credit is left out.
+have an answer. Without the data (docs/run.md) Give Me Some Credit is left out.
 """
 
 import lib.pinned

@@ -21,8 +21,8 @@ three other flows for real applicants. Who is told to do what they may not is no
 
 The result is benchmarks/rivals.csv, a row for each problem, people ("all", or "open": who
 may act on every feature), package, method and effort. Differences are to our search with a
-margin, on the same people, with two standard errors. Without the data (README) Give Me Some
-Credit is left out.
+margin, on the same people, with two standard errors. Without the data (docs/run.md)
+Give Me Some Credit is left out.
 """
 
 import lib.pinned

@@ -1,37 +1,52 @@
 """Settings of the book: the committed notebooks, as they are, and pages around them."""
 
+import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "page"
+MADE = HERE.parent / "runs" / "book" / "static"  # what is made here for the book
 sys.path.insert(0, str(HERE))
 
-import readme  # noqa: E402
+import contents  # noqa: E402
 
 project = "Recourse for this person"
 author = "the authors of the iCARMA companion"
 html_title = project
 root_doc = "book/index"
-extensions = ["myst_nb", "sphinx_design"]
+extensions = ["myst_nb", "sphinx_design", "sphinx.ext.napoleon", "autoapi.extension"]
 
 # The source is the whole repository, so that notebooks stay where they are.
-include_patterns = ["book/*.md", "*/README.md", "notebooks/*.ipynb"]
+include_patterns = ["*.md", "book/*.md", "docs/*.md", "*/README.md", "notebooks/*.ipynb"]
 include_patterns += ["exercises/*.ipynb", "exercises/solutions/*.ipynb"]
-exclude_patterns = [".*", "runs"]
+include_patterns += ["lib/beyond/*/README.md", "workflow/CLUSTER.md"]
+include_patterns += ["runs/book/autoapi/**"]
+exclude_patterns = [".*", "runs/[!b]*", "runs/book/[!a]*"]
+
+# The front door and the method, from their docstrings; nothing is imported.
+autoapi_dirs = ["lib"]
+autoapi_root = "runs/book/autoapi"
+autoapi_keep_files = True
+autoapi_file_patterns = ["*.py"]
+autoapi_ignore = [f"*/lib/{room}/*" for room in ("base", "search", "paper", "beyond")]
+autoapi_options = ["members", "show-module-summary"]
+autoapi_add_toctree_entry = False
+autoapi_member_order = "bysource"
+napoleon_custom_sections = ["Source"]
+default_role = "code"
+suppress_warnings = ["autoapi.python_import_resolution"]
 
 nb_execution_mode = "off"
 nb_ipywidgets_js: dict[str, Any] = {}  # would be fetched
 myst_enable_extensions = ["colon_fence", "dollarmath", "substitution"]
 myst_heading_anchors = 3
 myst_substitutions = {
-    "cards": readme.cards(),
-    "exercises": readme.exercises(),
-    "quick_start": readme.section("Quick start"),
-    "data": readme.section("The data of notebooks 07, 09, 10 and 11"),
-    "change": readme.section("Run one, run all, change something"),
-    "same_bits": readme.section("Same bits, and where they end"),
+    "cards": contents.cards(),
+    "exercises": contents.exercises(),
 }
 
 html_theme = "sphinx_book_theme"
@@ -43,52 +58,136 @@ html_theme_options = {
     "navbar_persistent": [],
 }
 html_context = {"default_mode": "auto"}
-html_static_path = ["static", "mathjax"]
+html_static_path = ["static", "mathjax", str(MADE)]
 html_css_files = ["book.css"]
-html_show_search_summary = False  # a browser reads no other page from disk
 html_copy_source = True
 mathjax_path = "tex-svg.js"
 
 
-def applicant() -> str:
+# Where the applicant stands, and what she has said there: on the front page in place of a
+# comment, in a notebook at its end.
+LIVE = {
+    root_doc: "",
+    "notebooks/01_data_and_scm": "step=4&answer=plan0",
+    "notebooks/04_hard_constraints": "step=2&answer=plan0",
+    "notebooks/08_exact_and_unlocked": "step=5&answer=plan0&hard=5.5.1.5",
+}
+PLACE = "<!-- the applicant -->"
+TRY = f"<section><h2>Try it: you are the applicant</h2>{PLACE}</section>"
+
+
+def script_of(name: str) -> str:
+    """Return a module of the page as a script, without imports and exports."""
+    text = (PAGE / name).read_text(encoding="utf-8")
+    return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
+
+
+def applicant(said: str) -> str:
     """Return page/applicant.html as an element of another page.
 
     It stands in a shadow root, out of reach of the theme's styles, and takes light or dark
     from the element around it.
+
+    Arguments:
+        said: What the person has said, as in the page's address.
     """
-    text = (HERE.parent / "page" / "applicant.html").read_text(encoding="utf-8")
+    text = (PAGE / "applicant.html").read_text(encoding="utf-8")
     found = re.search(
         r"(<style>.*?)</style>.*?<body>\s*(<main.*?</main>)(.*)</body>", text, re.DOTALL
     )
-    place = 'document.getElementById("page")'
-    if found is None or place not in found[3]:
+    place, how = 'document.getElementById("page")', "{ hasAddress: true }"
+    if found is None or place not in found[3] or how not in found[3]:
         raise ValueError(
-            f"page/applicant.html has no <style>, <main> or {place}: expected each. If the "
-            "page was rebuilt in another form, change book/conf.py with it."
+            f"page/applicant.html has no <style>, <main>, {place} or {how}: expected each. "
+            "If the page was rebuilt in another form, change book/conf.py with it."
         )
     style, main, scripts = found.groups()
     style += ".applicant { color-scheme: inherit; background: none; }</style>"
     inside = 'document.getElementById("applicant").shadowRoot.getElementById("page")'
     shadow = f'<template shadowrootmode="open">{style}{main}</template>'
-    return f'<div id="applicant">{shadow}</div>{scripts.replace(place, inside)}'
+    scripts = scripts.replace(place, inside).replace(how, f'{{ said: "{said}" }}')
+    return f'<div id="applicant">{shadow}</div>{scripts}'
 
 
-def with_applicant(app: Any, page: str, template: str, context: dict, tree: Any) -> None:
-    """Put the applicant where the front page says so."""
-    if page == root_doc:
-        body = context["body"]
-        context["body"] = body.replace("<!-- the applicant -->", applicant())
+TEXTS: dict[str, str] = {}  # of pages, for excerpts where a browser may not read others
 
 
-def with_a_door(app: Any, error: Exception | None) -> None:
-    """Let index.html of the output open the front page."""
+def with_what_is_alive(
+    app: Any, page: str, template: str, context: dict, tree: Any
+) -> None:
+    """Put the applicant where `LIVE` says, and scripts where they have work to do."""
+    body = context.get("body", "")
+    if page in LIVE:
+        body = body if PLACE in body else body + TRY
+        context["body"] = body.replace(PLACE, applicant(LIVE[page]))
+    elif body:
+        TEXTS[page] = re.sub(r"<[^>]*>", " ", body)
+    if page.startswith("exercises/") and "solutions" not in page:
+        app.add_js_file("model.js")
+        app.add_js_file("predict.js")
+    if page == "search":
+        app.add_js_file("from_disk.js")
+
+
+def as_restructured(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Write a docstring as napoleon reads it: headings alone, asterisks as they are."""
+    text = "\n".join(lines)
+    text = re.sub(
+        r"^Raises: (.+(?:\n    .+)*)",
+        lambda own: "\nRaises:\n    " + " ".join(own[1].split()),
+        text,
+        flags=re.MULTILINE,
+    )
+    text = re.sub(r"^(Returns|Source): (.+)", r"\n\1:\n    \2", text, flags=re.MULTILINE)
+    text = re.sub(
+        r"^(?! *(?:>>>|\.\.\.)).*",
+        lambda own: own[0].replace("*", r"\*"),
+        text,
+        flags=re.MULTILINE,
+    )
+    lines[:] = text.split("\n")
+
+
+def folded(app: Any, page: str, source: list[str]) -> None:
+    """Fold the code of a notebook, so that text and figures are what one sees first."""
+    if page.startswith("notebooks/"):
+        notebook = json.loads(source[0])
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                tags = cell["metadata"].setdefault("tags", [])
+                cell["metadata"]["tags"] = [*tags, "hide-input"]
+        source[0] = json.dumps(notebook)
+
+
+def finished(app: Any, error: Exception | None) -> None:
+    """Let index.html open the front page; lay the page and the texts beside the book."""
     if error is None:
+        out = Path(app.outdir)
         to = f"{root_doc}.html"
         door = f'<!doctype html><title>{project}</title><meta http-equiv="refresh"'
-        (Path(app.outdir) / "index.html").write_text(f'{door} content="0; url={to}">\n')
+        (out / "index.html").write_text(f'{door} content="0; url={to}">\n')
+        (out / "page").mkdir(exist_ok=True)
+        for name in ("applicant.html", "applicant.png"):
+            shutil.copy(PAGE / name, out / "page" / name)
+        texts = json.dumps({f"{page}.html": text for page, text in TEXTS.items()})
+        (out / "_static" / "texts.js").write_text(f"const TEXTS = {texts};\n")
+
+
+# the model and the predictions of the page, as one script of the book
+MADE.mkdir(parents=True, exist_ok=True)
+numbers = (PAGE / "model.json").read_text(encoding="utf-8")
+model = f"(() => {{\n{script_of('model.js')}\nlet made;\nreturn () =>\n"
+model += f"(made ??= createModel({numbers}));\n}})();\n"
+(MADE / "model.js").write_text(
+    f"const applicantModel = {model}{script_of('predictions.js')}", encoding="utf-8"
+)
 
 
 def setup(app: Any) -> None:
-    """Register both."""
-    app.connect("html-page-context", with_applicant)
-    app.connect("build-finished", with_a_door)
+    """Register them."""
+    app.connect("source-read", folded)
+    app.connect("autodoc-process-docstring", as_restructured, priority=400)
+    app.connect("html-page-context", with_what_is_alive)
+    app.connect("build-finished", finished)

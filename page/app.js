@@ -1,46 +1,64 @@
-/* The page "you are the applicant": what a reader sees and does. All is computed by
-   createModel (model.js); nothing here decides, follows or searches. */
+/* The page "you are the applicant": a story of five steps. All is computed by createModel
+   (model.js); nothing here decides, follows or searches. */
 
 import { createModel } from "./model.js";
 
-const THUMB = 18; // pixels, as in style.css
-const STEPS = 400; // of a slider
+const STEPS = [
+  "Refused",
+  "What is hard for you",
+  "What you could do",
+  "What follows, and why",
+  "What would unlock a no",
+];
 /* Places of the features in the graph: no arrow and no text runs through a circle. */
 const PLACES = [
-  [40, 118],
-  [40, 258],
-  [156, 312],
-  [176, 62],
-  [396, 120],
-  [270, 238],
-  [396, 238],
+  [38, 104],
+  [38, 216],
+  [140, 262],
+  [160, 54],
+  [408, 104],
+  [262, 200],
+  [408, 216],
 ];
-const HINTS = {
-  be: "Describe yourself: the other features stay as they are.",
-  do: "Act: what follows moves with it. Put a dot back, and it is no action any more.",
+const RADIUS = 36;
+// what lowering and raising a feature is called, and what happens where it follows
+const DEEDS = {
+  loan_amount: ["ask for a smaller loan", "ask for a larger loan"],
+  loan_duration: ["pay it back sooner", "take longer to pay it back"],
+  income: ["earn less", "earn more"],
+  savings: ["save less", "save more"],
 };
-// the answers that a reader starts with, as places of words: those of the first applicant
-const SCORES = [1, 2, 3, 5];
-const THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
-const THRESHOLD = 0.5; // that the bank has at first
-const BEFORE = [1, 2, 3, 4]; // what counts when "can't" is taken back
 const WHOSE = {
-  icarma: "iCARMA",
-  exact: "the exact search on a grid",
-  any: "the search over all values",
-  own: "what you do",
+  instant: "iCARMA, checked",
+  printed: "iCARMA as printed",
+  plan0: "Search",
+  plan1: "Search, a second way",
+  plan2: "Search, a third way",
+  grid: "Exact search on a grid",
+  own: "What you try",
 };
+const WHAT = {
+  instant: "A network's answer at once, kept within your limits, without what isn't needed.",
+  printed: "The same network's answer, unchecked. It has not heard directions and limits.",
+  plan0: "The least effort that a search over all values found.",
+  plan1: "Spares something that the first asks for.",
+  plan2: "Spares something that each of the others asks for.",
+  grid: "The least effort among 25 values a feature; in between may be less.",
+};
+const N_PLANS = 3;
+const WAYS = ["down", "any", "up"]; // directions, as they stand beside each other
+const ENDS = [5, 10, 25, 50, 75, 90, 95]; // places that a person may not want to pass
+const THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
+const AT_ONCE = 12; // milliseconds of searching before the page is free again
+const THUMB = 18; // pixels, as in style.css
+// what a reader starts with, the answers of the first applicant, as places of words
+const SCORES = [1, 2, 3, 5];
+const BEFORE = [1, 2, 3, 4]; // what counts when "can't" is taken back
 
 /* Return the markup of the page; a prefix of its ids lets two of them stand together. */
 const markup = (prefix) => `<div class="inner">
   <header>
     <h1>You are the applicant</h1>
-    <p>A bank's classifier has <span id="${prefix}verdict"></span> you. What can
-      <em>you</em> do? Say what is hard for you, and see what is recommended, and what
-      follows from it.</p>
-  </header>
-
-  <section class="you" aria-label="You">
     <div class="bar">
       <button type="button" id="${prefix}previous"
         aria-label="Previous applicant">◀</button>
@@ -48,54 +66,70 @@ const markup = (prefix) => `<div class="inner">
       <button type="button" id="${prefix}next" aria-label="Next applicant">▶</button>
       <button type="button" id="${prefix}back">Start again</button>
     </div>
-    <fieldset class="modes">
-      <legend>Moving a dot:</legend>
-      <label><input type="radio" name="${prefix}mode" value="be" checked>
-        <span>describes me</span></label>
-      <label><input type="radio" name="${prefix}mode" value="do">
-        <span>is my action</span></label>
-    </fieldset>
-    <p id="${prefix}hint" class="hint"></p>
-    <p class="hint">Numbers are differences from a reference: no money, no years.</p>
-    <div id="${prefix}tracks"></div>
-    <p class="legend"><span class="key icarma"></span> iCARMA, a trained network
-      <span class="key exact"></span> exact search on a grid
-      <span class="key third"></span> <span class="by-search">search over all
-        values</span><span class="by-you">yourself</span>; a ring: it follows</p>
+  </header>
+  <nav class="steps" aria-label="Steps">${STEPS.map(
+    (title, i) =>
+      `<button type="button" data-to="${i + 1}" aria-label="${i + 1} ${title}"><b>${i + 1}</b>
+        <span>${title}</span></button>`,
+  ).join("")}</nav>
+  <section class="outcome" aria-label="What comes of it">
+    <div class="decision" id="${prefix}decision"></div>
+    <p id="${prefix}headline"></p>
+    <p id="${prefix}enough" class="small"></p>
   </section>
-
-  <section class="answers" aria-label="What to do">
-    <div class="decision" id="${prefix}decision" role="status" aria-live="polite"></div>
-    <p class="hint"><label>The bank says yes from a rating of
-      <select id="${prefix}threshold">${THRESHOLDS.map(
-        (share) => `<option value="${share}">${Math.round(100 * share)} %</option>`,
-      ).join("")}</select></label>. <b>Plausible</b> is a profile at least as common as
-      yours is now.</p>
-    <svg class="graph" id="${prefix}graph" viewBox="0 0 464 352" role="img"></svg>
-    <p class="hint">Blue: changed by an action. Yellow: it follows, along dashed arrows.
-      Dotted arrows: switched off, as the action sets the value. Dashed circle: can't.</p>
-    <p id="${prefix}scale" class="hint"></p>
-    <div class="cards" id="${prefix}cards"></div>
-    <div class="unlock" id="${prefix}unlock"></div>
+  <section class="picture" aria-label="The causal graph">
+    <svg class="graph" id="${prefix}graph" viewBox="-8 0 462 312" role="img"></svg>
+    <p class="hint">Blue: you set it. Yellow: it follows, along dashed arrows. Dotted
+      arrows: switched off, since you set where they lead. Dashed circle: can't.</p>
   </section>
-
+  <section class="panel">
+    <div class="step" data-step="1">
+      <h2 tabindex="-1">You are <span id="${prefix}verdict"></span></h2>
+      <p id="${prefix}rated"></p>
+      <p class="hint">A number is a place among 100 people: income 72 is more than 72 of
+        100 have. Move a dot to be somebody else.</p>
+      <div id="${prefix}yourself" class="tracks"></div>
+      <p class="hint"><label>The bank says yes from a rating of
+        <select id="${prefix}threshold">${THRESHOLDS.map(
+          (share) => `<option value="${share}">${Math.round(100 * share)} %</option>`,
+        ).join("")}</select></label></p>
+    </div>
+    <div class="step" data-step="2">
+      <h2 tabindex="-1">What is hard for you?</h2>
+      <p class="hint">And may it fall, rise, or both, and how far? The arrows are the answer
+        above.</p>
+      <div id="${prefix}hard"></div>
+    </div>
+    <div class="step" data-step="3">
+      <h2 tabindex="-1">What you could do</h2>
+      <fieldset id="${prefix}answers" aria-label="Who answers"></fieldset>
+    </div>
+    <div class="step" data-step="4">
+      <h2 tabindex="-1">What follows, and why</h2>
+      <div id="${prefix}follows"></div>
+      <p class="hint">Try it yourself: move a dot, and what follows moves with it. Put it
+        back, and it is no action any more.</p>
+      <div id="${prefix}try" class="tracks"></div>
+    </div>
+    <div class="step" data-step="5">
+      <h2 tabindex="-1">What would unlock a no?</h2>
+      <div id="${prefix}unlock" class="unlock"></div>
+    </div>
+    <p class="move"><button type="button" id="${prefix}before">Back</button>
+      <button type="button" id="${prefix}after">Next</button></p>
+  </section>
   <footer id="${prefix}about"></footer>
+  <p class="unseen" role="status" aria-live="polite" id="${prefix}said"></p>
 </div>`;
 
-const shown = (value, digits = 1) =>
-  value
-    .toFixed(digits)
-    .replace(/^-(0\.?0*)$/, "$1")
-    .replace("-", "−");
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const isFar = (one, other) => Math.abs(one - other) > 1e-6; // standardised
+const holds = (answer) => Boolean(answer?.isValid && answer.isPlausible);
+const asks = (answer) => Boolean(answer?.acts.some(Boolean));
 
-/* Return two values with so many digits that a reader sees the difference. */
-function shownApart(one, other, digits = 1) {
-  const [from, to] = [shown(one, digits), shown(other, digits)];
-  return from === to && digits < 9 ? shownApart(one, other, digits + 1) : [from, to];
-}
-
-/* Return a small positive number; what would be rounded to zero is said to be below. */
-const shownCost = (cost) => (cost < 0.0005 ? "below 0.001" : shown(cost, 3));
+/* Return words with commas, and "and" before the last. */
+const listed = (parts) =>
+  parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
 
 /* Return a probability in percent; only one that is enough is shown as enough. */
 function percent(share) {
@@ -108,8 +142,11 @@ function times(nats) {
   const ratio = Math.exp(nats);
   if (ratio >= 1e6) return "over a million times";
   if (ratio >= 100) return `${Math.round(ratio).toLocaleString("en")} times`;
-  return `${shownApart(1, ratio)[1]} times`;
+  return `${Math.max(ratio, 1.1).toFixed(1)} times`;
 }
+
+/* Return an effort, a cost in thousandths. */
+const effort = (cost) => (cost < 0.0005 ? "below 1" : `${Math.round(1000 * cost)}`);
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -125,106 +162,235 @@ function svg(tag, attributes, text) {
   return made;
 }
 
-const isFar = (one, other) => Math.abs(one - other) > 1e-6; // standardised
-
 let nMounted = 0;
 
-/* Put the page into an element of a document, with the contents of model.json. */
-export function mount(root, data) {
+/* Put the page into an element of a document, with the contents of model.json.
+
+   With `hasAddress` what a reader says stands in the document's address, so that it can be
+   sent; `said` is what such an address would say. */
+export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   const model = createModel(data);
   const prefix = nMounted > 0 ? `page${nMounted}-` : "";
   nMounted += 1;
   root.classList.add("applicant");
   root.innerHTML = markup(prefix);
   const byId = (id) => root.querySelector(`[id="${prefix}${id}"]`);
-  const { features, columns, words, low, high } = model;
+  const { features, columns, words } = model;
   const CANT = columns.length + 1;
-  const FIXED = features.map((_, j) => j).filter((j) => !columns.includes(j));
 
   const nameOf = (j) => features[j].replace("_", " ");
-  const toUnits = (j, value) => {
-    const x = features.map(() => 0);
-    x[j] = value;
-    return model.inUnits(x)[j];
-  };
-  const fromUnits = (j, value) => {
-    const units = features.map(() => 0);
-    units[j] = value;
-    return model.standardised(units)[j];
-  };
-  const inWords = (j, value) => shown(toUnits(j, value), features[j] === "gender" ? 0 : 1);
-  /* Return a feature before and after, in words that differ wherever the values do. */
-  const inWordsApart = (j, before, after) =>
-    isFar(before, after)
-      ? shownApart(toUnits(j, before), toUnits(j, after))
-      : [inWords(j, before), inWords(j, before)];
-
-  const state = {
+  const isGroup = (j) => features[j] === "gender";
+  /* Return a person as a new object, so that nobody else's is changed. */
+  const applicant = (person) => [...model.applicants[person]];
+  const start = () => ({
+    step: 1,
     person: 0,
-    x: model.applicants[0],
+    x: applicant(0),
     scores: [...SCORES],
     before: [...BEFORE], // the last answer to each question that was not "can't"
-    mode: "be",
-    own: columns.map(() => null), // what the reader sets, or null
-  };
-  let slow = { exact: undefined, any: undefined }; // undefined: still searching
+    ways: [...model.directions],
+    ends: columns.map(() => null), // the place that nothing may go beyond
+    threshold: 0.5,
+    pick: "instant", // whose answer is shown
+    own: columns.map(() => null), // what the reader tries, or null
+  });
+  let state = start();
+  let answers = {}; // by whose they are; undefined: still searching
+  let table; // the cheapest on each set of features
+  let loose; // the cheapest without limits, where nothing is found within them
+
+  // ---------------------------------------------------------------------------- in words
+
+  /* Return a feature's place among 100 people, before and after, so that a change shows. */
+  function placesOf(j, before, after) {
+    if (isGroup(j)) return [before, after].map((own) => (own > 0 ? "1" : "0"));
+    const both = [before, after].map((own) => model.place(j, own));
+    for (let digits = 0; digits < 3; digits++) {
+      const [one, other] = both.map((own) => own.toFixed(digits));
+      if (one !== other || !isFar(before, after)) return [one, other];
+    }
+    return [both[0].toFixed(0), after > before ? "a little more" : "a little less"];
+  }
+
+  /* Return a feature before and after an answer, on one line. */
+  const changeOf = (j, after) => placesOf(j, state.x[j], after).join("\u00a0→\u00a0");
+
+  /* Return what an answer asks for, and what follows from it, in words. */
+  function told(answer) {
+    const isMoved = (j) => isFar(answer.after[j], state.x[j]);
+    const direction = (j) => (answer.after[j] > state.x[j] ? 1 : 0);
+    const acts = columns.flatMap((j, k) => {
+      if (!answer.acts[k]) return [];
+      if (!isMoved(j)) return [`keep your ${nameOf(j)} as it is`];
+      return [`${DEEDS[features[j]][direction(j)]} (${changeOf(j, answer.after[j])})`];
+    });
+    const follows = columns.flatMap((j, k) => {
+      if (answer.acts[k] || !isMoved(j)) return [];
+      const verbs = features[j] === "savings" ? ["fall", "rise"] : ["falls", "rises"];
+      const change = changeOf(j, answer.after[j]);
+      return [`your ${nameOf(j)} ${verbs[direction(j)]} (${change})`];
+    });
+    return { acts, follows };
+  }
+
+  function plausibility(gain) {
+    if (gain >= 0.05) return `${times(gain)} as common as you are now`;
+    if (gain >= 0) return "as common as you are now";
+    return `${times(-gain)} as rare as you are now`;
+  }
+
+  /* Return whether an answer is enough, in one sentence. */
+  function verdictOf(answer) {
+    if (!answer.isValid) {
+      return `Still refused, at ${percent(answer.probability)}.`;
+    }
+    const rest = `accepted, at ${percent(answer.probability)}`;
+    const rare = answer.isPlausible ? "" : ", which is not plausible";
+    return `${capital(rest)}; somebody like that is ${plausibility(answer.gain)}${rare}.`;
+  }
 
   // ------------------------------------------------------------------- building the page
 
-  function slider(j) {
-    const [least, most] = [toUnits(j, low[j]), toUnits(j, high[j])];
-    const isGender = features[j] === "gender";
-    const input = element("input", {
-      type: "range",
-      id: `${prefix}track-${j}`,
-      min: least,
-      max: most,
-      step: isGender ? most - least : (most - least) / STEPS,
-    });
-    const value = () => fromUnits(j, Number(input.value));
-    input.addEventListener("input", () => moved(j, value()));
-    for (const end of ["pointerup", "keyup"]) {
-      input.addEventListener(end, () => letGo(j, value()));
+  function slider(j, purpose, whenMoved, whenLeft) {
+    const input = element("input", { type: "range", id: `${prefix}${purpose}-${j}` });
+    const ends = isGroup(j) ? [0, 1, 1] : [1, 99, 0.5];
+    ["min", "max", "step"].forEach((name, i) => input.setAttribute(name, ends[i]));
+    const value = () => {
+      const where = Number(input.value);
+      if (!isGroup(j)) return model.valueAt(j, where);
+      return where > 0 ? model.high[j] : model.low[j];
+    };
+    input.addEventListener("input", () => whenMoved(value()));
+    if (whenLeft) {
+      for (const end of ["pointerup", "keyup"]) {
+        input.addEventListener(end, () => whenLeft(Number(input.value)));
+      }
     }
     return input;
   }
 
-  function track(j) {
-    const value = element("span", { class: "value" });
-    const label = element("label", { class: "name", for: `${prefix}track-${j}` });
-    label.append(element("b", {}, nameOf(j)), " ", value);
-    const box = element("div", { class: "track" });
-    const k = columns.indexOf(j);
-    const head = element("div", { class: "head" }, label);
-    if (k >= 0) head.append(choices(j, k));
-    box.append(head);
-    if (k >= 0) box.append(element("div", { class: "lane icarma", "aria-hidden": true }));
-    box.append(slider(j));
-    if (k >= 0) {
-      box.append(element("div", { class: "lane exact", "aria-hidden": true }));
-      box.append(element("div", { class: "lane third", "aria-hidden": true }));
-    }
-    return box;
+  /* Set a slider to a value; who stands beyond its ends stands at its end. */
+  function put(input, j, value, text) {
+    input.value = isGroup(j) ? (value > 0 ? 1 : 0) : model.place(j, value);
+    const shown = text ?? placesOf(j, value, value)[0];
+    input.setAttribute("aria-valuetext", shown);
+    input.closest(".track").querySelector(".value").textContent = shown;
   }
 
-  function choices(j, k) {
-    const set = element("fieldset", { class: "words" });
-    set.setAttribute("aria-label", `How hard is it to change the ${nameOf(j)}?`);
-    words.forEach((word, i) => {
-      const input = element("input", {
-        type: "radio",
-        name: `${prefix}score-${k}`,
-        value: i + 1,
-      });
-      input.addEventListener("change", () => scored(k, i + 1));
-      set.append(element("label", {}, input, element("span", {}, word)));
+  function track(j, purpose, input) {
+    const label = element(
+      "label",
+      { class: "name", for: `${prefix}${purpose}-${j}` },
+      element("b", {}, nameOf(j)),
+      " ",
+      element("span", { class: "value" }),
+    );
+    return element("div", { class: "track" }, label, input);
+  }
+
+  function radios(name, label, options, whenChosen, kind = "words") {
+    const set = element("fieldset", { class: kind, "aria-label": label });
+    options.forEach(([value, text, long]) => {
+      const input = element("input", { type: "radio", name: prefix + name, value });
+      if (long) input.setAttribute("aria-label", long);
+      input.addEventListener("change", () => whenChosen(value));
+      set.append(element("label", {}, input, element("span", {}, text)));
     });
     return set;
   }
 
+  /* Return the questions about one feature: how hard, which way, and how far. */
+  function question(j, k) {
+    const name = nameOf(j);
+    const end = element("select", {
+      id: `${prefix}end-${k}`,
+      "aria-label": `How far may your ${name} go?`,
+    });
+    end.append(element("option", { value: "" }, "any"));
+    ENDS.forEach((own) => end.append(element("option", { value: own }, `${own}`)));
+    end.addEventListener("change", () => {
+      state.ends[k] = end.value === "" ? null : Number(end.value);
+      changed();
+    });
+    const ways = [
+      ["down", "↓", "only down"],
+      ["any", "↕", "up or down"],
+      ["up", "↑", "only up"],
+    ];
+    return element(
+      "div",
+      { class: "question", id: `${prefix}question-${k}` },
+      element("b", { class: "name" }, `${name} `, element("span", { class: "value" })),
+      radios(
+        `score-${k}`,
+        `How hard is it to change your ${name}?`,
+        words.map((word, i) => [i + 1, word]),
+        (score) => scored(k, score),
+      ),
+      element("div", { class: "lane", "aria-hidden": true }),
+      element(
+        "span",
+        { class: "limits" },
+        radios(
+          `way-${k}`,
+          `Which way may your ${name} go?`,
+          ways,
+          (way) => {
+            state.ways[k] = way;
+            if (way === "any") state.ends[k] = null;
+            changed();
+          },
+          "ways",
+        ),
+        element("label", { class: "end" }, element("span", {}, "no further than "), end),
+      ),
+    );
+  }
+
   function build() {
-    const fixed = element("div", { class: "fixed" }, ...FIXED.map(track));
-    byId("tracks").append(fixed, ...columns.map(track));
+    features.forEach((_, j) => {
+      byId("yourself").append(
+        track(
+          j,
+          "be",
+          slider(j, "be", (value) => {
+            state.x[j] = Math.round(100 * value) / 100; // as an address holds it
+            state.own = columns.map(() => null);
+            changed();
+          }),
+        ),
+      );
+    });
+    columns.forEach((j, k) => {
+      byId("hard").append(question(j, k));
+      const whenLeft = (where) => {
+        const own = Math.min(Math.max(model.place(j, state.x[j]), 1), 99);
+        if (state.own[k] === null || Math.abs(where - own) > 0.3) return;
+        state.own[k] = null;
+        if (!state.own.some((value) => value !== null)) state.pick = "instant";
+        draw();
+      };
+      const whenMoved = (value) => {
+        state.own[k] = value;
+        state.pick = "own";
+        draw();
+      };
+      byId("try").append(track(j, "do", slider(j, "do", whenMoved, whenLeft)));
+    });
+    buildGraph();
+    const { member, seed } = model.network;
+    const [least, most] = [1, CANT - 1].map((score) => model.weightsOf([score])[0]);
+    byId("about").textContent =
+      `Effort: squared changes, added up; what is very hard weighs ${most / least} times ` +
+      "what is easy. It is there to compare answers. " +
+      "People are simulated, so that what follows here follows by the true equations; " +
+      "gender 1 is the group with the higher income. Plausible: at least as common as you " +
+      "are now, by a flow that learned from other people. iCARMA is member " +
+      `${member} (seed ${seed}) of the networks for scores with a linear profile: of ten, ` +
+      "the one that helps most validation people.";
+  }
+
+  function buildGraph() {
     const graph = byId("graph");
     model.parents.forEach((causes, j) =>
       causes.forEach((i) => {
@@ -232,10 +398,10 @@ export function mount(root, data) {
         const length = Math.hypot(x2 - x1, y2 - y1);
         const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
         const ends = {
-          x1: x1 + 40 * dx,
-          y1: y1 + 40 * dy,
-          x2: x2 - 46 * dx,
-          y2: y2 - 46 * dy,
+          x1: x1 + (RADIUS + 2) * dx,
+          y1: y1 + (RADIUS + 2) * dy,
+          x2: x2 - (RADIUS + 8) * dx,
+          y2: y2 - (RADIUS + 8) * dy,
         };
         graph.append(
           svg("line", {
@@ -261,48 +427,19 @@ export function mount(root, data) {
     features.forEach((_, j) => {
       const [cx, cy] = PLACES[j];
       const node = svg("g", { id: `${prefix}node-${j}` });
-      node.append(svg("circle", { cx, cy, r: 38 }));
+      node.append(svg("circle", { cx, cy, r: RADIUS }));
       const parts = nameOf(j).split(" ");
       parts.forEach((part, i) => {
         const y = cy + 5 + 15 * (i - (parts.length - 1) / 2);
         node.append(svg("text", { class: "label", x: cx, y }, part));
       });
-      const y = cy + (cy < 150 ? -44 : 54); // above or below, where no arrow arrives
+      const y = cy + (cy < 120 ? -RADIUS - 6 : RADIUS + 17); // where no arrow arrives
       node.append(svg("text", { class: "moved", x: cx, y }, ""));
       graph.append(node);
     });
-    const { member, seed } = model.network;
-    byId("about").textContent =
-      "Features are centred and in model units; gender 1 is the group with the higher " +
-      "income. People are simulated, so that the true equations are known: what follows " +
-      `here follows by them. iCARMA is member ${member} (seed ${seed}) of the networks ` +
-      "for scores with a linear profile: of ten, the one that helps most validation " +
-      "people. How common a profile is, a flow says that learned from other people.";
-    const [least, most] = [1, CANT - 1].map((score) => model.weightsOf([score])[0]);
-    byId("scale").textContent =
-      "Cost: the squared changes, added up. What is very hard for you weighs " +
-      `${shown(most / least, 0)} times what is easy. A cost is there to compare answers; ` +
-      "0 is no change.";
   }
 
   // ------------------------------------------------------------------ what a reader does
-
-  function moved(j, value) {
-    const k = columns.indexOf(j);
-    if (state.mode === "do" && k >= 0) state.own[k] = value;
-    else state.x = state.x.map((own, i) => (i === j ? value : own));
-    changed();
-  }
-
-  /* Take an action back if its dot is let go at the person's own value. While the dot is
-     held it may pass there. */
-  function letGo(j, value) {
-    const k = columns.indexOf(j);
-    if (k < 0 || state.own[k] === null) return;
-    if (Math.abs(value - state.x[j]) > (high[j] - low[j]) / STEPS / 2) return;
-    state.own[k] = null;
-    changed();
-  }
 
   function scored(k, score) {
     state.scores[k] = score;
@@ -311,68 +448,116 @@ export function mount(root, data) {
     changed();
   }
 
-  function acceptFrom(share) {
-    byId("threshold").value = share;
-    model.acceptFrom(share);
+  function become(person) {
+    state.person = (person + model.applicants.length) % model.applicants.length;
+    state.x = applicant(state.person);
+    state.own = columns.map(() => null);
+    state.pick = "instant";
     changed();
   }
 
-  function become(person) {
-    state.person = (person + model.applicants.length) % model.applicants.length;
-    state.x = model.applicants[state.person];
-    state.own = columns.map(() => null);
-    changed();
+  function goTo(step, isFocused = true) {
+    state.step = Math.min(Math.max(step, 1), STEPS.length);
+    draw();
+    keepAddress();
+    if (isFocused) {
+      root.querySelector(`.step[data-step="${state.step}"] h2`).focus({ preventScroll: true });
+    }
   }
 
   byId("next").addEventListener("click", () => become(state.person + 1));
   byId("previous").addEventListener("click", () => become(state.person - 1));
   byId("back").addEventListener("click", () => {
-    state.scores = [...SCORES];
-    state.before = [...BEFORE];
-    state.mode = "be";
-    acceptFrom(THRESHOLD);
-    become(state.person);
+    state = start();
+    changed();
   });
-  byId("threshold").addEventListener("change", (event) =>
-    acceptFrom(Number(event.target.value)),
+  byId("threshold").addEventListener("change", (event) => {
+    state.threshold = Number(event.target.value);
+    changed();
+  });
+  byId("before").addEventListener("click", () => goTo(state.step - 1));
+  byId("after").addEventListener("click", () => goTo(state.step + 1));
+  root.querySelectorAll("[data-to]").forEach((button) =>
+    button.addEventListener("click", () => goTo(Number(button.dataset.to), false)),
   );
-  root.querySelectorAll(`[name="${prefix}mode"]`).forEach((input) =>
-    input.addEventListener("change", () => {
-      state.mode = input.value;
-      state.own = columns.map(() => null);
-      changed();
-    }),
-  );
+
+  // ------------------------------------------------------------------------- the address
+
+  /* Write what differs from the start into the address. */
+  function keepAddress() {
+    if (!hasAddress) return;
+    const first = start();
+    const said = new URLSearchParams();
+    const keep = (name, now, then) => now !== then && said.set(name, now);
+    keep("step", `${state.step}`, "1");
+    keep("person", `${state.person + 1}`, "1");
+    keep("hard", state.scores.join("."), first.scores.join("."));
+    keep("ways", state.ways.join("."), first.ways.join("."));
+    keep("ends", state.ends.map((own) => own ?? "any").join("."), "any.any.any.any");
+    keep("from", `${state.threshold}`, "0.5");
+    keep("answer", state.pick, "instant");
+    const own = model.applicants[state.person];
+    const others = state.x.flatMap((value, j) =>
+      value === own[j] ? [] : [`${j}_${Math.round(100 * value)}`],
+    );
+    keep("x", others.join("."), "");
+    const address = said.toString();
+    history.replaceState(null, "", address ? `#${address}` : location.pathname);
+  }
+
+  /* Take what an address says; what can't be read is left as it is at the start. */
+  function read(address) {
+    const said = new URLSearchParams(address);
+    const number = (name, known) => {
+      const value = Number(said.get(name));
+      return said.has(name) && known(value) ? value : null;
+    };
+    const list = (name, length, known) => {
+      const parts = (said.get(name) ?? "").split(".");
+      return parts.length === length && parts.every(known) ? parts : null;
+    };
+    const isPlace = (least, most) => (own) =>
+      Number.isInteger(own) && own >= least && own <= most;
+    state.step = number("step", isPlace(1, STEPS.length)) ?? 1;
+    state.person = (number("person", isPlace(1, model.applicants.length)) ?? 1) - 1;
+    state.threshold = number("from", (own) => THRESHOLDS.includes(own)) ?? 0.5;
+    if (said.get("answer") in WHOSE && said.get("answer") !== "own") {
+      state.pick = said.get("answer");
+    }
+    const n = columns.length;
+    const scores = list("hard", n, (own) => isPlace(1, CANT)(Number(own)));
+    if (scores) state.scores = scores.map(Number);
+    state.scores.forEach((score, k) => {
+      if (score !== CANT) state.before[k] = score;
+    });
+    state.ways = list("ways", n, (own) => WAYS.includes(own)) ?? state.ways;
+    const ends = list("ends", n, (own) => own === "any" || ENDS.includes(Number(own)));
+    if (ends) state.ends = ends.map((own) => (own === "any" ? null : Number(own)));
+    state.x = applicant(state.person);
+    for (const part of (said.get("x") ?? "").split(".")) {
+      const [, j, value] = /^(\d)_(-?\d{1,4})$/.exec(part) ?? [];
+      if (j < features.length) state.x[j] = Number(value) / 100;
+    }
+  }
 
   // --------------------------------------------------------------- computing and drawing
 
-  let waiting = 0;
-
-  /* Draw at once what is known at once; the searches follow when the reader pauses. */
-  function changed() {
-    slow = { exact: undefined, any: undefined };
-    draw();
-    clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      const start = performance.now();
-      if (model.logOdds(state.x) < 0) {
-        const weights = model.weightsOf(state.before); // what is closed has a price, too
-        const may = model.mayActOn(state.scores);
-        const exact = model.exact(model.truth, state.x, state.scores);
-        const table = model.searched(model.truth, state.x, weights);
-        slow = {
-          exact: judged(exact),
-          any: judged(model.cheapest(table, may)),
-          table,
-          may,
+  /* Return to what values the person may set features, as the model asks it. */
+  const interval = (scores = state.scores) =>
+    model.intervalOf(
+      state.x,
+      scores,
+      columns.map((j, k) => {
+        const [way, place] = [state.ways[k], state.ends[k]];
+        const end = place === null ? undefined : model.valueAt(j, place);
+        return {
+          fall: way !== "up",
+          rise: way !== "down",
+          low: way === "down" ? end : undefined,
+          high: way === "up" ? end : undefined,
         };
-        draw();
-      }
-      root.dataset.searched = performance.now() - start; // milliseconds
-      root.dataset.settled = "yes";
-    }, 60);
-    root.dataset.settled = "no";
-  }
+      }),
+    );
 
   const judged = (action) =>
     action &&
@@ -384,88 +569,105 @@ export function mount(root, data) {
       model.weightsOf(state.scores),
     );
 
-  function draw() {
-    const isRefused = model.logOdds(state.x) < 0;
-    const own = judged({
-      acts: state.own.map((value) => value !== null),
-      values: state.own,
-    });
-    const icarma = isRefused ? judged(model.recommended(state.x, state.scores)) : null;
-    const whose = state.mode === "do" ? "own" : bestOf({ icarma, ...slow });
-    const first = { own, icarma, ...slow }[whose];
-    root.dataset.mode = state.mode;
-    drawControls(own);
-    columns.forEach((j, k) => {
-      drawLane(j, k, "icarma", icarma);
-      drawLane(j, k, "exact", slow.exact);
-      drawLane(j, k, "third", state.mode === "do" ? own : slow.any);
-    });
-    drawDecision(isRefused, first, whose);
-    drawGraph(first);
-    drawCards(isRefused, icarma, own);
-    drawUnlock(isRefused);
-  }
+  const isRefused = () => model.logOdds(state.x) < 0;
+  let current = 0; // which search is the newest
 
-  /* Return whose answer is the cheapest of those that hold; where none does, iCARMA. */
-  function bestOf(answers) {
-    const holding = ["icarma", "exact", "any"].filter(
-      (whose) => answers[whose]?.isValid && answers[whose].isPlausible,
-    );
-    holding.sort((a, b) => answers[a].weightedCost - answers[b].weightedCost);
-    return holding[0] ?? "icarma";
-  }
-
-  function drawControls(own) {
-    byId("who").textContent = `applicant ${state.person + 1} of ${model.applicants.length}`;
-    byId("hint").textContent = HINTS[state.mode];
-    features.forEach((_, j) => {
-      const k = columns.indexOf(j);
-      const input = byId(`track-${j}`);
-      const isDone = state.mode === "do";
-      input.value = toUnits(j, isDone ? own.after[j] : state.x[j]);
-      input.disabled = isDone && (k < 0 || state.scores[k] === CANT);
-      const value = input.closest(".track").querySelector(".value");
-      const isShown = isDone && isFar(state.x[j], own.after[j]);
-      const both = inWordsApart(j, state.x[j], own.after[j]);
-      value.textContent = isShown ? both.join(" → ") : inWords(j, state.x[j]);
-      input.setAttribute("aria-valuetext", value.textContent);
-    });
-    state.scores.forEach((score, k) => {
-      root.querySelector(`[name="${prefix}score-${k}"][value="${score}"]`).checked = true;
-    });
-    root.querySelector(`[name="${prefix}mode"][value=${state.mode}]`).checked = true;
-  }
-
-  /* Draw on a lane of a track where an answer moves this feature. */
-  function drawLane(j, k, which, answer) {
-    const lane = byId(`track-${j}`).closest(".track").querySelector(`.lane.${which}`);
-    lane.replaceChildren();
-    if (!answer || !isFar(answer.after[j], state.x[j])) return;
-    const share = (value) =>
-      Math.min(Math.max((value - low[j]) / (high[j] - low[j]), 0), 1);
-    const [from, to] = [share(state.x[j]), share(answer.after[j])];
-    const at = (p) => `calc(${THUMB / 2}px + ${p} * (100% - ${THUMB}px))`;
-    const isLeft = to < from;
-    const follows = !answer.acts[k];
-    if (!follows) {
-      const stem = element("span", { class: "stem" });
-      stem.style.left = at(Math.min(from, to));
-      stem.style.width = `calc(${Math.abs(to - from)} * (100% - ${THUMB}px))`;
-      lane.append(stem);
+  /* Draw at once what is known at once; the searches follow when the reader pauses. */
+  function changed() {
+    current += 1;
+    model.acceptFrom(state.threshold);
+    answers = {};
+    [table, loose] = [undefined, undefined];
+    if (isRefused()) {
+      const { x, scores } = state;
+      answers.printed = judged(model.recommended(x, scores));
+      const within = model.recommended(x, scores, interval());
+      answers.instant = judged(model.pruned(model.truth, x, scores, within));
     }
-    const tip = element("span", {
-      class: `tip${isLeft ? " left" : ""}${follows ? " follows" : ""}`,
+    draw();
+    const mine = current;
+    root.dataset.settled = "no";
+    setTimeout(() => mine === current && search(mine), 60);
+  }
+
+  /* Search piece by piece, so that the page answers meanwhile. */
+  function search(mine) {
+    const begun = performance.now();
+    const pieces = isRefused() ? searching() : [].values();
+    const go = () => {
+      if (mine !== current) return;
+      const since = performance.now();
+      let piece = pieces.next();
+      while (!piece.done && performance.now() - since < AT_ONCE) piece = pieces.next();
+      if (!piece.done) {
+        setTimeout(go);
+        return;
+      }
+      root.dataset.searched = performance.now() - begun; // milliseconds
+      root.dataset.settled = "yes";
+      draw();
+      byId("said").textContent = spoken();
+      keepAddress();
+    };
+    go();
+  }
+
+  function* searching() {
+    const { x, scores } = state;
+    const weights = model.weightsOf(state.before); // what is closed has a price, too
+    const [open, limits] = [interval(state.before), interval()];
+    const found = [];
+    for (const row of model.searching(model.truth, x, weights, open)) {
+      found.push(row);
+      yield;
+    }
+    const kept = model.plans(found, limits.may, N_PLANS);
+    kept.forEach((plan, i) => (answers[`plan${i}`] = judged(plan)));
+    for (let i = kept.length; i < N_PLANS; i++) answers[`plan${i}`] = null;
+    yield;
+    answers.grid = judged(model.exact(model.truth, x, scores, limits));
+    table = found;
+    if (kept.length || model.cheapest(found, limits.may.map(() => true))) return;
+    const free = [];
+    for (const row of model.searching(model.truth, x, weights)) {
+      free.push(row);
+      yield;
+    }
+    loose = model.cheapest(free, model.mayActOn(scores));
+  }
+
+  /* Return whose answer is shown, and the answer: what was picked, or, where iCARMA's does
+     not hold, what the search found. */
+  function shown() {
+    if (!isRefused() || state.step === 1) return [null, null];
+    if (state.pick === "own") {
+      const acts = state.own.map((value) => value !== null);
+      return ["own", judged({ acts, values: state.own })];
+    }
+    if (state.pick === "instant" && !holds(answers.instant) && answers.plan0) {
+      return ["plan0", answers.plan0];
+    }
+    return [state.pick, answers[state.pick]];
+  }
+
+  function draw() {
+    const [whose, answer] = shown();
+    root.dataset.step = state.step;
+    root.querySelectorAll(".step").forEach((own) => {
+      own.hidden = Number(own.dataset.step) !== state.step;
     });
-    tip.style.left = at(to);
-    const before = isLeft ? to > 0.15 : to > 0.85; // beside the tip, where there is room
-    const text = element(
-      "span",
-      { class: `text${before ? " before" : ""}` },
-      `${inWordsApart(j, state.x[j], answer.after[j])[1]}${follows ? " follows" : ""}`,
-    );
-    const ends = follows ? [to, to] : [Math.min(from, to), Math.max(from, to)];
-    text.style.left = at(ends[before ? 0 : 1]);
-    lane.append(tip, text);
+    root.querySelectorAll("[data-to]").forEach((own) => {
+      if (Number(own.dataset.to) === state.step) own.setAttribute("aria-current", "step");
+      else own.removeAttribute("aria-current");
+    });
+    byId("before").disabled = state.step === 1;
+    byId("after").disabled = state.step === STEPS.length;
+    byId("who").textContent = `applicant ${state.person + 1} of ${model.applicants.length}`;
+    byId("threshold").value = state.threshold;
+    drawOutcome(whose, answer);
+    drawGraph(answer);
+    const drawStep = [drawYourself, drawHard, drawAnswers, drawFollows, drawUnlock];
+    drawStep[state.step - 1](whose, answer);
   }
 
   function pill(isYes, isPlausible = true) {
@@ -474,22 +676,230 @@ export function mount(root, data) {
     return element("span", { class: `pill ${kind}` }, said);
   }
 
-  function drawDecision(isRefused, answer, whose) {
-    const said = (text) => element("span", {}, text);
-    byId("verdict").textContent = isRefused ? "refused" : "accepted";
-    const now = `rating ${percent(model.probability(state.x))}`;
-    const parts = [pill(!isRefused), said(now)];
-    if (answer?.acts.some(Boolean)) {
-      parts.push(said("→"), pill(answer.isValid, answer.isPlausible));
-      parts.push(said(`${percent(answer.probability)}, by ${WHOSE[whose]}`));
+  /* Return what the reader is told in one sentence, and by whom. */
+  function headline(whose, answer) {
+    if (!isRefused()) return "The bank accepts you as you are. There is nothing to do.";
+    if (!whose) return "What can you do?";
+    if (!model.mayActOn(state.scores).some(Boolean)) {
+      return "You say that you can change nothing, so nothing can be recommended.";
     }
+    if (whose !== "own" && answer === undefined) return "Searching …";
+    if (!asks(answer)) return nothing(whose);
+    const { acts, follows } = told(answer);
+    const isGood = holds(answer) && !oddOf(whose, answer);
+    const lead = isGood || whose === "own" ? "" : "It proposes: ";
+    const then = follows.length ? ` Then ${listed(follows)}.` : "";
+    return `${lead}${lead ? listed(acts) : capital(listed(acts))}.${then}`;
+  }
+
+  /* Return what is said of somebody who does not answer. */
+  function nothing(whose) {
+    if (whose === "own") return "You try nothing yet: move a dot.";
+    if (whose === "plan1" || whose === "plan2") return "There is no other way.";
+    if (whose === "instant" || whose === "printed") return "It recommends nothing.";
+    return "It finds nothing that is both enough and plausible.";
+  }
+
+  function drawOutcome(whose, answer) {
+    const said = (text) => element("span", {}, text);
+    const parts = [pill(!isRefused()), said(percent(model.probability(state.x)))];
+    if (asks(answer)) {
+      parts.push(said("→"), pill(answer.isValid, answer.isPlausible));
+      parts.push(said(percent(answer.probability)));
+    }
+    if (whose) parts.push(element("span", { class: "small" }, WHOSE[whose]));
     byId("decision").replaceChildren(...parts);
+    byId("headline").textContent = headline(whose, answer);
+    byId("enough").textContent = asks(answer) ? verdictOf(answer) : "";
+    const odd = oddOf(whose, answer);
+    if (odd) byId("enough").append(" ", element("span", { class: "odd" }, odd));
+  }
+
+  /* Return what a screen reader announces when all is known. */
+  function spoken() {
+    const [whose, answer] = shown();
+    const by = whose ? `${WHOSE[whose]}: ` : "";
+    const verdict = asks(answer) ? ` ${verdictOf(answer)}` : "";
+    return `${by}${headline(whose, answer)}${verdict}`;
+  }
+
+  function drawYourself() {
+    features.forEach((_, j) => put(byId(`be-${j}`), j, state.x[j]));
+    const [isNo, least] = [isRefused(), percent(state.threshold)];
+    byId("verdict").textContent = isNo ? "refused" : "accepted";
+    const rating = `The bank rates you at ${percent(model.probability(state.x))}`;
+    byId("rated").textContent = isNo
+      ? `${rating}, and says yes from ${least} on. What can you do? Next, say what is hard ` +
+        "for you."
+      : `${rating}, and says yes from ${least} on. Move a dot, and see when it would not.`;
+  }
+
+  function drawHard(_, answer) {
+    const limits = interval();
+    columns.forEach((j, k) => {
+      const box = byId(`question-${k}`);
+      const isClosed = state.scores[k] === CANT;
+      const chosen = (name, value) =>
+        box.querySelector(`[name="${prefix}${name}-${k}"][value="${value}"]`);
+      chosen("score", state.scores[k]).checked = true;
+      chosen("way", state.ways[k]).checked = true;
+      box.querySelectorAll(".ways input").forEach((own) => (own.disabled = isClosed));
+      const end = byId(`end-${k}`);
+      end.value = state.ends[k] ?? "";
+      end.disabled = isClosed || state.ways[k] === "any";
+      const isShut = !isClosed && !limits.may[k]; // by a limit that is passed already
+      const own = placesOf(j, state.x[j], state.x[j])[0];
+      box.querySelector(".value").textContent = isShut ? `${own}, beyond that limit` : own;
+      drawLane(box.querySelector(".lane"), j, k, answer);
+    });
+  }
+
+  /* Draw where somebody stands on one feature, and where an answer moves it. */
+  function drawLane(lane, j, k, answer) {
+    const share = (value) => (Math.min(Math.max(model.place(j, value), 1), 99) - 1) / 98;
+    const at = (p) => `calc(${THUMB / 2}px + ${p} * (100% - ${THUMB}px))`;
+    const from = share(state.x[j]);
+    const dot = element("span", { class: "dot" });
+    dot.style.left = at(from);
+    lane.replaceChildren(element("span", { class: "rail" }), dot);
+    if (!answer || !isFar(answer.after[j], state.x[j])) return;
+    const to = share(answer.after[j]);
+    const isLeft = answer.after[j] < state.x[j];
+    const follows = !answer.acts[k];
+    const kind = follows ? " follows" : "";
+    const stem = element("span", { class: `stem${kind}` });
+    stem.style.left = at(Math.min(from, to));
+    stem.style.width = `calc(${Math.abs(to - from)} * (100% - ${THUMB}px))`;
+    const tip = element("span", { class: `tip${isLeft ? " left" : ""}${kind}` });
+    tip.style.left = at(to);
+    const isBefore = isLeft ? to > 0.2 : to > 0.8; // beside the tip, where there is room
+    const said = placesOf(j, state.x[j], answer.after[j])[1];
+    const text = element(
+      "span",
+      { class: `text${isBefore ? " before" : ""}${kind}` },
+      `${said}${follows ? " follows" : ""}`,
+    );
+    text.style.left = at(isBefore ? Math.min(from, to) : Math.max(from, to));
+    lane.append(stem, tip, text);
+  }
+
+  function drawAnswers(whose) {
+    const box = byId("answers");
+    const order = ["instant", "printed", "plan0", "plan1", "plan2", "grid"];
+    const listedHere = isRefused() ? order.filter(isListed) : [];
+    const hadFocus = box.contains(root.getRootNode().activeElement);
+    box.replaceChildren(...listedHere.map((own) => card(own, own === whose)));
+    if (hadFocus) box.querySelector("input:checked")?.focus();
+    if (!listedHere.length) {
+      box.append(element("p", {}, headline(null, null)));
+    }
+  }
+
+  /* Second and third ways are listed where there are some. */
+  const isListed = (whose) =>
+    Boolean(answers[whose]) || !(whose === "plan1" || whose === "plan2");
+
+  function card(whose, isShown) {
+    const answer = answers[whose];
+    const input = element("input", {
+      type: "radio",
+      name: `${prefix}answer`,
+      value: whose,
+    });
+    input.checked = isShown;
+    input.addEventListener("change", () => {
+      state.pick = whose;
+      draw();
+      byId("said").textContent = spoken();
+      keepAddress();
+    });
+    const text = element("span", { class: "card", title: WHAT[whose] });
+    const brief = element("span", { class: "brief" }, element("b", {}, WHOSE[whose]));
+    text.append(brief, element("span", { class: "do" }, headline(whose, answer)));
+    if (asks(answer)) {
+      const kind = holds(answer) ? "" : answer.isValid ? "implausible, " : "refused, ";
+      brief.append(element("span", {}, `${kind}effort ${effort(answer.weightedCost)}`));
+      const odd = oddOf(whose, answer);
+      if (odd) text.append(element("span", { class: "odd" }, odd));
+    } else if (answer !== undefined) brief.append(element("span", {}, "no answer"));
+    return element("label", { class: `answer ${whose}` }, input, text);
+  }
+
+  /* Return what an answer asks for against a person's directions and limits, as a
+     sentence; only iCARMA as printed does. */
+  function oddOf(whose, answer) {
+    if (whose !== "printed" || !asks(answer)) return "";
+    const { low, high } = interval();
+    const odd = columns.flatMap((j, k) => {
+      const value = answer.values[k];
+      if (!answer.acts[k] || (value > low[k] - 1e-6 && value < high[k] + 1e-6)) return [];
+      return [DEEDS[features[j]][value > state.x[j] ? 1 : 0]];
+    });
+    return odd.length ? `Against what you said: ${listed(odd)}.` : "";
+  }
+
+  function drawFollows(whose, answer) {
+    const lines = [];
+    if (!asks(answer)) lines.push(headline(whose, answer));
+    else {
+      lines.push(...causes(answer), ...reasons(whose, answer));
+    }
+    byId("follows").replaceChildren(...lines.map((line) => element("p", {}, line)));
+    columns.forEach((j, k) => {
+      const input = byId(`do-${j}`);
+      const after = answer?.after[j] ?? state.x[j];
+      const isMoved = isFar(after, state.x[j]);
+      put(input, j, after, isMoved ? changeOf(j, after) : undefined);
+      input.disabled = !isRefused() || state.scores[k] === CANT;
+    });
+  }
+
+  /* Return for each feature that follows what it follows from. */
+  function causes(answer) {
+    const isMoved = (j) => isFar(answer.after[j], state.x[j]);
+    const lines = columns.flatMap((j, k) => {
+      if (answer.acts[k] || !isMoved(j)) return [];
+      const from = model.parents[j].filter(isMoved).map((i) => `your ${nameOf(i)}`);
+      const change = `${capital(nameOf(j))} ${changeOf(j, answer.after[j])}`;
+      const closed = state.scores[k] === CANT ? ", though you can't change it yourself" : "";
+      return [`${change} follows from ${listed(from)}${closed}.`];
+    });
+    return lines.length ? lines : ["Nothing else follows."];
+  }
+
+  /* Return for each feature of an answer what it would be without: what is left of the
+     answer, and the least effort that the search found elsewhere. */
+  function reasons(whose, answer) {
+    return columns.flatMap((j, k) => {
+      if (!answer.acts[k] || !isFar(answer.values[k], state.x[j])) return [];
+      const acts = answer.acts.map((own, i) => own && i !== k);
+      const left = judged({ acts, values: answer.values });
+      const deed = DEEDS[features[j]][answer.values[k] > state.x[j] ? 1 : 0];
+      const becomes = !left.isValid
+        ? `you are refused, at ${percent(left.probability)}`
+        : left.isPlausible
+          ? "the rest is enough"
+          : "the rest is not plausible";
+      return [`If you don't ${deed}, ${becomes}.${elsewhere(whose, k)}`];
+    });
+  }
+
+  /* Return what the search finds without acting on one feature, as a sentence. */
+  function elsewhere(whose, k) {
+    if (!table || whose === "own") return "";
+    const row = model.cheapest(
+      table,
+      interval().may.map((own, i) => own && i !== k),
+    );
+    return row
+      ? ` The least effort without it is ${effort(row.cost)}.`
+      : " Without it, nothing was found.";
   }
 
   function drawGraph(answer) {
     const isActed = (j) => Boolean(answer?.acts[columns.indexOf(j)]);
-    const isMoved = (j) => answer && isFar(answer.after[j], state.x[j]);
-    const told = [];
+    const isMoved = (j) => Boolean(answer) && isFar(answer.after[j], state.x[j]);
+    const said = [];
     features.forEach((_, j) => {
       const k = columns.indexOf(j);
       const node = byId(`node-${j}`);
@@ -497,10 +907,9 @@ export function mount(root, data) {
       const follows = isMoved(j) && !isActed(j);
       const kind = isActed(j) ? "acted" : follows ? "follows" : "";
       node.setAttribute("class", `${kind}${isClosed ? " closed" : ""}`);
-      const change = isMoved(j) ? changeOf(j, answer) : "";
+      const change = isMoved(j) ? changeOf(j, answer.after[j]) : "";
       node.querySelector(".moved").textContent = change;
-      if (isMoved(j))
-        told.push(`${nameOf(j)} ${follows ? "follows" : "is set"}, ${change}`);
+      if (change) said.push(`${nameOf(j)} ${follows ? "follows" : "is set"}, ${change}`);
       model.parents[j].forEach((i) => {
         const isLit = follows && isMoved(i);
         byId(`edge-${i}-${j}`).setAttribute(
@@ -511,168 +920,108 @@ export function mount(root, data) {
     });
     byId("graph").setAttribute(
       "aria-label",
-      `Causal graph of the features. ${told.join("; ") || "Nothing moves"}.`,
+      `Causal graph of the features. ${said.join("; ") || "Nothing moves"}.`,
     );
   }
 
-  /* Return a feature before and after an answer. */
-  const changeOf = (j, answer) =>
-    inWordsApart(j, state.x[j], answer.after[j]).join(" → ");
+  // --------------------------------------------------------------------------- unlocking
 
-  /* Return what an answer asks for, in words: its actions, then what follows. */
-  function told(answer) {
-    const change = (j) => `${nameOf(j)} ${changeOf(j, answer)}`;
-    const acts = columns.filter((_, k) => answer.acts[k]).map(change);
-    const follows = columns
-      .filter((j, k) => !answer.acts[k] && isFar(answer.after[j], state.x[j]))
-      .map(change);
-    return { acts, follows };
-  }
-
-  function plausibility(gain) {
-    if (gain >= 0.05) return `a profile ${times(gain)} as common as yours now`;
-    if (gain >= 0) return "a profile as common as yours now";
-    return `a profile ${times(-gain)} as rare as yours now`;
-  }
-
-  function card(kind, title, what, answer, nothing) {
-    const box = element("div", { class: `card ${kind}` }, element("h2", {}, title));
-    if (what) box.append(element("p", { class: "small what" }, what));
-    if (!answer?.acts.some(Boolean)) {
-      box.append(element("p", {}, nothing));
-      return box;
-    }
-    const { acts, follows } = told(answer);
-    const holds = answer.isValid && answer.isPlausible;
-    const lead = kind === "own" ? "You do: " : holds ? "Do: " : "It proposes: ";
-    box.append(element("p", {}, lead, element("b", {}, acts.join(", "))));
-    if (follows.length) {
-      box.append(element("p", { class: "follow" }, `Then follows: ${follows.join(", ")}`));
-    }
-    if (!holds) {
-      const lacks = answer.isValid
-        ? "The bank says yes, but this is not plausible."
-        : "Not enough: the bank still says no.";
-      box.append(element("p", {}, lacks));
-    }
-    const rest = `${plausibility(answer.gain)}; cost ${shownCost(answer.weightedCost)}`;
-    const line = holds ? `The bank says yes; ${rest}.` : `It makes ${rest}.`;
-    box.append(element("p", { class: "small" }, line));
-    return box;
-  }
-
-  function drawCards(isRefused, icarma, own) {
-    const cards = [];
-    if (state.mode === "do") {
-      const nothing = "Nothing yet: move a dot.";
-      cards.push(card("own", "What you do yourself", "", own, nothing));
-    }
-    if (!isRefused) {
-      const said = "The bank accepts you as you are: there is nothing to do.";
-      byId("cards").replaceChildren(...cards, element("p", {}, said));
-      return;
-    }
-    const isSearching = slow.exact === undefined;
-    if (!model.mayActOn(state.scores).some(Boolean)) {
-      const said = "You say that you can change nothing, so nothing can be recommended.";
-      byId("cards").replaceChildren(...cards, element("p", {}, said));
-      return;
-    }
-    const nOpen = model.mayActOn(state.scores).filter(Boolean).length;
-    const nActions = ((model.nValues + 1) ** nOpen - 1).toLocaleString("en");
-    const ofExact = `None of ${nActions} actions is both enough and plausible.`;
-    const ofAny = "It finds nothing that is both enough and plausible.";
-    const none = (text) => (isSearching ? "Searching …" : text);
-    const exactly = `Exact search on a grid (${model.nValues} values a feature)`;
-    const what = {
-      icarma: "A network that learned from other people. It checks nothing.",
-      exact: "The cheapest answer on the grid. Between its values may be a cheaper one.",
-      any: "It promises nothing, and mostly finds what is cheaper.",
-    };
-    cards.push(
-      card("icarma", "iCARMA, at once", what.icarma, icarma, "It recommends nothing."),
-      card("exact", exactly, what.exact, slow.exact, none(ofExact)),
-      card("any", "Search over all values", what.any, slow.any, none(ofAny)),
-    );
-    if (!isSearching) {
-      const asked = slow.any
-        ? "Why this answer (search over all values)?"
-        : "Why does the search over all values find nothing?";
-      const why = element("div", { class: "card why" }, element("h2", {}, asked));
-      const lines = slow.any ? reasons(slow.any) : [blocked()];
-      why.append(...lines.map((line) => element("p", {}, line)));
-      cards.push(why);
-    }
-    byId("cards").replaceChildren(...cards);
-  }
-
-  /* Return for each feature of an answer what it would cost without, from the table of the
-     search: the other features may be set anew. */
-  function reasons(answer) {
-    return columns.flatMap((j, k) => {
-      if (!answer.acts[k]) return [];
-      const others = slow.may.map((own, i) => own && i !== k);
-      const without = `Without acting on your ${nameOf(j)}`;
-      if (!others.some(Boolean))
-        return [`${without} there is nothing left: it is all that you left open.`];
-      const row = model.cheapest(slow.table, others);
-      if (!row) return [`${without}, nothing was found: ${obstacle(others)}.`];
-      const digits = Math.max(3, Math.ceil(-Math.log10(answer.weightedCost)));
-      const [now, then] = shownApart(answer.weightedCost, row.cost, digits);
-      return [`${without}, the cheapest answer found costs ${then} instead of ${now}.`];
-    });
-  }
-
-  /* Return what blocks somebody who may do so much, and has no answer in the table. */
-  function obstacle(may) {
-    const rarer = leastLost(may);
-    return rarer === Infinity
-      ? "of all that was tried, the bank accepted nothing"
-      : "all that was tried and accepted makes your profile " +
-          `${times(rarer)} as rare, or rarer`;
-  }
-
-  /* Return the nats of plausibility that every accepted action loses; infinite if none is. */
-  function leastLost(may) {
-    const open = slow.table.filter((row) => row.acts.every((a, k) => !a || may[k]));
-    return Math.max(-Math.max(...open.map((row) => row.gain)), 0);
-  }
-
-  function blocked() {
-    const said = obstacle(slow.may);
-    const isClose = leastLost(slow.may) < 0.05 ? " So very little is missing." : "";
-    return `${said[0].toUpperCase()}${said.slice(1)}.${isClose}`;
-  }
-
-  function drawUnlock(isRefused) {
+  function drawUnlock() {
     const box = byId("unlock");
-    box.replaceChildren();
-    if (!isRefused || slow.exact === undefined || slow.any || slow.exact) return;
-    const prices = model.unlockedBy(slow.table, slow.may);
+    const hadFocus = box.contains(root.getRootNode().activeElement);
+    const parts = unlocking();
+    box.replaceChildren(...parts);
+    if (hadFocus) (box.querySelector("button") ?? byId("before")).focus();
+  }
+
+  function unlocking() {
+    const text = (said) => element("p", {}, said);
+    if (!isRefused()) return [text("You are accepted: nothing is locked.")];
+    if (!table) return [text("Searching …")];
+    const { may } = interval();
+    const now = model.cheapest(table, may);
+    const isClosed = (k) => state.scores[k] === CANT;
+    if (now) {
+      const prices = model.unlockedBy(table, may);
+      const cheaper = columns
+        .map((_, k) => ({ opened: [k], cost: prices[k] }))
+        .filter(({ opened, cost }) => isClosed(opened[0]) && cost < 0.98 * now.cost);
+      const said = `The search has an answer, of effort ${effort(now.cost)}.`;
+      if (cheaper.length) {
+        return [text(`${said} If you could also change this, there would be less to do:`)]
+          .concat(cheaper.map(key));
+      }
+      const open = columns.map((_, k) => k).filter((k) => may[k]);
+      const why = open.length < columns.length ? " To open what is closed saves nothing." : "";
+      return [text(`${said}${why} Close one more, and see:`)].concat(open.map(lock));
+    }
+    const prices = model.unlockedBy(table, may);
     const ways = columns
       .map((_, k) => ({ opened: [k], cost: prices[k] }))
-      .filter(({ opened, cost }) => !slow.may[opened[0]] && cost < Infinity);
-    const key = model.keyOf(slow.table, slow.may);
-    if (!ways.length && key) {
-      const opened = columns.map((_, k) => k).filter((k) => key.more[k]);
-      ways.push({ opened, cost: key.cost });
+      .filter(({ opened, cost }) => isClosed(opened[0]) && cost < Infinity);
+    const more = model.keyOf(table, may);
+    if (!ways.length && more) {
+      const opened = columns.map((_, k) => k).filter((k) => more.more[k]);
+      if (opened.every(isClosed)) ways.push({ opened, cost: more.cost });
     }
-    if (slow.may.every(Boolean)) return; // nothing is closed
-    const none = "To open what you closed would not help.";
-    box.append(element("b", {}, ways.length ? "What would unlock it:" : none));
-    for (const { opened, cost } of ways) {
-      const word = (k) => words[state.before[k] - 1];
-      const names = opened.map((k) => `${nameOf(columns[k])}, if ${word(k)}`).join(" and ");
-      const text = `${names} (cost ${shownCost(cost)})`;
-      const button = element("button", { type: "button" }, text);
-      button.addEventListener("click", () => {
-        opened.forEach((k) => scored(k, state.before[k]));
-        root.querySelector(`[name="${prefix}score-${opened[0]}"]:checked`).focus();
-      });
-      box.append(button);
+    const parts = [text(`No answer. ${blocked(may)}`)];
+    if (ways.length) parts.push(text("There is one, if you can:"), ...ways.map(key));
+    if (loose) parts.push(text("There is one, if you allow:"), release());
+    if (parts.length === 1) {
+      const none = may.every(Boolean) ? "" : " To open what you closed would not help.";
+      parts[0].textContent += none;
     }
+    return parts;
+  }
+
+  /* Return a button that closes a feature. */
+  function lock(k) {
+    const said = `I can't change my ${nameOf(columns[k])}`;
+    const button = element("button", { type: "button" }, said);
+    button.addEventListener("click", () => scored(k, CANT));
+    return button;
+  }
+
+  /* Return a button that opens closed features, as hard as they were before. */
+  function key({ opened, cost }) {
+    const word = (k) => words[state.before[k] - 1];
+    const names = opened.map((k) => `change your ${nameOf(columns[k])}, if ${word(k)}`);
+    const said = `${names.join(" and ")} (effort ${effort(cost)})`;
+    const button = element("button", { type: "button" }, said);
+    button.addEventListener("click", () => {
+      opened.forEach((k) => (state.scores[k] = state.before[k]));
+      state.pick = "plan0";
+      changed();
+    });
+    return button;
+  }
+
+  /* Return a button that takes directions and limits back. */
+  function release() {
+    const said = `every direction, as far as people go (effort ${effort(loose.cost)})`;
+    const button = element("button", { type: "button" }, said);
+    button.addEventListener("click", () => {
+      state.ways = columns.map(() => "any");
+      state.ends = columns.map(() => null);
+      state.pick = "plan0";
+      changed();
+    });
+    return button;
+  }
+
+  /* Return what blocks somebody who has no answer in the table. */
+  function blocked(may) {
+    const open = table.filter((row) => row.acts.every((own, k) => !own || may[k]));
+    const lost = Math.max(-Math.max(...open.map((row) => row.gain)), 0); // nats
+    if (lost === Infinity) return "Of all that was tried, the bank accepted nothing.";
+    const close = lost < 0.05 ? " So very little is missing." : "";
+    return (
+      "All that was tried and accepted makes your profile " +
+      `${times(lost)} as rare, or rarer.${close}`
+    );
   }
 
   build();
-  acceptFrom(THRESHOLD);
+  read(hasAddress ? location.hash.slice(1) : said);
+  changed();
 }

@@ -13,21 +13,22 @@ from playwright.sync_api import sync_playwright
 from lib.paper.pictures import applicant
 
 FILE = applicant.PAGE / "applicant.html"
+SHOWN = "step=3&answer=plan0"  # in its picture
 
 
 def take_picture(browser: str) -> None:
-    """Save the page's first view as a picture."""
+    """Save what the page shows of the first applicant's answers as a picture."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=browser,
             args=["--no-sandbox", "--disable-background-networking"],
         )
         view = chromium.new_page(
-            viewport={"width": 1280, "height": 900}, color_scheme="light"
+            viewport={"width": 1280, "height": 720}, color_scheme="light"
         )
-        view.goto(FILE.as_uri())
+        view.goto(f"{FILE.as_uri()}#{SHOWN}")
         view.wait_for_selector('[data-settled="yes"]')
-        view.screenshot(path=applicant.PICTURE, full_page=True)
+        view.screenshot(path=applicant.PICTURE)
         chromium.close()
 
 

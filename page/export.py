@@ -42,9 +42,10 @@ from lib.search.sets import sets_of
 PAGE = Path(__file__).resolve().parent / "model.json"
 READ = ("loan_classifier", "loan_flow", "loan_icarma_score")  # models, by name
 PROFILE = "linear"  # of the network, and of the weights in the searches
-N_APPLICANTS = 60  # refused test people that a reader can be, the first applicant first
+N_APPLICANTS = 201  # that a reader can be: the first applicant, then refused test people
 N_VALUES = 25  # of each feature on the grid [P]
 N_SCOUTS, N_STEPS = 64, 10  # of the search over all values
+PLACES = torch.linspace(0, 1, 101, dtype=torch.float64)  # in hundredths of the people
 SEED = 0  # of the scouts, and of preferences by which the network is chosen
 
 
@@ -91,7 +92,8 @@ def data() -> dict[str, Any]:
     """
     problem = loan.problem()
     population, network = problem.population, chosen(problem)
-    columns = population.actionable_index
+    columns, actionable = population.actionable_index, population.actionable
+    people = population.x["recourse/train"]
     grids = grid.grids(problem, N_VALUES)
     first = loan.first_applicant(population, problem.classifier)
     sobol = qmc.Sobol(len(columns) + 1, rng=np.random.default_rng(SEED))
@@ -122,6 +124,8 @@ def data() -> dict[str, Any]:
             "tiny": descent.TINY,
             "least_weight": descent.LEAST_WEIGHT,
         },
+        "directions": [loan.LIMITS[name].removeprefix("only ") for name in actionable],
+        "quantiles": _exact(torch.quantile(people.double(), PLACES, dim=0).T.float()),
         "applicants": _exact(torch.cat([first, problem.refused("test")])[:N_APPLICANTS]),
     }
 

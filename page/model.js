@@ -74,6 +74,7 @@ export function createModel(data) {
   const nFeatures = features.length;
   const columns = features.map((_, j) => j).filter((j) => kinds[j] === "actionable");
   const range = low.map((value, j) => high[j] - value);
+  const quantiles = rowsOf(data.quantiles); // of each feature, at 0 to 100 of 100 people
   const reaches = reachedFrom(parents, order);
   const moves = order.filter((j) => columns.some((i) => i === j || reaches[i].has(j)));
 
@@ -239,6 +240,52 @@ export function createModel(data) {
     },
   };
 
+  // --------------------------------------------------------- places (lib.method.words)
+
+  /* Return above how many of 100 people a value is; between two of them, in between. */
+  function place(j, value) {
+    const known = quantiles[j];
+    const above = known.findIndex((own) => own > value);
+    if (above === 0) return 0;
+    if (above < 0) return 100;
+    return above - 1 + (value - known[above - 1]) / (known[above] - known[above - 1]);
+  }
+
+  /* Return the value at a place, from 0 to 100. */
+  function valueAt(j, where) {
+    const below = Math.min(Math.floor(where), 99);
+    const [from, to] = [quantiles[j][below], quantiles[j][below + 1]];
+    return from + (where - below) * (to - from);
+  }
+
+  // ----------------------------------------------------- limits (lib.method.limits)
+
+  /* Return to what values a person may set each of the K features.
+
+     `said` holds for each of them {fall, rise, low, high}: whether it may be lowered and
+     raised, and values that it must not go beyond, or nothing. */
+  function intervalOf(x, scores, said) {
+    const ends = columns.map((j, k) => {
+      const { fall = true, rise = true, low: least, high: most } = said?.[k] ?? {};
+      return [
+        Math.max(low[j], fall ? -Infinity : x[j], least ?? -Infinity),
+        Math.min(high[j], rise ? Infinity : x[j], most ?? Infinity),
+      ];
+    });
+    return {
+      low: ends.map(([from]) => from),
+      high: ends.map(([, to]) => to),
+      may: mayActOn(scores).map((own, k) => own && ends[k][0] <= ends[k][1]),
+      isSaid: Boolean(said),
+    };
+  }
+
+  /* Return the nearest values that may be set (Interval.nearest). */
+  const nearest = (interval, values) =>
+    values.map((value, k) =>
+      Math.min(Math.max(value, interval.low[k]), interval.high[k]),
+    );
+
   // -------------------------------------------- acting (lib.method.world.counterfactual)
 
   /* Return all features after an action; what it does not reach keeps its value. */
@@ -316,15 +363,42 @@ export function createModel(data) {
   const maskLayers = layersOf(data.icarma.mask);
   const actionLayers = layersOf(data.icarma.action);
 
-  /* Return what the two networks recommend, at once; it may be wrong, see `outcome`. */
-  function recommended(x, scores) {
-    const may = mayActOn(scores);
-    const context = [...flow.abduct(x), ...may.map(Number), ...hardness(scores)];
+  /* Return what the two networks recommend, at once; it may be wrong, see `outcome`.
+
+     They have not heard limits: values beyond an interval, if one is given, become the
+     nearest within it. */
+  function recommended(x, scores, interval) {
+    const may = interval ? interval.may : mayActOn(scores);
+    const heard = mayActOn(scores).map(Number);
+    const context = [...flow.abduct(x), ...heard, ...hardness(scores)];
     const logits = [...network(maskLayers, context)];
     const acts = logits.map((value, k) => value > 0 && may[k]);
     const shifts = network(actionLayers, [...context, ...acts.map(Number)]);
-    const values = columns.map((j, k) => (acts[k] ? x[j] + shifts[k] : x[j]));
-    return { acts, values, probabilities: logits.map(sigmoid) };
+    const told = columns.map((j, k) => x[j] + shifts[k]);
+    const allowed = interval?.isSaid ? nearest(interval, told) : told;
+    const values = columns.map((j, k) => (acts[k] ? allowed[k] : x[j]));
+    return { acts, values };
+  }
+
+  /* Return an answer without what can be left out, from the hardest feature down; as it is
+     where it does not hold (lib.method.pruned). */
+  function pruned(world, x, scores, { acts, values }) {
+    const holds = (some) => {
+      const { logOdds: odds, gain } = outcome(world, x, some, values);
+      return odds >= sure && gain >= sure;
+    };
+    if (!holds(acts)) return { acts, values };
+    const weights = weightsOf(scores);
+    const dear = columns.map((j, k) => {
+      const cost = acts[k] ? (weights[k] * (values[k] - x[j]) ** 2) / range[j] : 0;
+      return scores[k] + cost / (1 + cost);
+    });
+    const order = columns.map((_, k) => k).sort((a, b) => dear[b] - dear[a]);
+    const left = order.reduce((some, k) => {
+      const fewer = some.map((own, i) => own && i !== k);
+      return holds(fewer) ? fewer : some;
+    }, acts);
+    return { acts: left, values: columns.map((j, k) => (left[k] ? values[k] : x[j])) };
   }
 
   // --------------------------------- search over all values (lib.search.descent, .sets)
@@ -333,15 +407,12 @@ export function createModel(data) {
   const isIn = sets.map((set) => set.map(Boolean));
 
   /* Return a judge of actions on one set of features (lib.search.descent.Judge). */
-  function judgeOf(world, x, acts, weights) {
+  function judgeOf(world, x, acts, weights, interval) {
     const factual = columns.map((j) => x[j]);
     const noise = world.abduct(x);
     const least = logDensity(x, moves);
     const allowed = (values) =>
-      values.map((value, k) => {
-        if (!acts[k]) return factual[k];
-        return Math.min(Math.max(value, low[columns[k]]), high[columns[k]]);
-      });
+      nearest(interval, values).map((value, k) => (acts[k] ? value : factual[k]));
     const seen = (values) => {
       const after = counterfactual(world, x, acts, values, noise);
       const cost = costOf(x, acts, values, weights);
@@ -359,7 +430,7 @@ export function createModel(data) {
         [byValues(oddsSlope), byValues(densitySlope)],
       ];
     };
-    return { factual, acts, weights, allowed, seen, seenAndSlopes };
+    return { factual, acts, weights, interval, allowed, seen, seenAndSlopes };
   }
 
   /* Return a memory for the best of what is seen (lib.search.descent.Found). */
@@ -386,13 +457,13 @@ export function createModel(data) {
   function scouted(judge, found) {
     let best = Infinity;
     let start = judge.factual;
+    const { low: from, high: to } = judge.interval;
     for (const point of scouts) {
       const share = point.at(-1);
       const values = judge.allowed(
-        judge.factual.map((own, k) => {
-          const j = columns[k];
-          return own + share * (low[j] + range[j] * point[k] - own);
-        }),
+        judge.factual.map(
+          (own, k) => own + share * (from[k] + (to[k] - from[k]) * point[k] - own),
+        ),
       );
       const seen = judge.seen(values);
       see(found, values, seen);
@@ -451,20 +522,26 @@ export function createModel(data) {
     }
   }
 
-  /* Return the cheapest verified action on each set of features, as a search finds it.
+  /* Yield the cheapest verified action on each set of features, as a search finds it.
 
      Descents begin at the person as they are and at the best of a few scattered actions.
-     (A start from a network would save steps; for one person they cost little.) */
-  function searched(world, x, weights) {
-    return isIn.map((acts) => {
-      const judge = judgeOf(world, x, acts, weights);
+     (A start from a network would save steps; for one person they cost little.) Sets with
+     a feature that limits leave no value have none. */
+  function* searching(world, x, weights, interval = intervalOf(x, allEasy)) {
+    for (const acts of isIn) {
+      const judge = judgeOf(world, x, acts, weights, interval);
       const found = nothingFound(judge.factual);
-      const start = scouted(judge, found);
-      descend(judge, judge.factual, found);
-      descend(judge, start, found);
-      return { acts, ...found };
-    });
+      if (isOpen(acts, interval.may)) {
+        const start = scouted(judge, found);
+        descend(judge, judge.factual, found);
+        descend(judge, start, found);
+      }
+      yield { acts, ...found };
+    }
   }
+
+  const allEasy = columns.map(() => 1);
+  const searched = (...asked) => [...searching(...asked)];
 
   const isOpen = (acts, may) => acts.every((acted, k) => !acted || may[k]);
 
@@ -476,6 +553,18 @@ export function createModel(data) {
       if (isOpen(row.acts, may) && row.cost < (best?.cost ?? Infinity)) best = row;
     }
     return best;
+  }
+
+  /* Return up to so many different ways of a table, the cheapest first: each spares a
+     feature that every cheaper one asks for, or it would only ask for more. */
+  function plans(table, may, most) {
+    const open = table.filter((row) => isOpen(row.acts, may) && row.cost < Infinity);
+    const kept = [];
+    for (const row of open.sort((a, b) => a.cost - b.cost)) {
+      const asksMore = kept.some((own) => own.acts.every((a, k) => !a || row.acts[k]));
+      if (!asksMore && kept.length < most) kept.push(row);
+    }
+    return kept;
   }
 
   /* Return the lowest cost if one more feature were open, for each of the K features;
@@ -510,12 +599,15 @@ export function createModel(data) {
   const [firstLayer, ...laterLayers] = bank;
 
   /* Return what each action of one block comes to, row after row (grid._tabulate). */
-  function tabulated(world, x, noise, at, may) {
+  function tabulated(world, x, noise, at, interval) {
     const own = at.map((j) => columns.indexOf(j));
     let actions = [columns.map(() => null)];
+    const { low: from, high: to, may } = interval;
     for (const k of own.filter((k) => k >= 0 && may[k])) {
+      const within = data.grid[k].map((own) => Math.min(Math.max(own, from[k]), to[k]));
+      const tried = [null, ...new Set(within)];
       actions = actions.flatMap((action) =>
-        [null, ...data.grid[k]].map((value) => action.map((v, i) => (i === k ? value : v))),
+        tried.map((value) => action.map((v, i) => (i === k ? value : v))),
       );
     }
     const before = logDensity(x, at);
@@ -540,12 +632,11 @@ export function createModel(data) {
      log-density and the classifier's first layer are sums. Pairs of rows, one of each of
      two blocks, are visited from cheap to dear; one that costs no less than the best so
      far ends its line. So the answer is the optimum of the grid. */
-  function exact(world, x, scores) {
-    const may = mayActOn(scores);
+  function exact(world, x, scores, interval = intervalOf(x, scores)) {
     const weights = weightsOf(scores);
     const noise = world.abduct(x);
     const [one, other] = blocks.map((at) => {
-      const rows = tabulated(world, x, noise, at, may).map((row) => ({
+      const rows = tabulated(world, x, noise, at, interval).map((row) => ({
         ...row,
         cost: costOf(x, row.acts, row.values, weights),
       }));
@@ -606,12 +697,15 @@ export function createModel(data) {
     columns,
     low,
     high,
+    std,
     words: data.words,
     network: data.icarma,
     nValues: data.grid[0].length,
     applicants: rowsOf(data.applicants),
-    inUnits,
-    standardised,
+    directions: data.directions,
+    place,
+    valueAt,
+    intervalOf,
     acceptFrom,
     logOdds,
     probability,
@@ -623,8 +717,11 @@ export function createModel(data) {
     mayActOn,
     weightsOf,
     recommended,
+    pruned,
+    searching,
     searched,
     cheapest,
+    plans,
     unlockedBy,
     keyOf,
     exact,

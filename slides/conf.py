@@ -30,13 +30,18 @@ revealjs_script_plugins = [{"name": "RevealNotes", "src": "revealjs/plugin/notes
 
 
 def with_applicant(app: Any, error: Exception | None) -> None:
-    """Lay the applicant beside the slides, without what leaves no room for the answers."""
+    """Lay the applicant beside the slides, without what leaves no room for the answers.
+
+    Keys that she does not need herself move the slides.
+    """
     if error is None:
         page = (HERE.parent / "page" / "applicant.html").read_text(encoding="utf-8")
         style = (HERE / "applicant.css").read_text(encoding="utf-8")
         static = Path(app.outdir) / "_static"
         static.mkdir(exist_ok=True)
-        shown = page.replace("</head>", f"<style>\n{style}</style>\n</head>", 1)
+        keys = (HERE / "applicant.js").read_text(encoding="utf-8")
+        inside = f"<style>\n{style}</style>\n<script>\n{keys}</script>\n</head>"
+        shown = page.replace("</head>", inside, 1)
         (static / "applicant.html").write_text(shown, encoding="utf-8")
 
 

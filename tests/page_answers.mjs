@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { createModel } from "../page/model.js";
+import { PREDICTIONS } from "../page/predictions.js";
 
 const asked = JSON.parse(readFileSync(0, "utf8"));
 const data = JSON.parse(readFileSync(new URL("../page/model.json", import.meta.url)));
@@ -16,9 +17,15 @@ function timed(name, answer) {
   return found;
 }
 
-function looked(world, x, scores, weights) {
-  const table = timed("searched", () => model.searched(world, x, weights));
-  const may = model.mayActOn(scores);
+/* With limits, a table is of what may be set where everything is open. */
+function looked(world, x, scores, weights, limits) {
+  const open = model.intervalOf(
+    x,
+    scores.map(() => 1),
+    limits,
+  );
+  const table = timed("searched", () => model.searched(world, x, weights, open));
+  const may = model.intervalOf(x, scores, limits).may;
   const has = model.cheapest(table, may);
   const key = has ? null : model.keyOf(table, may);
   return {
@@ -26,12 +33,16 @@ function looked(world, x, scores, weights) {
     cost: has?.cost ?? null,
     unlocked: model.unlockedBy(table, may),
     key: key?.more ?? may.map(() => false),
+    plans: model.plans(table, may, 3),
   };
 }
 
 const people = asked.x.map((x, i) => {
   const scores = asked.scores[i];
   const weights = model.weightsOf(scores);
+  const limits = asked.limits[i];
+  const interval = model.intervalOf(x, scores, limits);
+  const within = model.recommended(x, scores, interval);
   const recommended = timed("recommended", () => model.recommended(x, scores));
   const { acts, values } = recommended;
   const every = [acts, values];
@@ -51,6 +62,16 @@ const people = asked.x.map((x, i) => {
         model.counterfactual(world, x, asked.acts[i], asked.values[i]),
       ]),
     ),
+    places: x.map((value, j) => model.place(j, value)),
+    there: x.map((value, j) => model.valueAt(j, model.place(j, value))),
+    within: {
+      may: interval.may,
+      recommended: within,
+      exact: model.exact(model.truth, x, scores, interval),
+      searched:
+        i < asked.n_searched ? looked(model.truth, x, scores, weights, limits) : null,
+    },
+    pruned: model.pruned(model.flow, x, scores, recommended),
     exact: timed("exact", () => model.exact(model.truth, x, scores)),
     searched: Object.fromEntries(
       Object.entries(worlds).map(([name, world]) => [
@@ -67,4 +88,12 @@ const strict = asked.x.map((x, i) => ({
   exact: model.exact(model.truth, x, asked.scores[i]),
 }));
 const infinite = (_, value) => (Math.abs(value) === Infinity ? null : value);
-process.stdout.write(JSON.stringify({ people, strict, milliseconds }, infinite));
+model.acceptFrom(0.5);
+const letters = Object.entries(PREDICTIONS).map(([name, asked]) => {
+  const pieces = asked(model, model.applicants.slice(1));
+  let piece = pieces.next();
+  while (!piece.done) piece = pieces.next();
+  return [name, piece.value[0]];
+});
+const told = { people, strict, milliseconds, letters: Object.fromEntries(letters) };
+process.stdout.write(JSON.stringify(told, infinite));

@@ -12,13 +12,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from exercises.checking import key_of
 from lib.base.files import ROOT
-from lib.method import grid, loan
+from lib.method import grid, loan, words
 from lib.method.classifier import NetworkClassifier
 from lib.method.flow import CausalFlow
 from lib.method.icarma import ICarma
+from lib.method.limits import Limits
 from lib.method.preferences import Preferences, Profile
 from lib.method.problem import Problem, in_columns
+from lib.method.pruned import Pruned
 from lib.method.samplers import ScoreSampler
 from lib.search import descent
 from lib.search.sets import Table, sets_of
@@ -62,7 +65,16 @@ def asked(problem: Problem) -> dict[str, Any]:
     columns = problem.population.actionable_index
     sampler = ScoreSampler.uniform(len(columns), with_impossible=True)
     shares = torch.from_numpy(rng.random((N_PEOPLE, len(columns)))).float()
+    ends = torch.from_numpy(rng.random((N_PEOPLE, len(columns)))).float()
+    ways = rng.choice(["down", "any", "up"], (N_PEOPLE, len(columns)))
+    has_end = (rng.random(ways.shape) < 0.5) & (ways != "any")
     return {
+        "ways": ways,
+        "ends": torch.where(
+            torch.from_numpy(has_end),
+            problem.population.low[columns] + ends * problem.range[columns],
+            torch.nan,
+        ),
         "x": problem.refused("test")[-N_PEOPLE:],
         "scores": sampler.draw(range(N_PEOPLE), rng).scores,
         "acts": torch.from_numpy(rng.random((N_PEOPLE, len(columns))) < 0.5),
@@ -75,6 +87,10 @@ def said(asked: dict[str, Tensor]) -> dict[str, Any]:
     """What the page says to these people."""
     script = str(ROOT / "tests" / "page_answers.mjs")
     given = {name: part.tolist() for name, part in asked.items()}
+    given["limits"] = [
+        [limit(*each) for each in zip(*person, strict=True)]
+        for person in zip(given.pop("ways"), given.pop("ends"), strict=True)
+    ]
     run = subprocess.run(
         ["node", script],
         input=json.dumps(given | {"n_searched": N_SEARCHED, "threshold": THRESHOLD}),
@@ -84,6 +100,29 @@ def said(asked: dict[str, Tensor]) -> dict[str, Any]:
     )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
+
+
+def limit(way: str, end: float) -> dict[str, Any]:
+    """Return one person's limit on one feature, as the page says it."""
+    said: dict[str, Any] = {"fall": way != "up", "rise": way != "down"}
+    if not np.isnan(end):
+        said["low" if way == "down" else "high"] = end
+    return said
+
+
+def limited(problem: Problem, asked: dict[str, Any], some: slice) -> Preferences:
+    """Return the same preferences, with limits, as lib says them."""
+    columns = problem.population.actionable_index
+    mean, std = (
+        part[columns].double() for part in (problem.population.mean, problem.population.std)
+    )
+    ways, ends = asked["ways"][some], asked["ends"][some].double() * std + mean
+    limits = Limits.nothing(*ends.shape)
+    for way, name, end in (("up", "fall", limits.high), ("down", "rise", limits.low)):
+        is_so = torch.from_numpy(ways == way)
+        getattr(limits, name)[is_so] = 0.0
+        end[is_so] = ends[is_so]
+    return Preferences(asked["scores"][some], limits=limits)
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +314,125 @@ def test_what_would_unlock_it(asked, answers, name):
     assert of_all(some, "key").tolist() == table.key(may).tolist()
     assert np.allclose(of_all(some, "cost"), table.cheapest(may)[0], rtol=1e-6)
     assert of_all(some, "key").any()  # somebody needs one
+
+
+@needs_node
+def test_a_place_is_above_so_many_of_100_people(problem, asked, answers):
+    """Between two of them it is in between, so that a place leads back to its value."""
+    expected = words.ranks(problem.population, asked["x"])
+    found = of_all(answers, "places")
+    told = [j for j, name in enumerate(problem.population.features) if name != "gender"]
+    assert np.abs(found - expected.numpy())[:, told].max() < 1
+    inside = ((found > 0) & (found < 100))[:, told]
+    back = np.abs(of_all(answers, "there") - asked["x"].numpy())[:, told]
+    assert back[inside].max() < 1e-5 and inside.mean() > 0.99
+
+
+@needs_node
+def test_recommendations_within_limits(problem, asked, answers, written):
+    stack = ICarma.load(export.MODELS, "loan_icarma_score", problem)
+    network = stack.select([stack.position(written["icarma"]["member"])])
+    columns = problem.population.actionable_index
+    preferences = limited(problem, asked, slice(None))
+    interval = problem.interval(asked["x"], preferences)
+    assert (of_all(answers, "within", "may") == interval.may.numpy()).all()
+    expected = network.recommend(asked["x"], preferences)[0]
+    acts = of_all(answers, "within", "recommended", "acts")
+    assert (acts == expected.is_acted[:, columns].numpy()).all()
+    values = of_all(answers, "within", "recommended", "values")
+    assert np.allclose(values, expected.values[:, columns], rtol=0, atol=1e-5)
+    free = of_all(answers, "recommended", "values")
+    is_felt = (np.abs(values - free) > 1e-3).any(-1)
+    assert is_felt.mean() > 0.1
+
+
+@needs_node
+def test_what_can_be_left_out_is_left_out(problem, asked, answers, written):
+    stack = ICarma.load(export.MODELS, "loan_icarma_score", problem)
+    network = stack.member(stack.position(written["icarma"]["member"]))
+    solver = Pruned(network, problem, profile_of(written))
+    expected = solver.recommend(asked["x"], Preferences(asked["scores"]))
+    columns = problem.population.actionable_index
+    acts = of_all(answers, "pruned", "acts")
+    assert (acts == expected.is_acted[:, columns].numpy()).all()
+    values = of_all(answers, "pruned", "values")
+    assert np.allclose(values, expected.values[:, columns], rtol=0, atol=1e-5)
+    assert acts.sum() < of_all(answers, "recommended", "acts").sum()
+
+
+@needs_node
+def test_exact_search_within_limits(problem, asked, answers, written):
+    x, preferences = asked["x"], limited(problem, asked, slice(None))
+    profile, truth = profile_of(written), problem.population.truth
+    search = grid.Grid(problem, truth, profile=profile, n_values=export.N_VALUES)
+    expected = search.recommend(x, preferences)
+    cost = problem.cost_of(x, expected, profile.weight(preferences))
+    cost = cost.where(expected.has_recourse, torch.tensor(torch.inf)).numpy()
+    found = [own["within"]["exact"] for own in answers]
+    found = np.array([np.inf if own is None else own["cost"] for own in found])
+    assert (np.isfinite(found) == np.isfinite(cost)).all()
+    assert np.allclose(found, cost, rtol=0, atol=1e-6)
+    assert 0.1 < np.isfinite(found).mean() < 0.9
+
+
+@needs_node
+def test_search_within_limits(double, asked, answers):
+    """Each set's cheapest action, beside the same descents by lib."""
+    columns = double.population.actionable_index
+    sets, some = sets_of(len(columns)), slice(N_SEARCHED)
+    x = asked["x"][some].double()
+    own = limited(double, asked, some)
+    everything = Preferences(torch.ones_like(own.scores), limits=own.limits)
+    people = torch.arange(N_SEARCHED).repeat_interleave(len(sets))
+    judge = descent.Judge(
+        double,
+        double.population.truth,
+        x[people],
+        sets.repeat(N_SEARCHED, 1),
+        torch.from_numpy(of_all(answers[some], "weights"))[people],
+        interval=double.interval(x, everything)[people],
+    )
+    found = descent.Found.nothing(judge.factual)
+    rng = np.random.default_rng(export.SEED)
+    (scouted,) = descent.scout(judge, found, export.N_SCOUTS, 1, rng)
+    for start in (judge.factual, scouted):
+        descent.descend(judge, start, found, export.N_STEPS)
+    is_closed = (judge.acts & ~judge.interval.may).any(-1)
+    expected = found.cost.masked_fill(is_closed, torch.inf).numpy()
+    rows = [row for own in answers[some] for row in own["within"]["searched"]["table"]]
+    cost = np.array([np.inf if row["cost"] is None else row["cost"] for row in rows])
+    assert np.allclose(cost, expected, rtol=1e-6, atol=1e-6)
+    assert is_closed.any() and np.isfinite(cost).any()
+
+
+@needs_node
+def test_ways_differ(answers):
+    """By enumeration: the cheapest first; each spares what every cheaper one asks for."""
+    n_ways = []
+    for own in answers[:N_SEARCHED]:
+        searched = own["within"]["searched"]
+        open_to = [
+            row
+            for row in searched["table"]
+            if row["cost"] is not None
+            and all(own["within"]["may"][k] for k in range(4) if row["acts"][k])
+        ]
+        sets = {tuple(row["acts"]): row["cost"] for row in open_to}
+        expected = [
+            (cost, acts)
+            for acts, cost in sets.items()
+            if not any(
+                other != acts and price <= cost and not any(np.greater(other, acts))
+                for other, price in sets.items()
+            )
+        ]
+        found = [(row["cost"], tuple(row["acts"])) for row in searched["plans"]]
+        assert found == sorted(expected)[:3]
+        n_ways.append(len(found))
+    assert max(n_ways) == 3 and min(n_ways) == 0
+
+
+@needs_node
+def test_predictions_are_judged_as_the_exercises_judge_them(said):
+    letters = {name: key_of(name).truth for name in said["letters"]}
+    assert said["letters"] == letters and len(letters) == 7

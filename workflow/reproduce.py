@@ -39,7 +39,7 @@ INTERRUPTED = "\nInterrupted: the same command goes on from here."
 LEAST_ROOM = 10_000_000  # bytes on a disk; with less it is called full
 LEFT_OUT = (
     "Left out: Give Me Some Credit. Its data was not there, and the paper's numbers are "
-    "about its people, not about the stand-in's (README says where to get the data)."
+    "about its people, not about the stand-in's (docs/run.md says where to get the data)."
 )
 
 

@@ -85,6 +85,7 @@ def per_person(
     Example:
         Two refused people who do nothing: as plausible as before, and
         refused as before.
+
         >>> x = problem.refused("test")[:2]
         >>> nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
         >>> all_easy = Preferences(torch.ones(2, 4, dtype=torch.long))

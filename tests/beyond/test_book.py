@@ -85,11 +85,11 @@ def test_only_links_lead_outside(pages):
             assert not is_fetched, (path.name, tag, address)
 
 
-def test_a_card_for_each_notebook_of_the_readme(book):
-    import readme
+def test_a_card_for_each_notebook(book):
+    import contents
 
     text = FRONT.read_text(encoding="utf-8")
-    assert {row.name for row in readme.rows()} == set(NOTEBOOKS)
+    assert {row.name for row in contents.rows()} == set(NOTEBOOKS)
     n_cards = text.count("sd-card-img-top")
     assert n_cards == len([name for name in NOTEBOOKS if name[2] == "_"])
     assert 8 <= n_cards <= 14
@@ -107,16 +107,13 @@ def test_search_knows_the_notebooks(book):
     assert all(f'"notebooks/{name}"' in index for name in NOTEBOOKS)
 
 
-def test_a_readme_without_a_table_is_refused(tmp_path, monkeypatch):
-    import readme
+def test_a_file_without_a_table_is_refused(tmp_path, monkeypatch):
+    import contents
 
-    monkeypatch.setattr(readme, "README", tmp_path / "README.md")
-    readme.README.write_text("## Cite\n\n[a](lib/a.py) [b](https://b.org) [c](#c)\n")
-    with pytest.raises(ValueError, match="no table of notebooks"):
-        readme.rows()
-    with pytest.raises(ValueError, match="no section 'Quick start': it has Cite"):
-        readme.section("Quick start")
-    assert readme.section("Cite") == "[a](../lib/a.py) [b](https://b.org) [c](#c)"
+    monkeypatch.setattr(contents, "TABLE", tmp_path / "notebooks.md")
+    contents.TABLE.write_text("[a](../lib/a.py)\n")
+    with pytest.raises(ValueError, match="has no table of notebooks"):
+        contents.rows()
 
 
 @pytest.fixture(scope="module")

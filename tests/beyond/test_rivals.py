@@ -1,5 +1,6 @@
 """What rivals are asked, and how their answers are judged, against independent answers."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -43,7 +44,10 @@ def told(asked: rivals.Asked, folder: Path, profiles: pd.DataFrame) -> pd.DataFr
     return rivals.judged(asked, rivals.read(asked, folder / "told.csv"))
 
 
-def test_what_is_exported_is_the_problem(asked: rivals.Asked, task: asking.Task) -> None:
+def test_what_is_exported_is_the_problem(
+    asked: rivals.Asked, task: asking.Task, folder: Path
+) -> None:
+    """And no word of the graph, of what people find hard, or of what is plausible."""
     own = asked.problem.population.standardised(task.people)
     assert torch.allclose(own, asked.x, atol=1e-5)
     odds = torch.from_numpy(task.probability(task.people)).logit()
@@ -52,6 +56,8 @@ def test_what_is_exported_is_the_problem(asked: rivals.Asked, task: asking.Task)
     for i in range(N):
         names = np.array(asked.problem.population.actionable)[may[i]]
         assert set(task.open_to(i)) == set(names)
+    said = json.loads((folder / "task.json").read_text())
+    assert {*said} == {"features", "actionable", "whole", "mean", "std", "layers"}
 
 
 def test_torchs_bank_is_the_bank(task: asking.Task) -> None:

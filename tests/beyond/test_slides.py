@@ -360,31 +360,64 @@ def test_no_slide_runs_over(deck):
         assert deck.evaluate(f"{shown}.querySelector('aside.notes').innerText.length") > 0
 
 
-def test_the_applicant_answers_in_a_slide(deck):
-    number = [i for i, (text, _) in enumerate(slides().values()) if "iframe" in text]
-    deck.evaluate(f"Reveal.slide({number[0]})")
-    page = deck.frame_locator("section.present iframe")
-    settled = page.locator("#page[data-settled=yes]")
-    settled.wait_for(timeout=10_000)
-    before = page.locator(".card.icarma").inner_text()
-    page.locator("#track-5").focus()
-    for _ in range(30):
-        deck.keyboard.press("ArrowLeft")
-    settled.wait_for(timeout=10_000)
-    assert page.locator(".card.icarma").inner_text() != before
-
-
-def test_what_would_unlock_it_is_in_view(deck):
+def live(deck: Any) -> Any:
+    """Return the applicant's page, in its slide."""
     (number,) = [i for i, (text, _) in enumerate(slides().values()) if "iframe" in text]
     deck.evaluate(f"Reveal.slide({number})")
     page = deck.frame_locator("section.present iframe")
-    settled = page.locator("#page[data-settled=yes]")
-    settled.wait_for(timeout=10_000)
-    page.locator("#next").dispatch_event("click")  # the second applicant
-    for row in (0, 2):  # loan amount and income
-        page.locator(".words").nth(row).locator("label").last.dispatch_event("click")
-    settled.wait_for(timeout=10_000)
-    last = page.locator(".unlock button").last
-    last.wait_for(timeout=10_000)
-    assert last.evaluate("it => it.getBoundingClientRect().bottom <= innerHeight")
+    page.locator("#page[data-settled=yes]").wait_for(timeout=10_000)
+    return page
+
+
+def test_the_applicant_answers_in_a_slide(deck):
+    page = live(deck)
+    page.locator('[data-to="2"]').click()
+    before = page.locator("#headline").inner_text()
+    page.locator('label:has([name="score-1"][value="5"])').click()
+    page.locator("#page[data-settled=yes]").wait_for(timeout=10_000)
+    assert page.locator("#headline").inner_text() != before
     assert not page.locator("header").is_visible()
+
+
+def test_the_applicant_can_be_read_in_a_slide(deck):
+    """Text of 20 pixels, and no step runs over the frame."""
+    page = live(deck)
+    zoom = deck.evaluate("getComputedStyle(document.querySelector('iframe')).zoom")
+    size = "own => parseFloat(getComputedStyle(own).fontSize)"
+    assert page.locator("#headline").evaluate(size) * float(zoom) >= 20
+    for step in range(1, 6):
+        page.locator(f'[data-to="{step}"]').click()
+        over = "own => own.scrollHeight - innerHeight"
+        assert page.locator("html").evaluate(over) <= 0, step
+
+
+def test_keys_move_the_slides_after_a_click_into_the_page(deck):
+    page = live(deck)
+    page.locator(".outcome").click()
+    where = deck.evaluate("Reveal.getIndices().h")
+    page.locator("body").press("ArrowRight")
+    deck.wait_for_function(f"Reveal.getIndices().h === {where} + 1")
+    page = live(deck)
+    page.locator("#be-5").focus()
+    page.locator("#be-5").press("ArrowLeft")  # her dot's own
+    assert deck.evaluate("Reveal.getIndices().h") == where
+    page.locator("#be-5").press("PageDown")
+    deck.wait_for_function(f"Reveal.getIndices().h === {where} + 1")
+
+
+def test_three_times_predict_vote_reveal(deck):
+    """The answer is not to be seen before the next key."""
+    votes = [i for i, (text, _) in enumerate(slides().values()) if "**Vote:**" in text]
+    assert len(votes) == 3
+    for number in votes:
+        deck.evaluate(f"Reveal.slide({number})")
+        hidden = deck.locator("section.present .fragment")
+        assert hidden.count() > 0
+        for one in hidden.all():
+            assert one.evaluate("own => getComputedStyle(own).visibility") == "hidden"
+        for _ in range(hidden.count()):
+            deck.evaluate("Reveal.next()")
+        deck.wait_for_function(
+            "[...document.querySelectorAll('section.present .fragment')].every("
+            "(own) => getComputedStyle(own).visibility === 'visible')"
+        )

@@ -18,7 +18,7 @@ from lib.base.files import ROOT
 
 PAGE = ROOT / "page"
 PICTURE = PAGE / "applicant.png"
-MOST_BYTES = 300_000
+MOST_BYTES = 400_000
 # What a notebook's front end asks of a module of a widget.
 RENDER = """
 export default {
@@ -53,7 +53,7 @@ def page() -> str:
     """
     filled = text_of("index.html")
     for place, part in (
-        ("/* style.css */", text_of("style.css")),
+        ("/* font.css, style.css */", text_of("font.css") + text_of("style.css")),
         ("<!-- model.json -->", text_of("model.json").strip().replace("</", "<\\/")),
         ("/* model.js, app.js */", script()),
     ):
@@ -70,7 +70,7 @@ class Applicant(anywidget.AnyWidget):
     """The page as a widget, for JupyterLab."""
 
     _esm = script() + RENDER
-    _css = text_of("style.css")
+    _css = text_of("font.css") + text_of("style.css")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **given: Any) -> None:

@@ -1,16 +1,16 @@
-"""What the book takes from README.md, so that it is written once."""
+"""What the book takes from docs/notebooks.md, so that it is written once."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+TABLE = ROOT / "docs" / "notebooks.md"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of README's table of notebooks.
+    """A row of the table of notebooks.
 
     Example:
         >>> rows()[0].name
@@ -27,7 +27,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Return the notebooks in README's order.
+    """Return the notebooks in the table's order.
 
     Raises: ValueError: there is no table of notebooks.
     Example:
@@ -35,32 +35,18 @@ def rows() -> list[Row]:
         ['00 Start here', '01 Data and the SCM']
     """
     pattern = (
-        r"^\| \[(?P<title>[^]]+)\]\(notebooks/(?P<name>\w+)\.ipynb\) \| (?P<claim>.+?) "
-        r"\| [^|]* \| \[[^]]*\]\((?P<figure>[^)]+)\) \| (?P<minutes>\S+) \|$"
+        r"^\| \[(?P<title>[^]]+)\]\(\.\./notebooks/(?P<name>\w+)\.ipynb\) "
+        r"\| (?P<claim>.+?) "
+        r"\| [^|]* \| \[[^]]*\]\(\.\./(?P<figure>[^)]+)\) \| (?P<minutes>\S+) \|$"
     )
-    found = re.finditer(pattern, README.read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.finditer(pattern, TABLE.read_text(encoding="utf-8"), re.MULTILINE)
     table = [Row(**one.groupdict()) for one in found]
     if not table:
         raise ValueError(
-            "README.md has no table of notebooks: expected rows "
-            "| [title](notebooks/name.ipynb) | claim | paper | [figure](path) | minutes |."
+            f"{TABLE.name} has no table of notebooks: expected rows | [title]"
+            "(../notebooks/name.ipynb) | claim | paper | [figure](../path) | minutes |."
         )
     return table
-
-
-def section(title: str) -> str:
-    """Return the text of one section, with links that work from a page of this folder.
-
-    Raises: ValueError: README has no such section.
-    Example:
-        >>> section("Cite").splitlines()[0]
-        'Cite the paper for the method; `CITATION.cff` describes this companion.'
-    """
-    parts = re.split(r"^## (.+)\n", README.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    texts = dict(zip(parts[1::2], parts[2::2], strict=True))
-    if title not in texts:
-        raise ValueError(f"README.md has no section {title!r}: it has {', '.join(texts)}.")
-    return re.sub(r"\]\((?!https?:|#)", "](../", texts[title].strip())
 
 
 def cards() -> str:
