@@ -382,12 +382,11 @@ def test_the_applicant_answers_in_a_slide(deck):
 def test_the_applicant_can_be_read_in_a_slide(deck):
     """Text of 20 pixels, and no step runs over the frame."""
     page = live(deck)
-    zoom = deck.evaluate("getComputedStyle(document.querySelector('iframe')).zoom")
-    size = "own => parseFloat(getComputedStyle(own).fontSize)"
-    assert page.locator("#headline").evaluate(size) * float(zoom) >= 20
+    size = "own => parseFloat(getComputedStyle(own).fontSize) * own.currentCSSZoom"
+    assert page.locator("#headline").evaluate(size) >= 20
     for step in range(1, 6):
         page.locator(f'[data-to="{step}"]').click()
-        over = "own => own.scrollHeight - innerHeight"
+        over = "own => own.scrollHeight - own.clientHeight"
         assert page.locator("html").evaluate(over) <= 0, step
 
 
