@@ -60,6 +60,7 @@ html_theme_options = {
 html_context = {"default_mode": "auto"}
 html_static_path = ["static", "mathjax", str(MADE)]
 html_css_files = ["book.css"]
+html_js_files = ["accessible.js"]
 html_copy_source = True
 mathjax_path = "tex-svg.js"
 
@@ -102,6 +103,7 @@ def applicant(said: str) -> str:
             "If the page was rebuilt in another form, change book/conf.py with it."
         )
     style, main, scripts = found.groups()
+    main = main.replace("main", "div")  # the page around it has one
     style += ".applicant { color-scheme: inherit; background: none; }</style>"
     inside = 'document.getElementById("applicant").shadowRoot.getElementById("page")'
     shadow = f'<template shadowrootmode="open">{style}{main}</template>'
@@ -117,16 +119,15 @@ def with_what_is_alive(
 ) -> None:
     """Put the applicant where `LIVE` says, and scripts where they have work to do."""
     body = context.get("body", "")
+    TEXTS[page] = re.sub(r"<[^>]*>", " ", body)
     if page in LIVE:
         body = body if PLACE in body else body + TRY
         context["body"] = body.replace(PLACE, applicant(LIVE[page]))
-    elif body:
-        TEXTS[page] = re.sub(r"<[^>]*>", " ", body)
     if page.startswith("exercises/") and "solutions" not in page:
         app.add_js_file("model.js")
         app.add_js_file("predict.js")
     if page == "search":
-        app.add_js_file("from_disk.js")
+        app.add_js_file("excerpts.js")
 
 
 def as_restructured(

@@ -18,8 +18,8 @@ function ask(section, name, model, people) {
   const box = document.createElement("form");
   box.className = "predict";
   box.innerHTML =
-    "<p><b>Predict here.</b> Nothing to install. Once locked, it stays.</p><fieldset>" +
-    `<legend class="unseen">Your prediction of ${name}</legend>` +
+    "<p><b>Predict here.</b> Nothing to install. Once locked, it stays.</p>" +
+    `<fieldset aria-label="Your prediction of ${name}">` +
     options
       .map((own) => own.textContent.trim()[0])
       .map(

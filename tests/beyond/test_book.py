@@ -150,7 +150,7 @@ def is_ours(address: str) -> bool:
 def test_math_is_shown_and_narrow_pages_fit(tab, pages):
     for path in sorted(set(pages) - {HTML / "index.html"}):  # leads to the front page
         tab.goto(path.as_uri())
-        if "MathJax" in path.read_text(encoding="utf-8"):
+        if "tex-svg.js" in path.read_text(encoding="utf-8"):
             tab.evaluate("MathJax.startup.promise")
         n_formulas = tab.locator(".math").count()
         assert tab.locator(".math mjx-container svg").count() >= n_formulas, path.name
@@ -176,12 +176,82 @@ def test_the_applicant_answers_on_the_front_page(tab):
     tab.wait_for_url(FRONT.as_uri())
     settled = "#page[data-settled=yes]"
     tab.wait_for_selector(settled, timeout=10_000)
-    before = tab.locator(".icarma.card").inner_text()
-    tab.locator("#track-5").focus()
-    for _ in range(30):
-        tab.keyboard.press("ArrowLeft")
+    tab.locator('[data-to="2"]').click()
+    before = tab.locator("#headline").inner_text()
+    tab.locator('label:has([name="score-1"][value="5"])').click()
     tab.wait_for_selector(settled, timeout=10_000)
-    assert tab.locator(".icarma.card").inner_text() != before
+    assert tab.locator("#headline").inner_text() != before
+    assert "#" not in tab.url  # the address is the book's own
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [("01_data_and_scm", 4), ("04_hard_constraints", 2), ("08_exact_and_unlocked", 5)],
+)
+def test_the_applicant_stands_in_notebooks(tab, name, step):
+    tab.goto((HTML / "notebooks" / f"{name}.html").as_uri())
+    tab.wait_for_selector("#page[data-settled=yes]", timeout=10_000)
+    assert tab.locator("#page .step:visible").get_attribute("data-step") == f"{step}"
+
+
+def test_code_is_folded_and_can_be_opened(tab):
+    tab.goto((HTML / "notebooks" / "02_causal_flow.html").as_uri())
+    code = tab.locator(".cell_input pre").first
+    assert not code.is_visible()
+    tab.locator(".cell details summary").first.click()
+    assert code.is_visible()
+
+
+def test_the_method_has_pages_from_its_docstrings(pages):
+    folder = HTML / "runs" / "book" / "autoapi" / "lib"
+    rooms = {path.stem for path in (ROOT / "lib" / "method").glob("[a-z]*.py")}
+    assert {path.parent.name for path in (folder / "method").glob("*/index.html")} == rooms
+    page = pages[folder / "method" / "problem" / "index.html"]
+    assert "lib.method.problem.Problem.from_frame" in page.ids
+
+
+def test_figures_bear_the_night(tab):
+    """In the dark they are turned over; by day they are as the notebooks left them."""
+    tab.goto((HTML / "notebooks" / "04_hard_constraints.html").as_uri())
+    filters = []
+    for theme in ("light", "dark"):
+        tab.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        image = tab.locator(".cell_output img").first
+        filters.append(image.evaluate("own => getComputedStyle(own).filter"))
+    assert filters[0] == "none" and filters[1].startswith("invert(0.9)")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_errors(tab, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    tab.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    some = ["book/index", "book/reading", "notebooks/01_data_and_scm", "README", "search"]
+    some += ["exercises/08_exact_and_unlocked", "runs/book/autoapi/lib/method/grid/index"]
+    for name in some:
+        tab.goto((HTML / f"{name}.html").as_uri())
+        tab.wait_for_timeout(300)  # until the theme has faded in
+        found = Axe().run(tab, options={"preload": False}).response["violations"]
+        assert not [(own["id"], own["nodes"][0]["html"]) for own in found], name
+
+
+def test_a_prediction_is_locked_and_then_compared(tab):
+    address = (HTML / "exercises" / "08_exact_and_unlocked.html").as_uri()
+    tab.goto(address)
+    boxes = tab.locator(".predict")
+    assert boxes.count() == 2  # 08.2 and 08.4
+    box = boxes.first
+    box.locator("button").click()
+    assert box.locator("[role=status]").inner_text() == "Choose a letter first."
+    box.locator('[value="C"]').check()
+    box.locator("button").click()
+    said = box.locator("[role=status]", has_text="You said C: it is A.")
+    said.wait_for(timeout=60_000)
+    assert box.locator('[value="B"]').is_disabled()
+    tab.goto(address)
+    again = tab.locator(".predict").first
+    assert again.locator('[value="C"]').is_checked()
+    assert again.locator("button").is_disabled()
 
 
 def test_the_applicant_follows_the_switch(tab):
@@ -199,3 +269,6 @@ def test_search_finds(tab):
     tab.goto((HTML / "search.html").as_uri() + "?q=counterfactual")
     found = "document.querySelectorAll('#search-results li a').length"
     tab.wait_for_function(f"{found} >= 10", timeout=10_000)
+    excerpt = tab.locator("#search-results .context").first
+    excerpt.wait_for(timeout=10_000)
+    assert "counterfactual" in excerpt.inner_text().lower()
