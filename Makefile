@@ -96,12 +96,12 @@ page: setup
 # warned about again.
 book: .venv-book/ready
 	@rm -rf runs/book
-	@$(BOOK)/sphinx-build -q -W --keep-going -c book -d runs/book/doctrees . runs/book/html
+	@$(BOOK)/sphinx-build -q -W --keep-going -c docs/book -d runs/book/doctrees . runs/book/html
 	@echo "Open runs/book/html/index.html"
 
 slides: .venv-book/ready
 	@rm -rf runs/slides
-	@$(BOOK)/sphinx-build -q -W --keep-going -b revealjs -d runs/slides/doctrees slides runs/slides/html
+	@$(BOOK)/sphinx-build -q -W --keep-going -b revealjs -d runs/slides/doctrees docs/slides runs/slides/html
 	@echo "Open runs/slides/html/index.html"
 
 # What .github/workflows/publish.yml hands to GitHub Pages.
@@ -144,7 +144,7 @@ environment:
 	@touch .venv/ready
 
 # The book's tools stay out of .venv.
-.venv-book/ready: book/requirements.lock
+.venv-book/ready: docs/book/requirements.lock
 	@echo "Setting up .venv-book (a minute) ..."
 	@$(PYTHON) -m venv --clear .venv-book
 	@$(BOOK)/pip install $(QUIETLY) -r $<
@@ -165,10 +165,10 @@ lock:
 	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate requirements.in \
 	   | grep -vE '^(nvidia-|cuda-|triton==)' | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' ) > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
-	@( echo "# Exact pins for Python 3.11, made from book/requirements.in by 'make lock'."; \
-	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate book/requirements.in \
+	@( echo "# Exact pins for Python 3.11, made from docs/book/requirements.in by 'make lock'."; \
+	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate docs/book/requirements.in \
 	 ) > requirements.lock.new
-	@mv requirements.lock.new book/requirements.lock
+	@mv requirements.lock.new docs/book/requirements.lock
 
 clean:
 	rm -rf runs .snakemake

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,19 @@ def test_a_notebook_prints_no_warnings():
         if out.get("name") == "stderr"
     ]
     assert not outputs
+
+
+def test_links_of_readme_and_docs_lead_to_files():
+    """On GitHub and in the book; what is meant for the web begins with https."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    found = [
+        (page.name, link)
+        for page in pages
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+        if not link.startswith("https://") and not (page.parent / link).exists()
+    ]
+    assert not found
+
+
+def test_readme_can_be_read_in_three_minutes():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 720

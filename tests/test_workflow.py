@@ -408,7 +408,7 @@ def test_a_notebook_that_shows_what_a_room_says_is_touched_by_that():
 # --- pins
 
 
-@pytest.mark.parametrize("folder", [".", "book"])
+@pytest.mark.parametrize("folder", [".", "docs/book"])
 def test_lock_pins_each_direct_dependency(folder):
     lock = [
         line

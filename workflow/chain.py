@@ -114,7 +114,7 @@ LEAVES: dict[str, tuple[str, ...]] = {
     "willingness": ("willingness.csv", "willingness_latent.csv"),
 }
 # What else each reads, beside its notebook and the parameters of its size.
-HARE = ("data/adult_*", "data/compas_*", "published/hare_*")
+HARE = ("data/adult_*", "data/compas_*", "data/published/hare_*")
 CALIBRATED = ("params/calibrated.yaml",)
 EDGES = ("params/gmsc_edges.csv",)
 READS: dict[str, tuple[str, ...]] = {
@@ -124,10 +124,10 @@ READS: dict[str, tuple[str, ...]] = {
     "03b_choice_of_settings": (
         "params/calibrat*",
         "params/chosen_*",
-        "published/icarma_*",
+        "data/published/icarma_*",
     ),
-    "04_hard_constraints": (*CALIBRATED, "published/icarma_*"),
-    "05_soft_constraints": (*CALIBRATED, "published/icarma_*"),
+    "04_hard_constraints": (*CALIBRATED, "data/published/icarma_*"),
+    "05_soft_constraints": (*CALIBRATED, "data/published/icarma_*"),
     "06_fairness": (
         "params/groups.yaml",
         "params/scenarios/*",
@@ -136,11 +136,15 @@ READS: dict[str, tuple[str, ...]] = {
     "07_gmsc_transfer": (
         "params/gmsc_*",
         *CALIBRATED,
-        "published/icarma_*",
+        "data/published/icarma_*",
     ),
     "08_exact_and_unlocked": ("benchmarks/results.csv", *CALIBRATED, *EDGES),
     "09_human_in_the_loop": (*HARE, *EDGES),
-    "10_evaluation_functions": ("published/tominaga_*", "tests/reference/gamm_t1*", *EDGES),
+    "10_evaluation_functions": (
+        "data/published/tominaga_*",
+        "tests/reference/gamm_t1*",
+        *EDGES,
+    ),
     "11_propose_and_verify": (
         "benchmarks/results.csv",
         "benchmarks/walks.csv",
@@ -162,8 +166,8 @@ READS: dict[str, tuple[str, ...]] = {
     "loan_other_flows": ("params/{size}/02_causal_flow.yaml",),
     "gmsc_propose": EDGES,
     "hare": HARE,
-    "gmsc_hare": ("data/give_me_some_credit_*", "published/hare_*"),
-    "willingness": ("published/tominaga_tableS2.csv",),
+    "gmsc_hare": ("data/give_me_some_credit_*", "data/published/hare_*"),
+    "willingness": ("data/published/tominaga_tableS2.csv",),
 }
 # The notebooks about the paper, and those that go beyond it.
 BEYOND = tuple(name for name in NEEDS if "08" <= name < "14")

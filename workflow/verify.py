@@ -28,7 +28,6 @@ SOURCES = (
     "notebooks",
     "page",
     "params",
-    "published",
     "requirements.lock",
     "tests/reference",
     "workflow",

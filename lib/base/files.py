@@ -273,7 +273,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARAMS = ROOT / "params"  # a folder for each size of the batch, and what tuning found
 MODELS = ROOT / "models"  # the committed ones
 DATA = ROOT / "data"  # tables of people that come with the repository
-PUBLISHED = ROOT / "published"  # tables of papers and the GMSC graph, as CSV
+PUBLISHED = ROOT / "data" / "published"  # tables of papers and the GMSC graph, as CSV
 
 ENDING = ".safetensors"
 REMEDY = "`make all`, then `make models`, makes this project's; or restore the file."

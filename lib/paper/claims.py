@@ -304,7 +304,7 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
         joins what tells the rows of one method apart, for instance
         "soft, linear".
     Raises: ValueError: the table or the data set is unknown.
-    Source: published/, from arXiv:2604.08030.
+    Source: data/published/, from arXiv:2604.08030.
     """
     checks.known("table of the paper", [number], tuple(TABLES))
     checks.known("data set", [dataset], DATASETS)

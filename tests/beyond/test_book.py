@@ -13,7 +13,7 @@ import pytest
 from lib.base.files import ROOT
 
 HTML = ROOT / "runs" / "book" / "html"
-FRONT = HTML / "book" / "index.html"
+FRONT = HTML / "docs" / "book" / "index.html"
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = (390, 1000, 1600)
@@ -56,7 +56,7 @@ def test_every_notebook_has_a_page_and_a_place_in_the_contents(pages):
     named = [urlsplit(address).path for _, address in pages[FRONT].addresses]
     for name in NOTEBOOKS:
         assert HTML / "notebooks" / f"{name}.html" in pages, name
-        assert f"../notebooks/{name}.html" in named, name
+        assert f"../../notebooks/{name}.html" in named, name
 
 
 def test_links_and_images_are_there(pages):
@@ -96,7 +96,7 @@ def test_a_card_for_each_notebook(book):
 
 
 def test_every_exercise_is_linked(pages):
-    page = pages[HTML / "book" / "exercises.html"]
+    page = pages[HTML / "docs" / "book" / "exercises.html"]
     linked = {Path(address).name for _, address in page.addresses}
     files = {path.name for path in (ROOT / "exercises").rglob("[0-9]*.ipynb")}
     assert files <= linked
@@ -159,7 +159,7 @@ def test_math_is_shown_and_narrow_pages_fit(tab, pages):
 
 
 def test_wide_pages_fit(tab):
-    for name in ("book/index", "book/reading", "notebooks/06_fairness"):
+    for name in ("docs/book/index", "docs/book/reading", "notebooks/06_fairness"):
         tab.goto((HTML / f"{name}.html").as_uri())
         for width in WIDTHS[1:]:
             tab.set_viewport_size({"width": width, "height": 900})
@@ -226,7 +226,13 @@ def test_axe_finds_no_errors(tab, theme):
     from axe_playwright_python.sync_playwright import Axe
 
     tab.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    some = ["book/index", "book/reading", "notebooks/01_data_and_scm", "README", "search"]
+    some = [
+        "docs/book/index",
+        "docs/book/reading",
+        "notebooks/01_data_and_scm",
+        "README",
+        "search",
+    ]
     some += ["exercises/08_exact_and_unlocked", "runs/book/autoapi/lib/method/grid/index"]
     for name in some:
         tab.goto((HTML / f"{name}.html").as_uri())

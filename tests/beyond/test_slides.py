@@ -14,7 +14,7 @@ import pytest
 from lib.base.files import ROOT
 from lib.paper import choosing, claims
 
-SOURCE = (ROOT / "slides" / "index.md").read_text(encoding="utf-8")
+SOURCE = (ROOT / "docs" / "slides" / "index.md").read_text(encoding="utf-8")
 HTML = ROOT / "runs" / "slides" / "html"
 MINUTES = 45
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -58,8 +58,8 @@ def test_figures_are_the_notebooks_own():
     figures = re.findall(r"!\[.+?\]\((.+?)\)", SOURCE)
     assert len(figures) >= 20
     for path in figures:
-        assert path.startswith("../figures/")
-        assert (ROOT / "slides" / path).is_file(), path
+        assert path.startswith("../../figures/")
+        assert (ROOT / "docs" / "slides" / path).is_file(), path
 
 
 def table(name: str, **options: Any) -> pd.DataFrame:

@@ -32,7 +32,7 @@ def published(name: str) -> pd.DataFrame:
         name: Of `TABLES`: the study's own, then what thirteen people
             were quoted with, numbers of its text, and the questions.
     Raises: ValueError: there is no such table.
-    Source: published/tominaga_*.csv, from arXiv:2405.14264.
+    Source: data/published/tominaga_*.csv, from arXiv:2405.14264.
     """
     checks.known("table of the study", [name], TABLES)
     return tables.read(PUBLISHED / f"tominaga_{name}.csv")

@@ -62,7 +62,7 @@ def published(number: int | None = None) -> pd.DataFrame:
         Numbers that a method does not have are 0: a base has no
         budget. The calibration of a base is "".
     Raises: ValueError: there is no such table.
-    Source: published/hare_table1.csv to 6, from OpenReview
+    Source: data/published/hare_table1.csv to 6, from OpenReview
         56EBglCFvx.
     """
     checks.known("table of HARE", [number or 1], tuple(NUMBERS))

@@ -33,7 +33,7 @@ def directions(table: Tabular, seed: int) -> Tensor:
     """Return the published directions of a seed, one an attempt, with shape (12, free).
 
     Raises: ValueError: there are none for this table or seed.
-    Source: published/hare_directions.csv (`data/README.md`).
+    Source: data/published/hare_directions.csv (`data/README.md`).
     """
     known = tables.read(PUBLISHED / "hare_directions.csv")
     checks.known(

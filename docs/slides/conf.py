@@ -35,7 +35,7 @@ def with_applicant(app: Any, error: Exception | None) -> None:
     Keys that she does not need herself move the slides.
     """
     if error is None:
-        page = (HERE.parent / "page" / "applicant.html").read_text(encoding="utf-8")
+        page = (HERE.parents[1] / "page" / "applicant.html").read_text(encoding="utf-8")
         style = (HERE / "applicant.css").read_text(encoding="utf-8")
         static = Path(app.outdir) / "_static"
         static.mkdir(exist_ok=True)

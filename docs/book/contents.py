@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "docs" / "notebooks.md"
 
 
@@ -58,11 +58,11 @@ def cards() -> str:
     """
     parts = []
     for row in rows():
-        link = f"[{row.title}](../notebooks/{row.name}.ipynb)"
+        link = f"[{row.title}](../../notebooks/{row.name}.ipynb)"
         if row.name[2] == "_":
             parts.append(
-                f"::::{{grid-item-card}}\n:img-top: ../{row.figure}\n"
-                f":img-alt: The figure of {row.title}\n:link: ../notebooks/{row.name}\n"
+                f"::::{{grid-item-card}}\n:img-top: ../../{row.figure}\n"
+                f":img-alt: The figure of {row.title}\n:link: ../../notebooks/{row.name}\n"
                 f":link-type: doc\n\n{row.claim}\n\n"
                 f":::{{card-footer}}\n**{link}** · runs in {row.minutes} min\n:::\n::::"
             )
@@ -79,12 +79,12 @@ def exercises() -> str:
 
     Example:
         >>> exercises().splitlines()[0].split(" (")[0]
-        '- [00 Start here](../exercises/00_start_here.ipynb)'
+        '- [00 Start here](../../exercises/00_start_here.ipynb)'
     """
     lines = []
     for row in rows():
-        own = f"../exercises/{row.name}.ipynb"
-        solved = f"../exercises/solutions/{row.name}.ipynb"
+        own = f"../../exercises/{row.name}.ipynb"
+        solved = f"../../exercises/solutions/{row.name}.ipynb"
         download = f"{{download}}`the file <{own}>`"
         lines.append(f"- [{row.title}]({own}) ({download}, [solved]({solved}))")
     return "\n".join(lines)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "page"
-MADE = HERE.parent / "runs" / "book" / "static"  # what is made here for the book
+PAGE = HERE.parents[1] / "page"
+MADE = HERE.parents[1] / "runs" / "book" / "static"  # what is made here for the book
 sys.path.insert(0, str(HERE))
 
 import contents  # noqa: E402
@@ -17,15 +17,21 @@ import contents  # noqa: E402
 project = "Recourse for this person"
 author = "the authors of the iCARMA companion"
 html_title = project
-root_doc = "book/index"
+root_doc = "docs/book/index"
 extensions = ["myst_nb", "sphinx_design", "sphinx.ext.napoleon", "autoapi.extension"]
 
 # The source is the whole repository, so that notebooks stay where they are.
-include_patterns = ["*.md", "book/*.md", "docs/*.md", "*/README.md", "notebooks/*.ipynb"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/book/*.md",
+    "*/README.md",
+    "notebooks/*.ipynb",
+]
 include_patterns += ["exercises/*.ipynb", "exercises/solutions/*.ipynb"]
 include_patterns += ["lib/beyond/*/README.md", "workflow/CLUSTER.md"]
 include_patterns += ["runs/book/autoapi/**"]
-exclude_patterns = [".*", "runs/[!b]*", "runs/book/[!a]*"]
+exclude_patterns = [".*", "docs/slides", "runs/[!b]*", "runs/book/[!a]*"]
 
 # The front door and the method, from their docstrings; nothing is imported.
 autoapi_dirs = ["lib"]
@@ -49,6 +55,7 @@ myst_substitutions = {
     "exercises": contents.exercises(),
 }
 
+html_use_index = False
 html_theme = "sphinx_book_theme"
 html_theme_options = {
     "show_navbar_depth": 1,
@@ -100,7 +107,7 @@ def applicant(said: str) -> str:
     if found is None or place not in found[3] or how not in found[3]:
         raise ValueError(
             f"page/applicant.html has no <style>, <main>, {place} or {how}: expected each. "
-            "If the page was rebuilt in another form, change book/conf.py with it."
+            "If the page was rebuilt in another form, change docs/book/conf.py with it."
         )
     style, main, scripts = found.groups()
     main = main.replace("main", "div")  # the page around it has one
@@ -144,7 +151,7 @@ def as_restructured(
     text = re.sub(r"^(Returns|Source): (.+)", r"\n\1:\n    \2", text, flags=re.MULTILINE)
     text = re.sub(
         r"^(?! *(?:>>>|\.\.\.)).*",
-        lambda own: own[0].replace("*", r"\*"),
+        lambda own: re.sub(r"(?<=\S)\*|\*(?=\S)", r"\\*", own[0]),
         text,
         flags=re.MULTILINE,
     )
