@@ -68,7 +68,7 @@ test: setup
 	$(PYTEST) $(NBVAL) notebooks/0[0-7]* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond --ignore tests/trust
 
 test-beyond: setup
-	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises book
+	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book
 
 trust: setup
 	$(PYTEST) tests/trust

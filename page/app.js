@@ -29,21 +29,22 @@ const DEEDS = {
   savings: ["save less", "save more"],
 };
 const WHOSE = {
-  instant: "iCARMA, checked",
-  printed: "iCARMA as printed",
   plan0: "Search",
   plan1: "Search, a second way",
   plan2: "Search, a third way",
-  grid: "Exact search on a grid",
+  instant: "iCARMA, checked",
+  printed: "iCARMA as printed",
+  grid: "Search on a grid",
   own: "What you try",
 };
 const WHAT = {
-  instant: "A network's answer at once, kept within your limits, without what isn't needed.",
-  printed: "The same network's answer, unchecked. It has not heard directions and limits.",
-  plan0: "The least effort that a search over all values found.",
-  plan1: "Spares something that the first asks for.",
-  plan2: "Spares something that each of the others asks for.",
-  grid: "The least effort among 25 values a feature; in between may be less.",
+  plan0: "the least effort that was found, in a tenth of a second",
+  plan1: "spares something that the first asks for",
+  plan2: "spares something that each of the others asks for",
+  instant: "a network's answer at once, kept within your limits; it asks for more",
+  printed: "the same network, unchecked; it has not heard directions and limits",
+  grid: "the least effort among 25 values of each feature; in between may be less",
+  own: "step 4",
 };
 const N_PLANS = 3;
 const WAYS = ["down", "any", "up"]; // directions, as they stand beside each other
@@ -76,11 +77,12 @@ const markup = (prefix) => `<div class="inner">
     <div class="decision" id="${prefix}decision"></div>
     <p id="${prefix}headline"></p>
     <p id="${prefix}enough" class="small"></p>
+    <p id="${prefix}whose" class="small"></p>
   </section>
   <section class="picture" aria-label="The causal graph">
     <svg class="graph" id="${prefix}graph" viewBox="-8 0 462 312" role="img"></svg>
-    <p class="hint">Blue: you set it. Yellow: it follows, along dashed arrows. Dotted
-      arrows: switched off, since you set where they lead. Dashed circle: can't.</p>
+    <p class="hint">Blue: you set it. Yellow: it follows. Dashed circle: can't.
+      <span class="more">Dotted arrows: switched off, since you set where they lead.</span></p>
   </section>
   <section class="panel">
     <div class="step" data-step="1">
@@ -96,8 +98,8 @@ const markup = (prefix) => `<div class="inner">
     </div>
     <div class="step" data-step="2">
       <h2 tabindex="-1">What is hard for you?</h2>
-      <p class="hint">And may it fall, rise, or both, and how far? The arrows are the answer
-        above.</p>
+      <p class="hint">And may it fall, rise, or both, and how far? The arrows show the
+        answer.</p>
       <div id="${prefix}hard"></div>
     </div>
     <div class="step" data-step="3">
@@ -110,6 +112,7 @@ const markup = (prefix) => `<div class="inner">
       <p class="hint">Try it yourself: move a dot, and what follows moves with it. Put it
         back, and it is no action any more.</p>
       <div id="${prefix}try" class="tracks"></div>
+      <p><button type="button" id="${prefix}untry">Back to the answer</button></p>
     </div>
     <div class="step" data-step="5">
       <h2 tabindex="-1">What would unlock a no?</h2>
@@ -123,6 +126,7 @@ const markup = (prefix) => `<div class="inner">
 </div>`;
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const rounded = (value) => Math.round(1000 * value) / 1000; // as an address holds it
 const isFar = (one, other) => Math.abs(one - other) > 1e-6; // standardised
 const holds = (answer) => Boolean(answer?.isValid && answer.isPlausible);
 const asks = (answer) => Boolean(answer?.acts.some(Boolean));
@@ -191,7 +195,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     ways: [...model.directions],
     ends: columns.map(() => null), // the place that nothing may go beyond
     threshold: 0.5,
-    pick: "instant", // whose answer is shown
+    pick: "plan0", // whose answer is shown
     own: columns.map(() => null), // what the reader tries, or null
   });
   let state = start();
@@ -203,7 +207,9 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   /* Return a feature's place among 100 people, before and after, so that a change shows. */
   function placesOf(j, before, after) {
-    if (isGroup(j)) return [before, after].map((own) => (own > 0 ? "1" : "0"));
+    if (isGroup(j)) {
+      return [before, after].map((own) => (own > 0 ? "1, earns more" : "0, earns less"));
+    }
     const both = [before, after].map((own) => model.place(j, own));
     for (let digits = 0; digits < 3; digits++) {
       const [one, other] = both.map((own) => own.toFixed(digits));
@@ -221,7 +227,10 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const direction = (j) => (answer.after[j] > state.x[j] ? 1 : 0);
     const acts = columns.flatMap((j, k) => {
       if (!answer.acts[k]) return [];
-      if (!isMoved(j)) return [`keep your ${nameOf(j)} as it is`];
+      if (!isMoved(j)) {
+        // worth saying only where it would follow from something else
+        return model.parents[j].some(isMoved) ? [`keep your ${nameOf(j)} as it is`] : [];
+      }
       return [`${DEEDS[features[j]][direction(j)]} (${changeOf(j, answer.after[j])})`];
     });
     const follows = columns.flatMap((j, k) => {
@@ -241,12 +250,13 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   /* Return whether an answer is enough, in one sentence. */
   function verdictOf(answer) {
+    const much = `Effort ${effort(answer.weightedCost)}.`;
     if (!answer.isValid) {
-      return `Still refused, at ${percent(answer.probability)}.`;
+      return `Still refused, at ${percent(answer.probability)}. ${much}`;
     }
-    const rest = `accepted, at ${percent(answer.probability)}`;
-    const rare = answer.isPlausible ? "" : ", which is not plausible";
-    return `${capital(rest)}; somebody like that is ${plausibility(answer.gain)}${rare}.`;
+    const seen = `somebody like that is ${plausibility(answer.gain)}`;
+    const rest = answer.isPlausible ? seen : `but ${seen}, and must not be rarer`;
+    return `Accepted, at ${percent(answer.probability)}; ${rest}. ${much}`;
   }
 
   // ------------------------------------------------------------------- building the page
@@ -306,8 +316,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       id: `${prefix}end-${k}`,
       "aria-label": `How far may your ${name} go?`,
     });
-    end.append(element("option", { value: "" }, "any"));
-    ENDS.forEach((own) => end.append(element("option", { value: own }, `${own}`)));
+    end.append(element("option", { value: "" }, "no limit"));
+    ENDS.forEach((own) => end.append(element("option", { value: own }, `not past ${own}`)));
     end.addEventListener("change", () => {
       state.ends[k] = end.value === "" ? null : Number(end.value);
       changed();
@@ -342,7 +352,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
           },
           "ways",
         ),
-        element("label", { class: "end" }, element("span", {}, "no further than "), end),
+        end,
       ),
     );
   }
@@ -354,8 +364,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
           j,
           "be",
           slider(j, "be", (value) => {
-            state.x[j] = Math.round(100 * value) / 100; // as an address holds it
-            state.own = columns.map(() => null);
+            state.x[j] = rounded(value);
+            dropOwn();
             changed();
           }),
         ),
@@ -365,29 +375,35 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       byId("hard").append(question(j, k));
       const whenLeft = (where) => {
         const own = Math.min(Math.max(model.place(j, state.x[j]), 1), 99);
-        if (state.own[k] === null || Math.abs(where - own) > 0.3) return;
-        state.own[k] = null;
-        if (!state.own.some((value) => value !== null)) state.pick = "instant";
-        draw();
+        if (state.own[k] !== null && Math.abs(where - own) < 0.3) {
+          state.own[k] = null;
+          draw();
+          keepAddress();
+        }
+        byId("said").textContent = spoken();
       };
       const whenMoved = (value) => {
-        state.own[k] = value;
+        if (state.pick !== "own") {
+          const [, answer] = shown(); // what is tried begins at the answer
+          state.own = columns.map((_, i) => (answer?.acts[i] ? answer.values[i] : null));
+        }
+        state.own[k] = rounded(value);
         state.pick = "own";
         draw();
+        keepAddress();
       };
       byId("try").append(track(j, "do", slider(j, "do", whenMoved, whenLeft)));
     });
     buildGraph();
-    const { member, seed } = model.network;
     const [least, most] = [1, CANT - 1].map((score) => model.weightsOf([score])[0]);
     byId("about").textContent =
       `Effort: squared changes, added up; what is very hard weighs ${most / least} times ` +
       "what is easy. It is there to compare answers. " +
-      "People are simulated, so that what follows here follows by the true equations; " +
-      "gender 1 is the group with the higher income. Plausible: at least as common as you " +
-      "are now, by a flow that learned from other people. iCARMA is member " +
-      `${member} (seed ${seed}) of the networks for scores with a linear profile: of ten, ` +
-      "the one that helps most validation people.";
+      "People are simulated, so that what follows is known; gender 0 earns less on " +
+      "average. An answer must not make you rarer than you are now: rare people may be " +
+      "impossible ones. How common somebody is, a model learned from others. iCARMA is " +
+      `network ${model.network.member} of the notebooks; for many people its answer does ` +
+      "not hold.";
   }
 
   function buildGraph() {
@@ -448,11 +464,16 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     changed();
   }
 
+  /* Take back what the reader tries. */
+  function dropOwn() {
+    state.own = columns.map(() => null);
+    if (state.pick === "own") state.pick = "plan0";
+  }
+
   function become(person) {
     state.person = (person + model.applicants.length) % model.applicants.length;
     state.x = applicant(state.person);
-    state.own = columns.map(() => null);
-    state.pick = "instant";
+    dropOwn();
     changed();
   }
 
@@ -475,6 +496,11 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     state.threshold = Number(event.target.value);
     changed();
   });
+  byId("untry").addEventListener("click", () => {
+    dropOwn();
+    draw();
+    keepAddress();
+  });
   byId("before").addEventListener("click", () => goTo(state.step - 1));
   byId("after").addEventListener("click", () => goTo(state.step + 1));
   root.querySelectorAll("[data-to]").forEach((button) =>
@@ -495,10 +521,12 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     keep("ways", state.ways.join("."), first.ways.join("."));
     keep("ends", state.ends.map((own) => own ?? "any").join("."), "any.any.any.any");
     keep("from", `${state.threshold}`, "0.5");
-    keep("answer", state.pick, "instant");
+    keep("answer", state.pick, "plan0");
+    const tried = (value, k) => (value === null ? [] : [`${k}_${Math.round(1000 * value)}`]);
+    if (state.pick === "own") keep("try", state.own.flatMap(tried).join("."), "");
     const own = model.applicants[state.person];
     const others = state.x.flatMap((value, j) =>
-      value === own[j] ? [] : [`${j}_${Math.round(100 * value)}`],
+      value === own[j] ? [] : [`${j}_${Math.round(1000 * value)}`],
     );
     keep("x", others.join("."), "");
     const address = said.toString();
@@ -521,9 +549,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     state.step = number("step", isPlace(1, STEPS.length)) ?? 1;
     state.person = (number("person", isPlace(1, model.applicants.length)) ?? 1) - 1;
     state.threshold = number("from", (own) => THRESHOLDS.includes(own)) ?? 0.5;
-    if (said.get("answer") in WHOSE && said.get("answer") !== "own") {
-      state.pick = said.get("answer");
-    }
+    if (Object.hasOwn(WHOSE, said.get("answer"))) state.pick = said.get("answer");
     const n = columns.length;
     const scores = list("hard", n, (own) => isPlace(1, CANT)(Number(own)));
     if (scores) state.scores = scores.map(Number);
@@ -534,9 +560,21 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const ends = list("ends", n, (own) => own === "any" || ENDS.includes(Number(own)));
     if (ends) state.ends = ends.map((own) => (own === "any" ? null : Number(own)));
     state.x = applicant(state.person);
-    for (const part of (said.get("x") ?? "").split(".")) {
-      const [, j, value] = /^(\d)_(-?\d{1,4})$/.exec(part) ?? [];
-      if (j < features.length) state.x[j] = Number(value) / 100;
+    const numbers = (name) =>
+      (said.get(name) ?? "").split(".").flatMap((part) => {
+        const [, place, value] = /^(\d)_(-?\d{1,5})$/.exec(part) ?? [];
+        return place === undefined ? [] : [[Number(place), Number(value) / 1000]];
+      });
+    const { low, high } = model;
+    for (const [j, value] of numbers("x")) {
+      if (j >= features.length) continue;
+      const within = Math.min(Math.max(value, low[j]), high[j]);
+      state.x[j] = isGroup(j) ? (within > 0 ? high[j] : low[j]) : within;
+    }
+    for (const [k, value] of numbers("try")) {
+      if (k >= columns.length || state.scores[k] === CANT) continue;
+      const j = columns[k];
+      state.own[k] = Math.min(Math.max(value, low[j]), high[j]);
     }
   }
 
@@ -636,18 +674,18 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     loose = model.cheapest(free, model.mayActOn(scores));
   }
 
-  /* Return whose answer is shown, and the answer: what was picked, or, where iCARMA's does
-     not hold, what the search found. */
+  /* Return whose answer is shown, and the answer: what was picked; while the search is at
+     work, iCARMA's. */
   function shown() {
     if (!isRefused() || state.step === 1) return [null, null];
     if (state.pick === "own") {
       const acts = state.own.map((value) => value !== null);
       return ["own", judged({ acts, values: state.own })];
     }
-    if (state.pick === "instant" && !holds(answers.instant) && answers.plan0) {
-      return ["plan0", answers.plan0];
-    }
-    return [state.pick, answers[state.pick]];
+    const { pick } = state;
+    if (pick === "plan0" && answers.plan0 === undefined) return ["instant", answers.instant];
+    if (answers[pick] === null && pick.startsWith("plan")) return ["plan0", answers.plan0];
+    return [pick, answers[pick]];
   }
 
   function draw() {
@@ -672,7 +710,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   function pill(isYes, isPlausible = true) {
     const kind = !isYes ? "no" : isPlausible ? "yes" : "but";
-    const said = { no: "refused", yes: "accepted", but: "accepted, implausible" }[kind];
+    const said = { no: "refused", yes: "accepted", but: "accepted, but too rare" }[kind];
     return element("span", { class: `pill ${kind}` }, said);
   }
 
@@ -709,6 +747,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     }
     if (whose) parts.push(element("span", { class: "small" }, WHOSE[whose]));
     byId("decision").replaceChildren(...parts);
+    byId("whose").textContent = whose ? `${WHOSE[whose]}: ${WHAT[whose]}.` : "";
     byId("headline").textContent = headline(whose, answer);
     byId("enough").textContent = asks(answer) ? verdictOf(answer) : "";
     const odd = oddOf(whose, answer);
@@ -727,7 +766,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     features.forEach((_, j) => put(byId(`be-${j}`), j, state.x[j]));
     const [isNo, least] = [isRefused(), percent(state.threshold)];
     byId("verdict").textContent = isNo ? "refused" : "accepted";
-    const rating = `The bank rates you at ${percent(model.probability(state.x))}`;
+    const rated = percent(model.probability(state.x));
+    const rating = `The bank's computer rates you at ${rated}`;
     byId("rated").textContent = isNo
       ? `${rating}, and says yes from ${least} on. What can you do? Next, say what is hard ` +
         "for you."
@@ -785,8 +825,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   function drawAnswers(whose) {
     const box = byId("answers");
-    const order = ["instant", "printed", "plan0", "plan1", "plan2", "grid"];
-    const listedHere = isRefused() ? order.filter(isListed) : [];
+    const listedHere = isRefused() ? Object.keys(WHOSE).filter(isListed) : [];
     const hadFocus = box.contains(root.getRootNode().activeElement);
     box.replaceChildren(...listedHere.map((own) => card(own, own === whose)));
     if (hadFocus) box.querySelector("input:checked")?.focus();
@@ -795,12 +834,14 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     }
   }
 
-  /* Second and third ways are listed where there are some. */
+  /* Second and third ways are listed where there are some, and what is tried. */
   const isListed = (whose) =>
-    Boolean(answers[whose]) || !(whose === "plan1" || whose === "plan2");
+    whose === "own"
+      ? state.pick === "own"
+      : Boolean(answers[whose]) || !(whose === "plan1" || whose === "plan2");
 
   function card(whose, isShown) {
-    const answer = answers[whose];
+    const answer = whose === "own" ? shown()[1] : answers[whose];
     const input = element("input", {
       type: "radio",
       name: `${prefix}answer`,
@@ -817,7 +858,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const brief = element("span", { class: "brief" }, element("b", {}, WHOSE[whose]));
     text.append(brief, element("span", { class: "do" }, headline(whose, answer)));
     if (asks(answer)) {
-      const kind = holds(answer) ? "" : answer.isValid ? "implausible, " : "refused, ";
+      const kind = holds(answer) ? "" : answer.isValid ? "too rare, " : "refused, ";
       brief.append(element("span", {}, `${kind}effort ${effort(answer.weightedCost)}`));
       const odd = oddOf(whose, answer);
       if (odd) text.append(element("span", { class: "odd" }, odd));
@@ -826,9 +867,9 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   }
 
   /* Return what an answer asks for against a person's directions and limits, as a
-     sentence; only iCARMA as printed does. */
+     sentence; only iCARMA as printed does, and who tries it. */
   function oddOf(whose, answer) {
-    if (whose !== "printed" || !asks(answer)) return "";
+    if (!(whose === "printed" || whose === "own") || !asks(answer)) return "";
     const { low, high } = interval();
     const odd = columns.flatMap((j, k) => {
       const value = answer.values[k];
@@ -852,6 +893,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       put(input, j, after, isMoved ? changeOf(j, after) : undefined);
       input.disabled = !isRefused() || state.scores[k] === CANT;
     });
+    byId("untry").hidden = whose !== "own";
   }
 
   /* Return for each feature that follows what it follows from. */
@@ -864,7 +906,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       const closed = state.scores[k] === CANT ? ", though you can't change it yourself" : "";
       return [`${change} follows from ${listed(from)}${closed}.`];
     });
-    return lines.length ? lines : ["Nothing else follows."];
+    return lines.length ? lines : ["Nothing else follows from this one."];
   }
 
   /* Return for each feature of an answer what it would be without: what is left of the
@@ -879,21 +921,21 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
         ? `you are refused, at ${percent(left.probability)}`
         : left.isPlausible
           ? "the rest is enough"
-          : "the rest is not plausible";
-      return [`If you don't ${deed}, ${becomes}.${elsewhere(whose, k)}`];
+          : "the rest makes you too rare";
+      return [`If you don't ${deed}, ${becomes}.${elsewhere(whose, answer, k)}`];
     });
   }
 
   /* Return what the search finds without acting on one feature, as a sentence. */
-  function elsewhere(whose, k) {
+  function elsewhere(whose, answer, k) {
     if (!table || whose === "own") return "";
     const row = model.cheapest(
       table,
       interval().may.map((own, i) => own && i !== k),
     );
-    return row
-      ? ` The least effort without it is ${effort(row.cost)}.`
-      : " Without it, nothing was found.";
+    if (!row) return " Without it, nothing was found.";
+    const than = effort(answer.weightedCost);
+    return ` The best way without it has effort ${effort(row.cost)}; this one ${than}.`;
   }
 
   function drawGraph(answer) {
@@ -948,7 +990,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
         .filter(({ opened, cost }) => isClosed(opened[0]) && cost < 0.98 * now.cost);
       const said = `The search has an answer, of effort ${effort(now.cost)}.`;
       if (cheaper.length) {
-        return [text(`${said} If you could also change this, there would be less to do:`)]
+        return [text(`${said} With one more open there would be less to do:`)]
           .concat(cheaper.map(key));
       }
       const open = columns.map((_, k) => k).filter((k) => may[k]);
@@ -965,8 +1007,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       if (opened.every(isClosed)) ways.push({ opened, cost: more.cost });
     }
     const parts = [text(`No answer. ${blocked(may)}`)];
-    if (ways.length) parts.push(text("There is one, if you can:"), ...ways.map(key));
-    if (loose) parts.push(text("There is one, if you allow:"), release());
+    if (ways.length) parts.push(text("There is one if you say:"), ...ways.map(key));
+    if (loose) parts.push(text("There is one if you allow:"), release());
     if (parts.length === 1) {
       const none = may.every(Boolean) ? "" : " To open what you closed would not help.";
       parts[0].textContent += none;
@@ -984,9 +1026,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   /* Return a button that opens closed features, as hard as they were before. */
   function key({ opened, cost }) {
-    const word = (k) => words[state.before[k] - 1];
-    const names = opened.map((k) => `change your ${nameOf(columns[k])}, if ${word(k)}`);
-    const said = `${names.join(" and ")} (effort ${effort(cost)})`;
+    const names = opened.map((k) => `I can change my ${nameOf(columns[k])} after all`);
+    const said = `${names.join(", and ")} (effort ${effort(cost)})`;
     const button = element("button", { type: "button" }, said);
     button.addEventListener("click", () => {
       opened.forEach((k) => (state.scores[k] = state.before[k]));
@@ -1022,6 +1063,13 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   }
 
   build();
+  if (hasAddress) {
+    addEventListener("hashchange", () => {
+      state = start();
+      read(location.hash.slice(1));
+      changed();
+    });
+  }
   read(hasAddress ? location.hash.slice(1) : said);
   changed();
 }

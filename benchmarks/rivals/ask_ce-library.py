@@ -1,8 +1,8 @@
 """PPCEF (ce-library): gradient descent on validity, distance and a flow's density.
 
 It has no way to say what a person may change. As in the package's own pipeline everybody
-is answered at once; flow and settings are those of its ppcef_config.yaml, with the loss for
-two classes.
+is answered at once, and its flow sees people with a little noise, anew in each epoch; flow
+and settings are those of its ppcef_config.yaml, with the loss for two classes.
 """
 
 import tempfile
@@ -19,6 +19,13 @@ FLOW = {"hidden_features": 16, "num_blocks_per_layer": 4, "num_layers": 8}
 FIT = {"epochs": 2000, "patience": 100, "lr": 0.003}
 SEARCH = {"epochs": 5000, "lr": 0.001, "alpha": 1000}
 BATCH, QUANTILE = 1024, 0.25
+NOISE = 0.02  # on features between 0 and 1
+
+
+def noisy(rows: list[tuple[torch.Tensor, torch.Tensor]]) -> list[torch.Tensor]:
+    """Return a batch whose features are moved a little, and its labels."""
+    x, y = map(torch.stack, zip(*rows, strict=True))
+    return [x + NOISE * torch.randn_like(x), y]
 
 
 def prepare(task: Task, method: str, seconds: float | None) -> Together:
@@ -30,10 +37,14 @@ def prepare(task: Task, method: str, seconds: float | None) -> Together:
     y = torch.tensor(task.probability(table) >= 0.5).float()
     flow = MaskedAutoregressiveFlow(len(task.features), context_features=1, **FLOW)
     n_train = len(x) * 4 // 5
-    parts = (slice(None, n_train), slice(n_train, None))
-    loaders = [
-        DataLoader(TensorDataset(x[p], y[p, None]), BATCH, shuffle=True) for p in parts
-    ]
+    fitted, held = (
+        TensorDataset(x[p], y[p, None])
+        for p in (slice(None, n_train), slice(n_train, None))
+    )
+    loaders = (
+        DataLoader(fitted, BATCH, shuffle=True, collate_fn=noisy),
+        DataLoader(held, BATCH),
+    )
     with tempfile.TemporaryDirectory() as folder, quiet():
         flow.fit(*loaders, checkpoint_path=f"{folder}/best.pth", **FIT)
     least = torch.quantile(
