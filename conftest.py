@@ -15,6 +15,9 @@ no outputs. Here instead, under `pytest --nbval`:
   checked as committed, and not run; in other notebooks, so is a cell tagged `needs-data`;
 - cells run with a history, as in Jupyter: without one, a closing `;` does not hide a cell's
   last value.
+
+And nothing that is asked for is left out in silence: `ICARMA_REQUIRE=chromium,slurm` makes
+a failure of each test that is skipped because one of these is missing (`REQUIRED`).
 """
 
 import lib.pinned
@@ -24,8 +27,9 @@ import functools
 import io
 import itertools
 import math
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +54,49 @@ collect_ignore_glob = [str(Path(__file__).parent / "exercises" / "*.ipynb")]
 # On a stand-in for its data such a notebook says something else than what was committed.
 NEEDS_DATA = {Path(__file__).parent / "notebooks" / "07_gmsc_transfer.ipynb"}
 
+# What a machine may lack, and how the reason of a skip names it.
+REQUIRED = {
+    "chromium": "chromium is not|playwright is not",
+    "gmsc": "data is not here",
+    "make": "make is not",
+    "node": "node.js",
+    "slurm": "slurm",
+}
+
 # A number that is not part of a word, with the gaps around it.
 NUMBER = re.compile(
     r"[ \t]*((?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w))[ \t]*"
 )
+
+
+def pytest_configure() -> None:
+    """Refuse to require what nobody knows."""
+    unknown = [name for name in required() if name not in REQUIRED]
+    if unknown:
+        raise pytest.UsageError(
+            f"ICARMA_REQUIRE names {', '.join(unknown)}: expected some of "
+            f"{', '.join(REQUIRED)}, with commas between them."
+        )
+
+
+def required() -> list[str]:
+    """Return what must not be missing, by name."""
+    said = os.environ.get("ICARMA_REQUIRE", "").split(",")
+    return [name.strip() for name in said if name.strip()]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, None]:
+    """Let a test fail that is skipped for want of something that is required."""
+    report = (yield).get_result()
+    if report.skipped and isinstance(report.longrepr, tuple):
+        why = report.longrepr[-1]
+        missing = [
+            own for own in required() if re.search(REQUIRED[own], why, re.IGNORECASE)
+        ]
+        if missing:
+            report.outcome = "failed"
+            report.longrepr = f"ICARMA_REQUIRE names {missing[0]}, and: {why}"
 
 
 @pytest.fixture(autouse=True)
