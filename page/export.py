@@ -88,7 +88,7 @@ def data() -> dict[str, Any]:
 
     Example:
         >>> sorted(data())[:3]
-        ['applicants', 'classifier', 'fingerprints']
+        ['applicants', 'classifier', 'directions']
     """
     problem = loan.problem()
     population, network = problem.population, chosen(problem)
