@@ -178,7 +178,7 @@ def test_the_applicant_answers_on_the_front_page(tab):
     tab.wait_for_selector(settled, timeout=10_000)
     tab.locator('[data-to="2"]').click()
     before = tab.locator("#headline").inner_text()
-    tab.locator('label:has([name="score-1"][value="5"])').click()
+    tab.locator('label:has([name="score-0"][value="5"])').click()
     tab.wait_for_selector(settled, timeout=10_000)
     assert tab.locator("#headline").inner_text() != before
     assert "#" not in tab.url  # the address is the book's own

@@ -373,7 +373,7 @@ def test_the_applicant_answers_in_a_slide(deck):
     page = live(deck)
     page.locator('[data-to="2"]').click()
     before = page.locator("#headline").inner_text()
-    page.locator('label:has([name="score-1"][value="5"])').click()
+    page.locator('label:has([name="score-0"][value="5"])').click()
     page.locator("#page[data-settled=yes]").wait_for(timeout=10_000)
     assert page.locator("#headline").inner_text() != before
     assert not page.locator("header").is_visible()
