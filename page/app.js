@@ -47,7 +47,12 @@ const WHAT = {
   own: "step 4",
 };
 const N_PLANS = 3;
-const WAYS = ["down", "any", "up"]; // directions, as they stand beside each other
+// directions, as they stand beside each other: said, shown, and read aloud
+const WAYS = [
+  ["down", "↓", "only down"],
+  ["any", "↕", "up or down"],
+  ["up", "↑", "only up"],
+];
 const ENDS = [5, 10, 25, 50, 75, 90, 95]; // places that a person may not want to pass
 const THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
 const AT_ONCE = 12; // milliseconds of searching before the page is free again
@@ -322,11 +327,6 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       state.ends[k] = end.value === "" ? null : Number(end.value);
       changed();
     });
-    const ways = [
-      ["down", "↓", "only down"],
-      ["any", "↕", "up or down"],
-      ["up", "↑", "only up"],
-    ];
     return element(
       "div",
       { class: "question", id: `${prefix}question-${k}` },
@@ -344,7 +344,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
         radios(
           `way-${k}`,
           `Which way may your ${name} go?`,
-          ways,
+          WAYS,
           (way) => {
             state.ways[k] = way;
             if (way === "any") state.ends[k] = null;
@@ -556,7 +556,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     state.scores.forEach((score, k) => {
       if (score !== CANT) state.before[k] = score;
     });
-    state.ways = list("ways", n, (own) => WAYS.includes(own)) ?? state.ways;
+    const isWay = (own) => WAYS.some(([way]) => way === own);
+    state.ways = list("ways", n, isWay) ?? state.ways;
     const ends = list("ends", n, (own) => own === "any" || ENDS.includes(Number(own)));
     if (ends) state.ends = ends.map((own) => (own === "any" ? null : Number(own)));
     state.x = applicant(state.person);

@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from lib.paper.pictures import applicant
 
 FILE = applicant.PAGE / "applicant.html"
-SHOWN = "step=3&answer=plan0"  # in its picture
+SHOWN = "step=3"  # in its picture
 
 
 def take_picture(browser: str) -> None:

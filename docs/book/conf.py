@@ -76,9 +76,9 @@ mathjax_path = "tex-svg.js"
 # comment, in a notebook at its end.
 LIVE = {
     root_doc: "",
-    "notebooks/01_data_and_scm": "step=4&answer=plan0",
-    "notebooks/04_hard_constraints": "step=2&answer=plan0",
-    "notebooks/08_exact_and_unlocked": "step=5&answer=plan0&hard=5.5.1.5",
+    "notebooks/01_data_and_scm": "step=4",
+    "notebooks/04_hard_constraints": "step=2",
+    "notebooks/08_exact_and_unlocked": "step=5&hard=5.5.1.5",
 }
 PLACE = "<!-- the applicant -->"
 TRY = f"<section><h2>Try it: you are the applicant</h2>{PLACE}</section>"
