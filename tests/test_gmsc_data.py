@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.base import sandbox
 from lib.paper import gmsc
 
 DATA = gmsc.find(download=False)
@@ -122,16 +123,11 @@ def test_what_cannot_be_cleaned_is_said(raw, name):
 
 
 def test_another_file_is_not_taken_for_the_data(tmp_path, raw):
-    cases = {
-        r"is not the data: it has 400 rows, expected 150,000.*SHA-256": raw,
-        r"no column income \(MonthlyIncome\)": raw.drop(columns="income"),
-        r"income has the median .*expected dollars a month.*another unit": raw.assign(
-            income=raw.income / 1_000
-        ),
-    }
-    for message, people in cases.items():
-        with pytest.raises(ValueError, match=message):
-            gmsc.read(csv(tmp_path, people))
+    message = (
+        r"is not the data: expected a csv of 7,564,965 bytes with SHA-256 .* found one"
+    )
+    with pytest.raises(ValueError, match=message):
+        gmsc.read(csv(tmp_path, raw))
     with pytest.raises(ValueError, match=r"There is no file .*nowhere.csv. Download"):
         gmsc.read(tmp_path / "nowhere.csv")
 
@@ -194,6 +190,27 @@ def test_without_a_network_there_is_no_data_and_nothing_half(tmp_path, monkeypat
     monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: breaks_off)
     assert gmsc.find() is None and tried == [gmsc.MIRROR]
     assert gmsc.find(download=False) is None
+
+
+@needs_data
+def test_a_download_that_was_tampered_with_is_refused(tmp_path, monkeypatch):
+    """One person's label is another, and the zip is sound: what came is not the data."""
+    monkeypatch.delenv(gmsc.VARIABLE, raising=False)
+    monkeypatch.setattr(gmsc.pooch, "os_cache", lambda project: tmp_path / "cache")
+    content = sandbox.content(DATA, "cs-training.csv")
+    at = content.index(b"\n1,1,") + 3
+    tampered = content[:at] + b"0" + content[at + 1 :]
+
+    def comes(url, output_file, pooch):
+        with zipfile.ZipFile(output_file, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("cs-training.csv", tampered)
+
+    monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: comes)
+    found = gmsc.find()
+    with pytest.raises(ValueError, match=rf"{gmsc.SHA256}, found one of 7,564,965 with"):
+        gmsc.read(found)
+    with pytest.raises(ValueError, match="is not the data"):
+        gmsc.applicants("", 100, 0, or_stand_in=True)
 
 
 def test_values_that_nobody_can_have_are_said(raw):

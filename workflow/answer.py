@@ -36,7 +36,6 @@ from parameters import MODEL_SIZE, ROOT, check_parameters, read_run_parameters
 from lib.base import checks, files
 from lib.base.files import PARAMS, inside
 from lib.beyond.millions import blocks, parquet_blocks
-from lib.beyond.own_table import parquet_files
 from lib.beyond.propose.propose import Proposer
 from lib.method import loan
 from lib.method.icarma import ICarma
@@ -46,6 +45,14 @@ from lib.paper import gmsc
 PROGRAM = "workflow/answer.py"
 SIZES = PARAMS / MODEL_SIZE / "run.yaml"  # of the populations that models were fitted to
 BLOCKS_AT_ONCE = 8  # that are written together
+UNREADABLE = (  # what pyarrow and a header raise of a damaged part
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+)
 
 
 def of_loan(models: Path) -> Problem:
@@ -302,7 +309,7 @@ def _read_part(path: Path) -> tuple[int, str, list[dict[str, Any]]]:
                 raise ValueError(f"It counts no blocks, but holds {counts!r}"[:100])
             blocks.summary(counts)  # each of them can be added up
             return footer.num_rows, footer.metadata[b"plan"].decode(), counts
-        except (*parquet_files.UNREADABLE, AttributeError) as error:
+        except UNREADABLE as error:
             why = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(
                 f"It is damaged: expected recommendations, with what they add to the "

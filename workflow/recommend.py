@@ -24,6 +24,7 @@ not finished. The same applicants get the same answers, to the bit,
 however they are shared out.
 """
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -57,6 +58,35 @@ def recommend(parameters: Path, given: Mapping[str, Any], profile: str) -> None:
     run_rules("workflow/recommend.smk", config, folder, profile=profile)
     print(f"\n{outputs}/summary.csv:\n")
     print((ROOT / outputs / "summary.csv").read_text(encoding="utf-8"), end="")
+    print(
+        nobody(json.loads((ROOT / outputs / "manifest.json").read_text())["found"]), end=""
+    )
+
+
+def nobody(found: Mapping[str, Any]) -> str:
+    """Return why nobody was asked about, if so; else nothing.
+
+    Arguments:
+        found: Totals, as `lib.beyond.millions.blocks.summary` gives them.
+
+    Example:
+        >>> found = {"applicants": 5, "accepted": 3, "left_out": {"age is missing": 2}}
+        >>> print(nobody(found), end="")
+        Nobody is told anything: of 5 applicants 3 are accepted as they are, and the rows of
+        2 can't be used (age is missing: 2).
+        >>> nobody(found | {"accepted": 1})
+        ''
+    """
+    left_out = found["left_out"]
+    n_left_out = sum(left_out.values())
+    if found["accepted"] + n_left_out < found["applicants"]:
+        return ""
+    why = "; ".join(f"{reason}: {n:,}" for reason, n in left_out.items())
+    return (
+        f"Nobody is told anything: of {found['applicants']:,} applicants "
+        f"{found['accepted']:,} are accepted as they are, and the rows of\n{n_left_out:,} "
+        f"can't be used{f' ({why})' if why else ''}.\n"
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ data is found, read and cleaned comes first.
 import hashlib
 import io
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ import pooch
 import torch
 from torch import Tensor
 
-from lib.base import checks, files, tables
+from lib.base import checks, files, sandbox, tables
 from lib.base.files import MODELS, PARAMS
 from lib.method import frames
 from lib.method.classifier import Classifier, NetworkClassifier
@@ -44,13 +43,12 @@ MIRROR = (
     "https://raw.githubusercontent.com/SureshThyagara1/CYO---Kaggle-Give-Me-Some-Credit/"
     "master/Data/cs-training.csv.zip"
 )
+N_BYTES = 7_564_965  # of the csv
 HOW_TO_GET_IT = (
     "Download cs-training.csv from the Kaggle competition GiveMeSomeCredit "
     f"(it asks for a login) or from {MIRROR}, and say where it lies: "
     f"{VARIABLE}=/path/to/cs-training.csv (or .zip)."
 )
-N_ROWS = 150_000
-MOST_BYTES = 50_000_000  # of a file that may be the data, which has 7.6 million
 
 # how its classifier and its flow are fitted
 CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
@@ -123,18 +121,20 @@ def read(path: str | Path) -> pd.DataFrame:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"There is no file {path}. {HOW_TO_GET_IT}")
-    content = files.content(path, MOST_BYTES)
-    with files.in_file(path, f"Is it half a download? Delete it. {HOW_TO_GET_IT}"):
-        if path.suffix == ".zip" or zipfile.is_zipfile(io.BytesIO(content)):
-            content = tables.unzipped(content, "cs-training.csv", MOST_BYTES)
+    try:
+        content = sandbox.content(path, "cs-training.csv")
+    except ValueError as error:
+        way_out = f"Is it half a download? Delete it. {HOW_TO_GET_IT}"
+        raise ValueError(f"{error} {way_out}") from error
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256:
         raise ValueError(
-            f"{path} is not the data: {_what_differs(content)} "
-            f"Expected SHA-256 {SHA256}, found {found}. "
+            f"{path} is not the data: expected a csv of {N_BYTES:,} bytes with SHA-256 "
+            f"{SHA256}, found one of {len(content):,} with {found}. "
             f"If it is a download, delete it. {HOW_TO_GET_IT}"
         )
-    return _named(content)
+    raw = pd.read_csv(io.BytesIO(content), index_col=0)
+    return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
 
 
 def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -211,24 +211,6 @@ def _downloaded(path: Path) -> Path | None:
     except (OSError, ValueError):
         return None
     return path
-
-
-def _named(content: bytes) -> pd.DataFrame:
-    """Return the rows of a csv, its columns called as in `COLUMNS`."""
-    raw = tables.table(content, index_col=0)
-    return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
-
-
-def _what_differs(content: bytes) -> str:
-    """Say in words: half a file, another file, missing columns, or another unit."""
-    try:
-        raw = _named(content)
-        clean(raw)
-    except ValueError as error:
-        return f"{error}"
-    if len(raw) != N_ROWS:
-        return f"it has {len(raw):,} rows, expected {N_ROWS:,}."
-    return "some of its values differ."
 
 
 def _check_columns(raw: pd.DataFrame) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from lib.base import checks, tables
+from lib.base import checks, files, sandbox, tables
 from lib.base.arithmetic import each
 
 N_PEOPLE, N_REMOVED = 362, 72  # people, and answers removed: a change was impossible
@@ -308,7 +308,10 @@ def read_answers(path: Path) -> pd.DataFrame:
     Raises: ValueError: a column is missing, a person or a number is,
         a rating is off the scale of 1 to 7, or a distance is below 0.
     """
-    table = tables.read(path, COLUMNS)[list(COLUMNS)]
+    found = sandbox.table(path)
+    with files.in_file(path):
+        tables.check_columns(found, COLUMNS)
+    table = found[list(COLUMNS)]
     _check_cells(path, table[["uid"]].isna(), "is missing: whose answer is it?")
     numbers = table[list(COLUMNS[1:])].apply(pd.to_numeric, errors="coerce").astype(float)
     _check_cells(path, ~np.isfinite(numbers), "is not a finite number")

@@ -224,7 +224,8 @@ def from_frames(
     for split in SPLITS:
         checks.known("split that a table needs:", [split], tuple(frames))
         checks.known("column", [*features, label], tuple(frames[split]))
-        tables.check_names(list(frames[split]), ())
+        if not frames[split].columns.is_unique:
+            raise ValueError(f"Split {split!r} has a column twice. Keep one of them.")
         if frames[split][[*features, label]].isna().any(axis=None):
             raise ValueError(f"Split {split!r} misses values: drop those rows first.")
     both = pd.concat([frames[split] for split in SPLITS])

@@ -4,30 +4,21 @@ A data set may be larger than memory. It is a file, or a folder of
 files, and its rows are numbered through all of them. Where its files
 and their row groups end makes no difference to a block.
 
-A column is unpacked page by page. Its pages may be of any size, and a
-file of 3 kB can hold a page of 100 MB. The footer says nothing of pages,
-but how long each row group is, unpacked: that is `MOST_UNPACKED` at
-most. Even if each column is a single page, reading takes no more than
-twice as much: the pages as they are packed, and unpacked. The footer is
-believed: pyarrow does not compare it with the pages, so a file that was
-made to deceive can take more.
+A column is unpacked page by page, and its pages may be of any size. A
+process of its own does that, under a limit of memory: see
+`lib.base.sandbox`.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lib.base import checks, files
+from lib.base import checks, files, sandbox
 
 ENDING = ".parquet"
-ROWS_AT_ONCE = 16_384  # that are made numbers of
-BYTES_AT_ONCE = 1_000_000  # that are read of a column
-MOST_UNPACKED = 1_000_000_000  # bytes of a row group; a million rows of 100 floats fit in
 
 
 @dataclass(frozen=True)
@@ -59,13 +50,14 @@ class Rows:
             size: Rows of a block.
             first, last: Numbers of the first block and of the one
                 after the last; block 0 begins at the first row.
-        Raises: ValueError: a file is damaged, is gone, or has another
-            number of rows by now.
+        Raises: ValueError: a file is damaged, is gone, has another
+            number of rows by now, or needs too much memory.
         """
         checks.counts(size=size)
         waiting: list[np.ndarray] = []
         n_waiting = 0
-        for part in self._between(first * size, min(last * size, self.total)):
+        stop = min(last * size, self.total)
+        for part in sandbox.rows(self.paths, self.n_rows, self.columns, first * size, stop):
             waiting.append(part)
             n_waiting += len(part)
             if n_waiting >= size:
@@ -76,50 +68,13 @@ class Rows:
         if n_waiting:
             yield np.concatenate(waiting)
 
-    def _between(self, start: int, stop: int) -> Iterator[np.ndarray]:
-        """Yield the rows from one number to another, in parts with shape (*, C)."""
-        before = 0
-        for path, n_rows in zip(self.paths, self.n_rows, strict=True):
-            first, last = max(start - before, 0), min(stop - before, n_rows)
-            if first < last:
-                with _of_file(path):
-                    yield from self._of_one(path, n_rows, first, last)
-            before += n_rows
-
-    def _of_one(
-        self, path: Path, n_rows: int, first: int, last: int
-    ) -> Iterator[np.ndarray]:
-        """Yield the rows of one file from a number to another, in parts."""
-        with _opened(path) as file:
-            groups = _group_sizes(file)
-            if sum(groups) != n_rows:
-                raise ValueError(
-                    f"It has {sum(groups):,} rows by now, and had {n_rows:,} at the "
-                    "beginning. Begin again, in another folder."
-                )
-            ends = np.cumsum(groups)
-            wanted = np.flatnonzero((ends > first) & (ends - groups < last)).tolist()
-            at = int(ends[wanted[0]]) - groups[wanted[0]]
-            batches = file.iter_batches(
-                ROWS_AT_ONCE, wanted, list(self.columns), use_threads=False
-            )
-            for batch in batches:
-                cut = batch[max(first - at, 0) : max(last - at, 0)]
-                at += len(batch)
-                if len(cut):
-                    yield np.stack([_numbers(cut[name]) for name in self.columns], -1)
-            if at < last:
-                raise ValueError(f"Only {at:,} of {n_rows:,} rows can be read.")
-
 
 def names(path: str | Path) -> list[str]:
     """Return what the columns of a data set are called, in its first file.
 
     Raises: ValueError: as `find`.
     """
-    first = _files(path)[0]
-    with _of_file(first), _opened(first) as file:
-        return list(file.schema_arrow.names)
+    return sandbox.footers(_files(path)[:1])[0]["names"]
 
 
 def find(path: str | Path, columns: Sequence[str]) -> Rows:
@@ -132,16 +87,16 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
             are left out.
         columns: That every file must have, once each, and with
             numbers; other columns are not read.
-    Raises: ValueError: there is no file; one is damaged, or lacks
-        such a column; there are no rows; or a row group is longer
-        than `MOST_UNPACKED`.
+    Raises: ValueError: there is no file, or there are folders beside
+        files; a file is damaged, or lacks such a column; or there are
+        no rows.
     """
     found = _files(path)
     n_rows = []
-    for own in found:
-        with _of_file(own), _opened(own) as file:
-            _check_columns(file.schema_arrow, columns)
-            n_rows.append(sum(_group_sizes(file)))
+    for own, footer in zip(found, sandbox.footers(found), strict=True):
+        with files.in_file(own):
+            _check_columns(footer, columns)
+        n_rows.append(sum(footer["groups"]))
     if not sum(n_rows):
         raise ValueError(f"{path} has no rows: expected one or more.")
     return Rows(tuple(found), tuple(n_rows), tuple(columns))
@@ -152,67 +107,25 @@ def _files(path: str | Path) -> list[Path]:
     path = Path(path)
     found = [path]
     if path.is_dir():
-        found = sorted(
-            own for own in path.glob(f"*{ENDING}") if not own.name.startswith((".", "_"))
-        )
+        seen = sorted(own for own in path.iterdir() if not own.name.startswith((".", "_")))
+        if folders := [own.name for own in seen if own.is_dir()]:
+            raise ValueError(
+                f"{path} has folders in it, and they would not be looked into: "
+                f"{', '.join(folders[:5])}. Name one of them, or put all files into one "
+                "folder."
+            )
+        found = [own for own in seen if own.suffix == ENDING]
     if not found or not all(own.is_file() for own in found):
         raise ValueError(
             f"There is no data set {path}: expected a Parquet file, or a folder with files "
-            f"that end in {ENDING} (folders in it are not looked into)."
+            f"that end in {ENDING}."
         )
     return found
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    """Return a Parquet file that is read a little at a time, with its checksums."""
-    return pq.ParquetFile(
-        path,
-        pre_buffer=False,
-        buffer_size=BYTES_AT_ONCE,
-        page_checksum_verification=True,
-    )
-
-
-@contextmanager
-def _of_file(path: Path) -> Iterator[None]:
-    """Raise what pyarrow says of a damaged file as ValueError that names the file."""
-    with files.in_file(path):
-        try:
-            yield
-        except (pa.ArrowException, OSError) as error:
-            said = " ".join(str(error).split())
-            raise ValueError(
-                f"It can't be read as Parquet ({said.rstrip('.')}). Write it as such, for "
-                "instance by to_parquet of pandas."
-            ) from error
-
-
-def _group_sizes(file: pq.ParquetFile) -> list[int]:
-    """Return how many rows each row group of a file has.
-
-    Raises: ValueError: its footer does not add up, or a row group is
-        too long.
-    """
-    about = file.metadata
-    sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-    if sum(sizes) != about.num_rows or min(sizes, default=0) < 0:
-        raise ValueError(
-            f"It is damaged: it counts {about.num_rows:,} rows, and its groups {sizes}."
-        )
-    # not by column: pyarrow's column(j) ends the process where statistics are damaged
-    unpacked = [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
-    if max(unpacked, default=0) > MOST_UNPACKED:
-        raise ValueError(
-            f"A row group of it unpacks to {max(unpacked):,} bytes: expected "
-            f"{MOST_UNPACKED:,} at most. Write it in smaller ones, for instance by "
-            "to_parquet(..., row_group_size=100_000) of pandas."
-        )
-    return sizes
-
-
-def _check_columns(schema: pa.Schema, columns: Sequence[str]) -> None:
+def _check_columns(footer: dict[str, Any], columns: Sequence[str]) -> None:
     """Raise ValueError unless a file has all columns, once each, and numbers in them."""
-    names = schema.names
+    names = footer["names"]
     if missing := [name for name in columns if name not in names]:
         raise ValueError(
             f"It has no column {', '.join(missing)}; found {', '.join(names) or 'none'}."
@@ -220,15 +133,9 @@ def _check_columns(schema: pa.Schema, columns: Sequence[str]) -> None:
     for name in columns:
         if names.count(name) > 1:
             raise ValueError(f"It has the column {name} twice. Keep one of them.")
-        kind = schema.field(name).type
-        is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        if not any(is_one(kind) for is_one in is_number):
+        at = names.index(name)
+        if not footer["is_number"][at]:
             raise ValueError(
-                f"Column {name} holds {kind}: expected whole numbers or floats. Make it "
-                "float64."
+                f"Column {name} holds {footer['kinds'][at]}: expected whole numbers or "
+                "floats. Make it float64."
             )
-
-
-def _numbers(column: pa.Array) -> np.ndarray:
-    """Return a column of numbers as float64, NaN where there is none."""
-    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

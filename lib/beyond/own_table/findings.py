@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.base import checks, files, tables
-from lib.beyond.own_table import parquet_files
+from lib.base import checks, files, sandbox
 
 VERDICTS = ("error", "warning", "fine")
-SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
 
 
 class Unfit(ValueError):
@@ -98,19 +96,15 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
         separator: Between the columns of a csv file.
         decimal: Before the decimals of a csv file: a point or a
             comma.
-    Raises: Unfit: there is no such file; it is empty, too large, or
-        no table; its rows have more fields than names; a column is
-        there twice; it has another separator.
+    Raises: Unfit: there is no such file; it is empty, or no table;
+        reading it takes too much memory or time; its rows have more
+        fields than names; a column is there twice; it has another
+        separator.
     """
     found = _find(path)
     _check_signs(separator, decimal)
     with in_sentences():
-        if found.suffix == ".parquet":
-            return parquet_files.read(found)
-        content = tables.unpacked(found)
-        with files.in_file(found):
-            _check_separated(tables.first_lines(content, 1, separator)[0], separator)
-            return tables.table(content, sep=separator, decimal=decimal, low_memory=False)
+        return sandbox.table(found, separator, decimal)
 
 
 def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -155,14 +149,3 @@ def _check_signs(separator: str, decimal: str) -> None:
             f"decimal is {decimal!r}: expected '.' or ',', and not the separator, which is "
             f"{separator!r}."
         )
-
-
-def _check_separated(names: Sequence[str], separator: str) -> None:
-    """Raise ValueError if a first line was not separated into names."""
-    if len(names) == 1:
-        for other, word in SEPARATORS.items():
-            if other in names[0] and other != separator:
-                raise ValueError(
-                    f"It has one column, {names[0][:60]!r}: its separator seems to be "
-                    f"{word}. Say so, separator: {other!r}."
-                )
