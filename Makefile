@@ -17,7 +17,7 @@
 # make book        the notebooks as a book, in runs/book/html; nothing is executed
 # make slides      a lecture of 45 minutes, in runs/slides/html
 # make site        book, page and slides as they are published, in runs/site
-# For maintainers: make notebooks (execute in place), make exercises (students' files from the solutions), make models (keep a paper-size run's, and its tables), make lock, make clean
+# For maintainers: make notebooks (execute in place), make exercises (students' files from the solutions), make models (keep a paper-size run's, and its tables), make lock (pins), make clean (environments and runs, too)
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -25,7 +25,8 @@ PYTHON ?= python3
 PROFILE ?= local
 BIN := .venv/bin
 BOOK := .venv-book/bin
-TORCH := https://download.pytorch.org/whl/cpu
+TORCH := https://download.pytorch.org/whl/cpu/torch/
+WEAKNESSES := https://pypi.org/pypi/pip/24.0/json
 QUIETLY := --quiet --no-compile --no-cache-dir --disable-pip-version-check
 export OMP_NUM_THREADS := 1
 # Hundreds of modules are imported by each of a dozen processes, in a quarter of the time
@@ -82,6 +83,9 @@ check: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if $(call answers,$(WEAKNESSES)); \
+	then $(BIN)/pip-audit --progress-spinner off --require-hashes --disable-pip -r requirements.lock -r docs/book/requirements.lock; \
+	else echo "Known weaknesses of the pinned packages: NOT LOOKED UP, PyPI's list does not answer."; fi
 
 rivals: setup
 	@$(BIN)/python benchmarks/rivals.py
@@ -123,10 +127,13 @@ choose: setup
 	@trap 'kill 0' INT TERM; ( $(BIN)/python workflow/choose.py ranking && $(BIN)/python workflow/choose.py score ) & one=$$!; \
 	$(BIN)/python workflow/choose.py transfer & other=$$!; wait $$one; wait $$other
 
+# Whether an address answers within three seconds.
+answers = $(PYTHON) -c 'import urllib.request as r; r.urlopen("$(1)", timeout=3)' 2> /dev/null
+
 setup: .venv/ready
 
 # Made afresh whenever a pin changes. Python compiles the modules it imports; compiling all of them takes half a minute.
-# On Linux torch alone is taken from its own index, in the build without CUDA, if that answers within three seconds.
+# Only files whose checksums are in the lock are installed. On Linux torch's build without CUDA lies on an index of its own.
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and \
 	  f"Python 3.11 or later is needed, $(PYTHON) is {v}: name another, e.g. make PYTHON=python3.11 ...")'
@@ -135,19 +142,18 @@ setup: .venv/ready
 environment:
 	@echo "Setting up .venv (1.5 GB, a minute or two) ..."
 	@$(PYTHON) -m venv --clear .venv || { echo "$(PYTHON) cannot make an environment. On Debian and Ubuntu: apt install python3-venv."; exit 1; }
-	@if [ "$$(uname -s)" = Linux ]; then \
-	  if $(BIN)/python -c 'import urllib.request as r; r.urlopen("$(TORCH)/torch/", timeout=3)' 2> /dev/null; \
-	  then $(BIN)/pip install $(QUIETLY) --no-deps --index-url $(TORCH) $$(grep ^torch== requirements.lock); \
-	  else echo "$(TORCH) does not answer, so torch comes from where pip looks. PyPI's build brings several gigabytes of CUDA, which nothing here uses."; fi; fi
-	@$(BIN)/pip install $(QUIETLY) -r requirements.lock
-	@$(BIN)/pip install $(QUIETLY) --no-deps --no-build-isolation -e .
+	@links=; if [ "$$(uname -s)" = Linux ]; then \
+	  if $(call answers,$(TORCH)); then links="--find-links $(TORCH)"; \
+	  else echo "$(TORCH) does not answer. pip has to find torch's build without CUDA elsewhere, such as in PIP_FIND_LINKS; PyPI has another, whose checksum is refused."; fi; fi; \
+	$(BIN)/pip install $(QUIETLY) --require-hashes $$links -r requirements.lock
+	@$(BIN)/pip install $(QUIETLY) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch .venv/ready
 
 # The book's tools stay out of .venv.
 .venv-book/ready: docs/book/requirements.lock
 	@echo "Setting up .venv-book (a minute) ..."
 	@$(PYTHON) -m venv --clear .venv-book
-	@$(BOOK)/pip install $(QUIETLY) -r $<
+	@$(BOOK)/pip install $(QUIETLY) --require-hashes -r $<
 	@touch $@
 
 # With the default parameters, in order, each in its folder, and without what differs from one execution to the next.
@@ -160,15 +166,10 @@ notebooks: setup
 models: setup
 	@$(BIN)/python workflow/keep.py
 
-lock:
-	@( echo "# Exact pins for Python 3.11, made from requirements.in by 'make lock'."; \
-	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate requirements.in \
-	   | grep -vE '^(nvidia-|cuda-|triton==)' | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' ) > requirements.lock.new
-	@mv requirements.lock.new requirements.lock
-	@( echo "# Exact pins for Python 3.11, made from docs/book/requirements.in by 'make lock'."; \
-	   uv pip compile --quiet --python-version 3.11 --no-header --no-annotate docs/book/requirements.in \
-	 ) > requirements.lock.new
-	@mv requirements.lock.new docs/book/requirements.lock
+lock: setup
+	@$(BIN)/python workflow/lock.py
 
+# What runs, tests and installations left; the tree is as it was cloned.
 clean:
-	rm -rf runs .snakemake
+	rm -rf .venv .venv-book runs build *.egg-info .snakemake .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints -o -name checkpoints \) -prune -exec rm -rf {} +

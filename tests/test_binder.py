@@ -4,6 +4,7 @@ Source: repo2docker's build packs (jupyterhub/repo2docker). They are tried in or
 first that finds its file builds.
 """
 
+import os
 import re
 
 import yaml
@@ -13,8 +14,8 @@ from lib.base.files import ROOT
 # These would be found before environment.yml, or in its place.
 OTHERS = ("binder", ".binder", "Dockerfile", "Project.toml", "JuliaProject.toml", "REQUIRE")
 OTHERS += ("default.nix", "install.R", "DESCRIPTION", "runtime.txt", "environment.yaml")
-# These would be run in addition.
-HOOKS = ("postBuild", "start", "apt.txt")
+# These would be run in addition; postBuild is.
+HOOKS = ("start", "apt.txt")
 FROZEN = {"3.9", "3.10", "3.11", "3.12", "3.13"}  # Pythons with a base environment there
 
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
@@ -38,12 +39,13 @@ def test_a_base_environment_of_its_python_exists():
 
 
 def test_the_repository_is_there_when_pip_runs():
-    """The whole repository is copied first if a line of pip's is local: -r, -e."""
+    """The whole repository is copied first if a line of pip's is local, such as -r."""
     assert any(line.startswith("-r ") for line in FROM_PIP)
     for line in FROM_PIP:
         option, _, value = line.partition(" ")
-        if option in ("-r", "-e"):
+        if option == "-r":
             assert (ROOT / value).exists(), line
+    assert os.access(ROOT / "postBuild", os.X_OK)
 
 
 def test_what_a_notebook_needs_is_pinned():

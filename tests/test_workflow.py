@@ -410,15 +410,13 @@ def test_a_notebook_that_shows_what_a_room_says_is_touched_by_that():
 
 @pytest.mark.parametrize("folder", [".", "docs/book"])
 def test_lock_pins_each_direct_dependency(folder):
-    lock = [
-        line
-        for line in (ROOT / folder / "requirements.lock").read_text().splitlines()
-        if not line.startswith("#")
-    ]
-    assert all(re.fullmatch(r"[a-z0-9.-]+==[0-9a-z.]+", line) for line in lock), (
-        "exact pins only, no +cpu, no index"
-    )
-    pins = dict(line.split("==") for line in lock)
+    lock = (ROOT / folder / "requirements.lock").read_text()
+    digests = r"((?:    --hash=sha256:[0-9a-f]{64}.*\n)+)"
+    entry = rf"^([a-z0-9.-]+)==([0-9a-z.]+)(?: ; .*)? \\\n{digests}"
+    found = re.findall(entry, lock, re.MULTILINE)
+    rest = re.sub(entry, "", lock, flags=re.MULTILINE)
+    assert re.fullmatch(r"# Exact pins, .*\n", rest), "pins with checksums only, no index"
+    pins = {name: version for name, version, _ in found}
     assert not [name for name in pins if name.startswith(("nvidia", "cuda", "triton"))]
     for line in (ROOT / folder / "requirements.in").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -432,15 +430,29 @@ def test_lock_pins_each_direct_dependency(folder):
                 )
 
 
+def test_only_builds_of_torch_without_cuda_are_allowed():
+    """Their checksums, as other projects that lock them hold them (nixpkgs, for one)."""
+    lock = (ROOT / "requirements.lock").read_text()
+    entry = re.search(r"^torch==2\.13\.0 .*\n((?:    --hash.*\n)+)", lock, re.MULTILINE)
+    for_linux, of_cuda = (
+        "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
+        "60fcdcb2f3876e21146cb4524ef06397d727ca9ad5f020818547e25075fe3cb7",
+    )
+    assert for_linux in entry[1] and of_cuda not in entry[1]
+    assert len(re.findall("sha256", entry[1])) == 9  # three Pythons on three platforms
+
+
 def test_conda_and_make_install_the_same():
     pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"][-1]["pip"]
     makefile = (ROOT / "Makefile").read_text()
     index = re.search(r"^TORCH := (.*)$", makefile, re.MULTILINE)[1]
-    assert pip == [f"--extra-index-url {index}", "-r requirements.lock", "-e ."]
+    assert pip == [f"--find-links {index}", "--require-hashes", "-r requirements.lock"]
     recipe = re.search(r"^environment:(.*\n(?:\t.*\n)+)", makefile, re.MULTILINE)[1]
-    assert re.findall(r"-r (\S+)", recipe) == ["requirements.lock"]
-    assert recipe.count(" -e .\n") == 1
-    assert "--index-url $(TORCH) $$(grep ^torch== requirements.lock);" in recipe
+    assert re.findall(r"--require-hashes \$\$links -r (\S+)", recipe) == [
+        "requirements.lock"
+    ]
+    (own,) = re.findall(r"pip install \$\(QUIETLY\) (--no-deps.* -e \.)\n", recipe)
+    assert f"exec pip install {own}\n" in (ROOT / "postBuild").read_text()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -470,17 +482,32 @@ def test_torch_comes_from_its_own_index_if_that_answers(tmp_path, answers):
     assert made.returncode == 0, made.stdout + made.stderr
     asked = (tmp_path / "asked").read_text().splitlines()
     installs = [line for line in asked if line.startswith("pip install")]
-    torch = next(
-        line
-        for line in (ROOT / "requirements.lock").read_text().splitlines()
-        if line.startswith("torch==")
-    )
     is_linux = sys.platform == "linux"
-    of_torch = [line for line in installs if line.endswith(torch)]
-    assert len(of_torch) == (answers and is_linux)
-    assert all("--no-deps --index-url https://download.pytorch.org" in i for i in of_torch)
-    assert [line.split()[-1] for line in installs[-2:]] == ["requirements.lock", "."]
-    assert ("several gigabytes" in made.stdout) == (is_linux and not answers)
+    link = "--find-links https://download.pytorch.org/whl/cpu/torch/ " * (
+        answers and is_linux
+    )
+    assert f"--require-hashes {link}-r requirements.lock" in installs[-2]
+    assert installs[-1].endswith(" -e .") and len(installs) == 2
+    assert ("has to find torch's build" in made.stdout) == (is_linux and not answers)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_make_clean_leaves_nothing(tmp_path):
+    """Of all that git ignores, as the repository says and as tools say of their own."""
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    names = [line.strip("/") for line in ignored if line and not line.startswith("#")]
+    names = [name.replace("*", "a") for name in names if name != "*.pyc"]
+    for name in (*names, ".mypy_cache", ".ruff_cache", ".import_linter_cache"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "left").touch()
+    for name in ("lib/base/__pycache__", "notebooks/.ipynb_checkpoints"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "lib" / "kept.py").touch()
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
+    left = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
+    assert left == ["Makefile", "kept.py"]
 
 
 # --- the report
