@@ -1,10 +1,11 @@
-"""Kill a batch at random moments, go on each time, and compare the end with a whole run.
+"""Kill a batch in every kind of its jobs, go on each time, and compare with a whole run.
 
     PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py          20, over make smoke
     PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py 100 7    100, drawn with seed 7
 
-Takes about four times as long as make smoke. Each kill is a kill -9 of one of `KINDS`, and
-the next run of the command goes on. Prints a line a kill. The exit code is 1 if something
+Takes about four times as long as make smoke. Each kill is a kill -9 of one of `KINDS`, at a
+random moment of one of `MOMENTS`, which get equal numbers of kills; the next run of the
+command goes on. Prints a line a kill. The exit code is 1 if something
 that was finished ran again, a process outlived its batch, or a file of the end differs from
 that of a run without a kill (of a notebook: what its cells print and show, without
 warnings). Both runs lie in runs/kills.
@@ -22,11 +23,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import nbformat
 import psutil
 import verify
+from chain import PROGRAMS
 from parameters import ROOT
 
 SIZE = "smoke"
@@ -38,7 +41,9 @@ KINDS = (
     "a job",
     "a kernel",
 )
-LONGEST = 20.0  # seconds from one kill to the next, at most
+# what runs meanwhile: a program of workflow, or what the command does behind all jobs
+MOMENTS = (*PROGRAMS, "run_notebook", "the end")
+LONGEST = 3.0  # seconds into a moment, at most
 DYING = 20.0  # seconds in which the processes of a killed batch must be gone
 NO_RESULTS = (
     "done",
@@ -75,6 +80,7 @@ class Batch:
                 start_new_session=True,
             )
         self.seen: set[psutil.Process] = set()
+        self.has_begun = False
 
     def tree(self) -> list[psutil.Process]:
         """Return the processes of the batch that live, the first of all in front."""
@@ -84,6 +90,13 @@ class Batch:
             return []
         self.seen.update(found)
         return found
+
+    def moments(self) -> set[str]:
+        """Return which of `MOMENTS` it is; the batch does several things at once."""
+        running = {Path(_program(one)).stem for one in self.tree()[1:]} - {""}
+        self.has_begun |= "snakemake" in running
+        is_over = self.has_begun and not running and self.process.poll() is None
+        return {"the end"} if is_over else running & set(MOMENTS)
 
     def of_kind(self, kind: str) -> list[psutil.Process]:
         """Return the processes that one of `KINDS` means."""
@@ -225,42 +238,44 @@ def main() -> None:
     print(f"A run without a kill: {time.monotonic() - start:.0f} s", flush=True)
     print(f"{n_kills} kills, drawn with the seed {seed}", flush=True)
     rng = random.Random(seed)
-    n_done, n_survived = 0, 0
+    due = Counter(MOMENTS[i % len(MOMENTS)] for i in range(n_kills))
+    n_survived = 0
     wrong: list[str] = []
-    while n_done < n_kills and not wrong:
-        n, wrong = killed(roots[1], rng, n_done, n_kills, expected)
-        n_done += n
+    while due.total() and not wrong:
+        n, wrong = killed(roots[1], rng, due, expected)
         n_survived += 0 if wrong else n
+    n_done = n_kills - due.total()
     print(f"{n_survived} of {n_done} kills survived", flush=True)
     sys.exit("\n".join(wrong) if wrong else 0)
 
 
 def killed(
-    root: Path, rng: random.Random, first: int, n_kills: int, expected: dict[str, object]
+    root: Path, rng: random.Random, due: Counter[str], expected: dict[str, object]
 ) -> tuple[int, list[str]]:
     """Run a batch from nothing to its end, and kill it on the way, again and again.
 
     Arguments:
         root: The copy of the repository.
         rng: Draws moments and what is killed.
-        first: How many kills there were before.
-        n_kills: How many there shall be in all, at most.
+        due: How many kills each moment still lacks; changed.
         expected: The results of a run without a kill.
     Returns: The number of kills, and what is wrong.
     """
     shutil.rmtree(root / "runs", ignore_errors=True)
     record, n, batch, is_hit = Record(), 0, Batch(root, SIZE), False
     while True:
-        moment = time.monotonic() + rng.uniform(0.0, LONGEST)
-        while batch.process.poll() is None and time.monotonic() < moment:
-            batch.tree()
-            time.sleep(0.1)
-        if batch.process.poll() is None:
+        wanted = batch.moments() & set(+due)
+        if wanted:
+            moment = rng.choice(sorted(wanted))
+            time.sleep(0.0 if moment == "the end" else rng.uniform(0.0, LONGEST))
             kind = rng.choice(KINDS)
-            hit = batch.kill(kind, rng) if first + n < n_kills else ""
-            if hit:
+            if moment in batch.moments() and (hit := batch.kill(kind, rng)):
+                due[moment] -= 1
                 n, is_hit = n + 1, True
-                print(f"{first + n:3}  {hit}", flush=True)
+                print(f"{n:3}  in {moment}: {hit}", flush=True)
+                batch.process.wait()
+        if batch.process.poll() is None:
+            time.sleep(0.02)
             continue
         left, again = batch.left(), record.ran_again(batch)
         if left or again:
