@@ -1,7 +1,6 @@
 """Margins against outcomes worked out by hand, brute force, and laws."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import other_flows
@@ -122,15 +121,6 @@ def test_permuting_people_permutes_what_becomes_of_them(problem, earners):
     for name, own in other.groupby("world"):
         there = people.loc[name].set_index("person")
         assert (there.joint.to_numpy()[order] == own.joint).all(), name
-    radii = [0.0, 0.3]
-    worst = margins.worst_log_odds(problem, problem.flow, x, rec, radii)
-    moved = margins.worst_log_odds(problem, problem.flow, x[order], rec[order], radii)
-    assert torch.allclose(worst[:, order], moved, atol=1e-9)
-    on_average = margins.sure_on_average(problem, list(worlds.values()), x, rec, 1.0)
-    again = margins.sure_on_average(
-        problem, list(worlds.values()), x[order], rec[order], 1.0
-    )
-    assert torch.equal(on_average[order], again)
 
 
 def test_carried_out_asks_for_worlds_of_the_flows_graph(problem, earners):
@@ -207,166 +197,6 @@ def test_the_rule_says_what_is_missing():
         margins.choose(people[people.person == 0])
     with pytest.raises(ValueError, match="Nobody has a recommendation"):
         margins.choose(people.assign(has_recourse=False))
-
-
-# --- two other ways to be careful
-
-
-@pytest.mark.parametrize("n_sd", [0.0, 1.0, 5.0])
-def test_mean_less_spread_over_worlds(problem, earners, n_sd):
-    x, _, rec = earners
-    worlds = worlds_of(problem)
-    odds = [followed(problem, float(slope), x, rec.values) @ WEIGHTS for slope in worlds]
-    h = 1 / (1 + np.exp(-np.stack([part.numpy() for part in odds])))
-    expected = h.mean(0) - n_sd * h.std(0, ddof=1) >= 0.5
-    found = margins.sure_on_average(problem, list(worlds.values()), x, rec, n_sd)
-    assert (found[1:].numpy() == expected[1:]).all() and not found[0]
-    assert 0 < expected.sum() < len(x)
-
-
-def test_worlds_that_agree_leave_no_spread(problem, earners):
-    x, _, rec = earners
-    worlds = [worlds_of(problem)["3.0"]] * 3
-    sure = margins.sure_on_average(problem, worlds, x, rec, 100.0)
-    valid = (followed(problem, 3.0, x, rec.values) @ WEIGHTS >= 0) & rec.has_recourse
-    assert torch.equal(sure, valid) and valid.any()
-
-
-def test_spread_asks_for_two_worlds(problem, earners):
-    x, _, rec = earners
-    with pytest.raises(ValueError, match="worlds holds 1, expected two or more"):
-        margins.sure_on_average(problem, [problem.flow], x, rec, 1.0)
-    with pytest.raises(ValueError, match="n_sd is -1, expected zero or more"):
-        margins.sure_on_average(problem, [problem.flow] * 2, x, rec, -1)
-
-
-def test_worst_case_of_a_linear_world_has_a_closed_form(problem, earners):
-    x, _, rec = earners
-    world = worlds_of(problem)["3.0"]
-    std = problem.population.std.double()
-    # a neighbour's amount counts as it is, their income not, but for what it says about
-    # the noise of the savings
-    passed_on = SLOPE * std[1] / std[2]
-    on_shift = torch.stack([WEIGHTS[0], -passed_on * WEIGHTS[2], WEIGHTS[2]])
-    centre = followed(problem, SLOPE, x, rec.values) @ WEIGHTS
-    radii = [0.0, 0.1, 0.5, 2.0]
-    worst = margins.worst_log_odds(problem, world, x, rec, radii)
-    for radius, own in zip(radii, worst, strict=True):
-        expected = centre - radius * on_shift.norm()
-        assert torch.allclose(own[1:], expected[1:], atol=1e-6), radius
-        # whoever does nothing counts with all features as they are
-        still = x[0] @ WEIGHTS - radius * WEIGHTS.norm()
-        assert own[0].item() == pytest.approx(still.item(), abs=1e-6)
-
-
-def test_worst_case_of_a_bent_decision_against_a_grid():
-    def bent(x):
-        amount, income, savings = x.unbind(-1)
-        return savings + 0.4 * income * savings - 0.3 * savings.square() - 0.2 * amount
-
-    problem = of_linear(bent)
-    world, x = problem.population.truth, problem.refused("validation")[:12]
-    acts = torch.zeros_like(x, dtype=torch.bool)
-    acts[:, 1] = True
-    rec = Recommendation(acts, torch.where(acts, x + 0.5, x), x)
-    radii = [0.2, 0.6]
-    worst = margins.worst_log_odds(problem, world, x, rec, radii)
-    side = np.linspace(-1, 1, 41)
-    cube = torch.tensor(list(product(side, repeat=3)), dtype=x.dtype)
-    # onto the sphere, too, where the worst neighbours are
-    ball = torch.cat(
-        [
-            cube[cube.norm(dim=-1) <= 1],
-            cube / cube.norm(dim=-1, keepdim=True).clamp_min(1e-9),
-        ]
-    )
-    for radius, own in zip(radii, worst, strict=True):
-        for i in range(len(x)):
-            many = x[i] + radius * ball
-            n = len(many)
-            x_cf = world.counterfactual(
-                many, acts[i].expand(n, -1), rec.values[i].expand(n, -1)
-            )
-            lowest = bent(x_cf).min().item()
-            assert own[i].item() == pytest.approx(lowest, abs=0.01), (radius, i)
-
-
-def test_a_larger_ball_never_accepts_more(problem, earners):
-    x, _, rec = earners
-    radii = [0.0, 0.05, 0.1, 0.3, 1.0]
-    masks = margins.valid_nearby(problem, problem.flow, x, rec, radii)
-    assert not (masks[1:] & ~masks[:-1]).any()
-    assert masks[0].sum() > masks[2].sum() > masks[-1].sum()
-    assert torch.equal(masks[0], problem.accepts(rec.x_cf) & rec.has_recourse)
-
-
-def test_a_larger_ball_never_looks_better_where_the_decision_has_waves():
-    problem = of_linear(lambda x: (5 * x[..., 2]).sin() - 0.2)
-    x = problem.refused("validation")[:20]
-    acts = torch.zeros_like(x, dtype=torch.bool)
-    acts[:, 1] = True
-    rec = Recommendation(acts, torch.where(acts, x + 0.5, x), x)
-    radii = list(np.linspace(0, 3, 13))
-    worst = margins.worst_log_odds(problem, problem.population.truth, x, rec, radii)
-    assert (worst[1:] <= worst[:-1]).all()
-    assert (worst[-1] < -1.1).all()  # the bottom of a wave is at -1.2
-
-
-def test_who_got_nothing_passes_no_mask(problem):
-    accepted = problem.population.x["recourse/validation"]
-    accepted = accepted[problem.accepts(accepted)][:5]
-    nothing = Recommendation(accepted > 99, accepted, accepted)
-    sure = margins.sure_on_average(problem, [problem.flow] * 2, accepted, nothing, 0.0)
-    nearby = margins.valid_nearby(problem, problem.flow, accepted, nothing, [0.0])
-    assert not sure.any() and not nearby.any()
-
-
-def test_radii_must_ascend(problem, earners):
-    x, _, rec = earners
-    for radii in ([0.2, 0.1], [-0.1, 0.1], [0.1, np.inf], [np.nan]):
-        with pytest.raises(ValueError, match="expected ascending numbers"):
-            margins.worst_log_odds(problem, problem.flow, x, rec, radii)
-    with pytest.raises(ValueError, match="radii is empty"):
-        margins.worst_log_odds(problem, problem.flow, x, rec, [])
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_the_cheapest_that_passes_against_a_loop(problem, earners, is_weighted):
-    x = earners[0]
-    rng = np.random.default_rng(1)
-    weights = torch.from_numpy(rng.uniform(0.1, 5, (len(x), 2))) if is_weighted else None
-    is_actionable = torch.tensor([False, True, True])
-    acts = torch.from_numpy(rng.random((4, *x.shape)) < 0.5) & is_actionable
-    values = x + torch.from_numpy(rng.standard_normal((4, *x.shape)))
-    ladder = [
-        Recommendation(acts[k], torch.where(acts[k], values[k], x), values[k])
-        for k in range(4)
-    ]
-    passes = torch.from_numpy(rng.random((4, len(x))) < 0.5)
-    found = margins.cheapest(problem, x, ladder, passes, weights)
-    n_nothing = 0
-    for i in range(len(x)):
-        own = [ladder[k][[i]] for k in range(4) if passes[k, i]]
-        own = [rung for rung in own if rung.has_recourse]
-        if not own:
-            n_nothing += 1
-            assert not found.is_acted[i].any()
-            assert torch.equal(found.values[i], x[i]) and torch.equal(found.x_cf[i], x[i])
-            continue
-        at = None if weights is None else weights[[i]]
-        best = min(own, key=lambda rung: problem.cost_of(x[[i]], rung, at).item())
-        assert torch.equal(found.is_acted[[i]], best.is_acted)
-        assert torch.equal(found.values[[i]], best.values)
-        assert torch.equal(found.x_cf[[i]], best.x_cf)
-    assert 0 < n_nothing < len(x)
-
-
-def test_a_ladder_has_rungs_of_the_same_people(problem, earners):
-    x, _, rec = earners
-    with pytest.raises(ValueError, match="ladder is empty"):
-        margins.cheapest(problem, x, [], torch.ones(0, len(x), dtype=torch.bool))
-    with pytest.raises(ValueError, match="passes has shape"):
-        margins.cheapest(problem, x, [rec], torch.ones(len(x), dtype=torch.bool))
 
 
 # --- chance that is drawn anew

@@ -276,7 +276,11 @@ DATA = ROOT / "data"  # tables of people that come with the repository
 PUBLISHED = ROOT / "data" / "published"  # tables of papers and the GMSC graph, as CSV
 
 ENDING = ".safetensors"
-REMEDY = "`make all`, then `make models`, makes this project's; or restore the file."
+REMEDY = (
+    "`make all`, then `make models`, makes this project's; or restore the file."
+    if MODELS.is_dir()
+    else "This package was installed without models: name the folder `models` of a clone."
+)
 MOST_BYTES = 1_000_000_000  # of a model; the largest of this project has 6 million
 FLOATS = (torch.float32, torch.float64)
 LARGEST = 2**62  # of the whole numbers in a header

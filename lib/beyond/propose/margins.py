@@ -1,4 +1,4 @@
-"""Margins chosen without the truth, and two other ways to be careful.
+"""Margins chosen without the truth, and worlds that differ from it.
 
 A recommendation that a search found through a fitted flow lies on the
 bound of what the flow calls valid and plausible. In the true world it
@@ -8,8 +8,7 @@ below zero). How much more is chosen by flows that were refitted to
 other people, and stand for the truth that nobody knows.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -30,8 +29,6 @@ Law: TypeAlias = stats.distributions.rv_frozen
 NORMAL: Law = stats.norm()
 BOUNDS = ["margin", "slack"]  # the columns that say what was asked for
 FATES = ["has_recourse", "valid", "plausible", "joint", "cost"]  # of `per_person`
-N_STEPS = 20  # of a descent within the ball
-STRIDE = 2.5  # of all its steps together, in radii: enough to cross the ball
 FURTHEST = 37.0  # standard normal noise that still has a probability in float64
 
 
@@ -123,171 +120,6 @@ def choose(people: pd.DataFrame) -> tuple[pd.DataFrame, tuple[float, float]]:
         )
     margin, slack = near.idxmin()
     return table.reset_index(), (float(margin), float(slack))
-
-
-def sure_on_average(
-    problem: Problem,
-    worlds: Sequence[World],
-    x: Tensor,
-    recommendation: Recommendation,
-    n_sd: float,
-) -> Tensor:
-    r"""Return whether people are accepted in worlds that differ, with room for spread.
-
-    .. math:: \bar h - \lambda\, \mathrm{sd}(h) \ge t
-
-    h is the probability of a positive decision after the action, in
-    each of the worlds, t the bank's threshold (0.5, mostly). The
-    standard deviation is that of a sample.
-
-    Arguments:
-        worlds: Two or more, drawn from what is known of the truth.
-        x: Refused people, with shape (N, D).
-        recommendation: One for each person, each part (N, D).
-        n_sd: The weight of the spread, not below zero.
-    Returns: A mask with shape (N,); False where nothing is
-        recommended.
-    Raises: ValueError: there is one world only, n_sd is below zero,
-        a world's graph is not the flow's, or shapes differ.
-    Source: Karimi, von Kuegelgen, Schoelkopf and Valera, Algorithmic
-        recourse under imperfect causal knowledge, NeurIPS 2020,
-        section 4. Their worlds are drawn from Gaussian processes.
-    """
-    if len(worlds) < 2:
-        raise ValueError(f"worlds holds {len(worlds)}, expected two or more to differ.")
-    if not 0 <= n_sd < np.inf:
-        raise ValueError(f"n_sd is {n_sd!r}, expected zero or more standard deviations.")
-    metrics.check_one_each(problem, x, recommendation)
-    acts, values = recommendation.is_acted, recommendation.values
-    chances = []
-    for world in worlds:
-        problem.check_world(world)
-        x_cf = problem.population.possible(world.counterfactual(x, acts, values))
-        chances.append(problem.classifier.probability(x_cf))
-    h = torch.stack(chances)  # (W, N)
-    threshold = problem.classifier.threshold
-    return recommendation.has_recourse & (h.mean(0) - n_sd * h.std(0) >= threshold)
-
-
-def worst_log_odds(
-    problem: Problem,
-    world: World,
-    x: Tensor,
-    recommendation: Recommendation,
-    radii: Sequence[float],
-) -> Tensor:
-    r"""Return the lowest log-odds that people near a person get by the same action.
-
-    .. math:: \min_{\|\delta\|_2 \le \epsilon}
-        \mathrm{logit}\, h\big(CF(x + \delta;\, do(X_I = a))\big)
-
-    The same action sets the same features to the same values.
-    Projected gradient descent looks for the worst neighbour, so that
-    the true minimum can be lower. All features of a neighbour may
-    differ, gender too. The descent for a radius begins at what the
-    smaller ones found, so that a larger ball never looks better.
-
-    Arguments:
-        world: Where the action takes effect.
-        x: Refused people, with shape (N, D).
-        recommendation: One for each person, each part (N, D).
-        radii: Of the balls, ascending, in standard deviations of a
-            feature; zero: the person themselves.
-    Returns: Log-odds with shape (len(radii), N).
-    Raises: ValueError: radii do not ascend from zero or more, the
-        classifier has no gradient, the world's graph is not the
-        flow's, or shapes differ.
-    Source: Dominguez-Olmedo, Karimi and Schoelkopf, On the
-        adversarial robustness of causal algorithmic recourse, ICML
-        2022. Their actions may also shift a feature.
-    """
-    radii = list(radii)
-    checks.not_empty("radii", radii)
-    ascend = all(low < high for low, high in pairwise(radii))
-    if not (ascend and radii[0] >= 0 and radii[-1] < np.inf):
-        raise ValueError(f"radii are {radii}, expected ascending numbers, zero or more.")
-    problem.check_gradient("The worst case within a ball")
-    problem.check_world(world)
-    metrics.check_one_each(problem, x, recommendation)
-    acts, values = recommendation.is_acted, recommendation.values
-
-    def log_odds(shift: Tensor) -> Tensor:
-        x_cf = world.counterfactual(x + shift, acts, values)
-        return problem.log_odds(x_cf)
-
-    shift = torch.zeros_like(x)
-    with torch.no_grad():
-        worst = log_odds(shift)
-    found = []
-    for radius in radii:
-        near = shift
-        for _ in range(N_STEPS if radius else 0):
-            near = near.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(log_odds(near).sum(), near)
-            step = STRIDE * radius / N_STEPS * torch.nn.functional.normalize(slope, dim=-1)
-            near = _within(near.detach() - step, radius)
-            with torch.no_grad():
-                seen = log_odds(near)
-            shift = torch.where((seen < worst)[:, None], near, shift)
-            worst = torch.minimum(worst, seen)
-        found.append(worst)
-    return torch.stack(found)
-
-
-def _within(shift: Tensor, radius: float) -> Tensor:
-    """Return the nearest shifts (N, D) that are no longer than the radius."""
-    length = torch.linalg.vector_norm(shift, dim=-1, keepdim=True)
-    return torch.where(length > radius, shift * (radius / length), shift)
-
-
-def valid_nearby(
-    problem: Problem,
-    world: World,
-    x: Tensor,
-    recommendation: Recommendation,
-    radii: Sequence[float],
-) -> Tensor:
-    """Return whether an action is valid for everybody near a person, (len(radii), N).
-
-    Arguments: As for `worst_log_odds`.
-    Returns: A mask; False where nothing is recommended.
-    Raises: ValueError: as `worst_log_odds`.
-    """
-    worst = worst_log_odds(problem, world, x, recommendation, radii)
-    return recommendation.has_recourse & (worst >= 0)
-
-
-def cheapest(
-    problem: Problem,
-    x: Tensor,
-    ladder: Sequence[Recommendation],
-    passes: Tensor,
-    weights: Tensor | None = None,
-) -> Recommendation:
-    """Return for each person the cheapest of several recommendations that passes, or none.
-
-    Arguments:
-        x: People, with shape (N, D).
-        ladder: L recommendations for them, each part (N, D); for
-            instance of one search with several margins.
-        passes: Which of them may be taken, with shape (L, N), bool.
-        weights: Of the cost, with shape (N, K); left out: all one.
-    Raises: ValueError: the ladder is empty or shapes differ.
-    """
-    checks.not_empty("ladder", ladder)
-    for recommendation in ladder:
-        metrics.check_one_each(problem, x, recommendation)
-    checks.shape("passes", passes, (len(ladder), len(x)))
-    may = passes & torch.stack([rung.has_recourse for rung in ladder])
-    price = torch.stack([problem.cost_of(x, rung, weights) for rung in ladder])
-    lowest, which = price.masked_fill(~may, torch.inf).min(0)
-    acts, values, x_cf = (
-        torch.stack([getattr(rung, part) for rung in ladder])[which, torch.arange(len(x))]
-        for part in ("is_acted", "values", "x_cf")
-    )
-    found = lowest.isfinite()[:, None]
-    acts = acts & found
-    return Recommendation(acts, torch.where(acts, values, x), torch.where(found, x_cf, x))
 
 
 class Renewed(World):
