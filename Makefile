@@ -146,7 +146,7 @@ environment:
 	  if $(call answers,$(TORCH)); then links="--find-links $(TORCH)"; \
 	  else echo "$(TORCH) does not answer. pip has to find torch's build without CUDA elsewhere, such as in PIP_FIND_LINKS; PyPI has another, whose checksum is refused."; fi; fi; \
 	$(BIN)/pip install $(QUIETLY) --require-hashes $$links -r requirements.lock
-	@$(BIN)/pip install $(QUIETLY) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@echo "$(CURDIR)" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/icarma_companion.pth"
 	@touch .venv/ready
 
 # The book's tools stay out of .venv.
