@@ -4,7 +4,7 @@
 import { createModel } from "./model.js";
 
 const STEPS = [
-  "Refused",
+  "You",
   "What is hard for you",
   "What you could do",
   "What follows, and why",
@@ -44,7 +44,7 @@ const WHAT = {
   instant: "a network's answer at once, kept within your limits; it asks for more",
   printed: "the same network, unchecked; it has not heard directions and limits",
   grid: "the least effort among 25 values of each feature; in between may be less",
-  own: "step 4",
+  own: "your own dots in step 4",
 };
 const N_PLANS = 3;
 // directions, as they stand beside each other: said, shown, and read aloud
@@ -85,7 +85,7 @@ const markup = (prefix) => `<div class="inner">
     <p id="${prefix}whose" class="small"></p>
   </section>
   <section class="picture" aria-label="The causal graph">
-    <svg class="graph" id="${prefix}graph" viewBox="-8 0 462 312" role="img"></svg>
+    <svg class="graph" id="${prefix}graph" viewBox="-8 0 468 312" role="img"></svg>
     <p class="hint">Blue: you set it. Yellow: it follows. Dashed circle: can't.
       <span class="more">Dotted arrows: switched off, since you set where they lead.</span></p>
   </section>
@@ -113,11 +113,11 @@ const markup = (prefix) => `<div class="inner">
     </div>
     <div class="step" data-step="4">
       <h2 tabindex="-1">What follows, and why</h2>
-      <div id="${prefix}follows"></div>
       <p class="hint">Try it yourself: move a dot, and what follows moves with it. Put it
         back, and it is no action any more.</p>
       <div id="${prefix}try" class="tracks"></div>
       <p><button type="button" id="${prefix}untry">Back to the answer</button></p>
+      <div id="${prefix}follows"></div>
     </div>
     <div class="step" data-step="5">
       <h2 tabindex="-1">What would unlock a no?</h2>
@@ -126,7 +126,8 @@ const markup = (prefix) => `<div class="inner">
     <p class="move"><button type="button" id="${prefix}before">Back</button>
       <button type="button" id="${prefix}after">Next</button></p>
   </section>
-  <footer id="${prefix}about"></footer>
+  <footer>People and bank are invented. Effort only compares answers: less is easier.
+    <details><summary>How this works</summary><p id="${prefix}about"></p></details></footer>
   <p class="unseen" role="status" aria-live="polite" id="${prefix}said"></p>
 </div>`;
 
@@ -142,8 +143,8 @@ const listed = (parts) =>
 
 /* Return a probability in percent; only one that is enough is shown as enough. */
 function percent(share) {
-  if (share < 0.01) return "below 1 %";
-  return share > 0.99 ? "above 99 %" : `${Math.floor(100 * share)} %`;
+  if (share < 0.01) return "less than 1 %";
+  return share > 0.99 ? "more than 99 %" : `${Math.floor(100 * share)} %`;
 }
 
 /* Return how many times one density is another, from the nats between them, 0 or more. */
@@ -398,12 +399,11 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const [least, most] = [1, CANT - 1].map((score) => model.weightsOf([score])[0]);
     byId("about").textContent =
       `Effort: squared changes, added up; what is very hard weighs ${most / least} times ` +
-      "what is easy. It is there to compare answers. " +
-      "People are simulated, so that what follows is known; gender 0 earns less on " +
-      "average. An answer must not make you rarer than you are now: rare people may be " +
-      "impossible ones. How common somebody is, a model learned from others. iCARMA is " +
-      `network ${model.network.member} of the notebooks; for many people its answer does ` +
-      "not hold.";
+      "what is easy. People are simulated, so that what follows is known; gender 0 earns " +
+      "less on average. An answer must not make you rarer than you are now: rare people " +
+      "may be impossible ones. A model that learned from many others estimates how common " +
+      `somebody is. iCARMA is a small neural network (${model.network.member} of the ` +
+      "notebooks) that answers at once; for many people its answer does not hold.";
   }
 
   function buildGraph() {
@@ -679,11 +679,11 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
      work, iCARMA's. */
   function shown() {
     if (!isRefused() || state.step === 1) return [null, null];
-    if (state.pick === "own") {
+    if (state.pick === "own" && state.step !== 2) {
       const acts = state.own.map((value) => value !== null);
       return ["own", judged({ acts, values: state.own })];
     }
-    const { pick } = state;
+    const pick = state.pick === "own" ? "plan0" : state.pick;
     if (pick === "plan0" && answers.plan0 === undefined) return ["instant", answers.instant];
     if (answers[pick] === null && pick.startsWith("plan")) return ["plan0", answers.plan0];
     return [pick, answers[pick]];
@@ -701,7 +701,10 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     });
     byId("before").disabled = state.step === 1;
     byId("after").disabled = state.step === STEPS.length;
-    byId("who").textContent = `applicant ${state.person + 1} of ${model.applicants.length}`;
+    const isOther = state.x.some((own, j) => own !== model.applicants[state.person][j]);
+    byId("who").textContent =
+      `applicant ${state.person + 1} of ${model.applicants.length}` +
+      (isOther ? ", changed" : "");
     byId("threshold").value = state.threshold;
     drawOutcome(whose, answer);
     drawGraph(answer);
@@ -718,7 +721,12 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   /* Return what the reader is told in one sentence, and by whom. */
   function headline(whose, answer) {
     if (!isRefused()) return "The bank accepts you as you are. There is nothing to do.";
-    if (!whose) return "What can you do?";
+    if (!whose) {
+      return (
+        "An invented person asked an invented bank for a loan. Say what is hard for you, " +
+        "and see what you could do."
+      );
+    }
     if (!model.mayActOn(state.scores).some(Boolean)) {
       return "You say that you can change nothing, so nothing can be recommended.";
     }
@@ -748,7 +756,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     }
     if (whose) parts.push(element("span", { class: "small" }, WHOSE[whose]));
     byId("decision").replaceChildren(...parts);
-    byId("whose").textContent = whose ? `${WHOSE[whose]}: ${WHAT[whose]}.` : "";
+    byId("whose").textContent = asks(answer) ? `${WHOSE[whose]}: ${WHAT[whose]}.` : "";
     byId("headline").textContent = headline(whose, answer);
     byId("enough").textContent = asks(answer) ? verdictOf(answer) : "";
     const odd = oddOf(whose, answer);
@@ -770,8 +778,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const rated = percent(model.probability(state.x));
     const rating = `The bank's computer rates you at ${rated}`;
     byId("rated").textContent = isNo
-      ? `${rating}, and says yes from ${least} on. What can you do? Next, say what is hard ` +
-        "for you."
+      ? `${rating}, and says yes from ${least} on. Next, say what is hard for you.`
       : `${rating}, and says yes from ${least} on. Move a dot, and see when it would not.`;
   }
 
@@ -820,7 +827,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       { class: `text${isBefore ? " before" : ""}${kind}` },
       `${said}${follows ? " follows" : ""}`,
     );
-    text.style.left = at(isBefore ? Math.min(from, to) : Math.max(from, to));
+    text.style.left = at(to);
     lane.append(stem, tip, text);
   }
 
@@ -989,14 +996,17 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       const cheaper = columns
         .map((_, k) => ({ opened: [k], cost: prices[k] }))
         .filter(({ opened, cost }) => isClosed(opened[0]) && cost < 0.98 * now.cost);
-      const said = `The search has an answer, of effort ${effort(now.cost)}.`;
-      if (cheaper.length) {
-        return [text(`${said} With one more open there would be less to do:`)]
-          .concat(cheaper.map(key));
-      }
       const open = columns.map((_, k) => k).filter((k) => may[k]);
-      const why = open.length < columns.length ? " To open what is closed saves nothing." : "";
-      return [text(`${said}${why} Close one more, and see:`)].concat(open.map(lock));
+      const said = `There is a way, of effort ${effort(now.cost)}.`;
+      const easier = cheaper.length
+        ? " It would be easier if you say:"
+        : open.length < columns.length
+          ? " Taking back a \"can't\" would not make it easier."
+          : "";
+      return [text(said + easier), ...cheaper.map(key)].concat(
+        text("When does it become a no? Close one more, and see:"),
+        open.map(lock),
+      );
     }
     const prices = model.unlockedBy(table, may);
     const ways = columns
@@ -1011,8 +1021,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     if (ways.length) parts.push(text("There is one if you say:"), ...ways.map(key));
     if (loose) parts.push(text("There is one if you allow:"), release());
     if (parts.length === 1) {
-      const none = may.every(Boolean) ? "" : " To open what you closed would not help.";
-      parts[0].textContent += none;
+      const none = may.every(Boolean) ? "" : " Taking back a \"can't\" would not help.";
+      parts[0].textContent += `${none} The next applicant (▶) may have a way.`;
     }
     return parts;
   }
@@ -1055,11 +1065,13 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   function blocked(may) {
     const open = table.filter((row) => row.acts.every((own, k) => !own || may[k]));
     const lost = Math.max(-Math.max(...open.map((row) => row.gain)), 0); // nats
-    if (lost === Infinity) return "Of all that was tried, the bank accepted nothing.";
-    const close = lost < 0.05 ? " So very little is missing." : "";
+    if (!may.some(Boolean)) return "You closed everything.";
+    if (lost === Infinity) return "The bank accepted nothing of all that was tried.";
+    const close = lost < 0.05 ? " Very little is missing." : "";
     return (
-      "All that was tried and accepted makes your profile " +
-      `${times(lost)} as rare, or rarer.${close}`
+      "Every change that the bank would accept makes you somebody who is seen less often " +
+      `than you are now (${times(lost)}, or more), and such advice is not to be trusted.` +
+      close
     );
   }
 
