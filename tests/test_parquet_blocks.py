@@ -98,8 +98,11 @@ def refusal(path: Path, columns=NAMES, size: int = 100) -> str:
 def test_what_is_no_data_set_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "nowhere.parquet"):
         assert f"There is no data set {path}: expected a Parquet file" in refusal(path)
+    (tmp_path / "b.parquet").mkdir()
+    assert f"There is no data set {tmp_path}: expected a Parquet file" in refusal(tmp_path)
     (tmp_path / "year=2025").mkdir()
-    assert f"{tmp_path} has folders in it, and they would not be" in refusal(tmp_path)
+    (tmp_path / "year=2025" / "a.parquet").touch()
+    assert f"{tmp_path} has Parquet files in folders" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_what_is_shared_reaches_each_notebook(size, notebook):
     shared = parameters.read_shared(size)
     values = parameters.read_parameters(size, notebook)
     networks = parameters.read_network_parameters(size)
-    assert shared.keys() & defaults.keys() >= {"seed", "outputs", "figures"}
+    assert shared.keys() & defaults.keys() >= {"seed"}
     for name in shared.keys() & defaults.keys():
         assert values[name] == shared[name] == networks[name], name
 

@@ -108,9 +108,10 @@ def _files(path: str | Path) -> list[Path]:
     found = [path]
     if path.is_dir():
         seen = sorted(own for own in path.iterdir() if not own.name.startswith((".", "_")))
-        if folders := [own.name for own in seen if own.is_dir()]:
+        inner = (own for own in seen if own.is_dir())
+        if folders := [own.name for own in inner if any(own.rglob(f"*{ENDING}"))]:
             raise ValueError(
-                f"{path} has folders in it, and they would not be looked into: "
+                f"{path} has Parquet files in folders, which would not be looked into: "
                 f"{', '.join(folders[:5])}. Name one of them, or put all files into one "
                 "folder."
             )
