@@ -278,7 +278,7 @@ PUBLISHED = ROOT / "data" / "published"  # tables of papers and the GMSC graph, 
 ENDING = ".safetensors"
 REMEDY = (
     "`make all`, then `make models`, makes this project's; or restore the file."
-    if MODELS.is_dir()
+    if (ROOT / "notebooks").is_dir()
     else "This package was installed without models: name the folder `models` of a clone."
 )
 MOST_BYTES = 1_000_000_000  # of a model; the largest of this project has 6 million
