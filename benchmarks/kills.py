@@ -273,7 +273,8 @@ def killed(
                 due[moment] -= 1
                 n, is_hit = n + 1, True
                 print(f"{n:3}  in {moment}: {hit}", flush=True)
-                batch.process.wait()
+                if kind not in ("a job", "a kernel"):  # the batch itself is ending
+                    batch.process.wait()
         if batch.process.poll() is None:
             time.sleep(0.02)
             continue
