@@ -87,9 +87,9 @@ def find(path: str | Path, columns: Sequence[str]) -> Rows:
             are left out.
         columns: That every file must have, once each, and with
             numbers; other columns are not read.
-    Raises: ValueError: there is no file, or there are folders beside
-        files; a file is damaged, or lacks such a column; or there are
-        no rows.
+    Raises: ValueError: there is no file, or folders in the folder
+        hold some; a file is damaged, or lacks such a column; or there
+        are no rows.
     """
     found = _files(path)
     n_rows = []
