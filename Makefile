@@ -73,7 +73,6 @@ test-beyond: setup
 
 trust: setup
 	$(PYTEST) tests/trust
-	PYTHONPATH=workflow $(BIN)/python benchmarks/profiles.py generic
 
 exercises: setup
 	@$(BIN)/python exercises/make.py
