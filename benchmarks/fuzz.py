@@ -20,6 +20,7 @@ import gzip
 import io
 import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -90,6 +91,9 @@ def here(task: str, path: object, given: dict[str, Any]) -> Iterator[pa.RecordBa
 
 
 sandbox.asked = here
+pa.set_memory_pool(pa.system_memory_pool())  # as sandbox.SETTINGS say
+# half of what the sandbox allows, so that an input is over soon
+resource.setrlimit(resource.RLIMIT_DATA, (sandbox.MOST_MEMORY // 2,) * 2)
 
 
 def file_of(name: str, load: Callable[[Path], object]) -> Try:
@@ -498,7 +502,7 @@ def fuzz(name: str, how: str = "60", most: str = "-1") -> None:
     options = [
         f"-artifact_prefix={FOUND}/",
         "-max_len=4096",
-        "-timeout=10",
+        f"-timeout={sandbox.MOST_SECONDS}",
         "-rss_limit_mb=4096",
     ]
     limits = [f"-max_total_time={how}", f"-runs={most}", str(corpus)]

@@ -9,6 +9,7 @@ import ast
 import gzip
 import io
 import json
+import os
 import re
 import resource
 import socket
@@ -362,6 +363,12 @@ def test_what_takes_too_long_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "MOST_SECONDS", 0)
     said = refusal(lambda: sandbox.table(path))
     assert said.startswith(f"{path}: It can't be read: that ended the process that tried")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_nobody_waits_for_a_pipe(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    assert refusal(lambda: sandbox.table(tmp_path / name)).endswith("no such file.")
 
 
 def test_the_sandbox_reads_what_pandas_reads(tmp_path):
