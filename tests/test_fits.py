@@ -453,7 +453,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path, part):
 def test_bytes_of_all_kinds_are_refused(tmp_path):
     path, _, _ = state_of(tmp_path)
     whole = path.read_bytes()
-    deep = json.dumps({"__metadata__": {"model": "[" * 3000 + "]" * 3000}}).encode()
+    deep = json.dumps({"__metadata__": {"model": "[" * 100_000 + "]" * 100_000}}).encode()
     for content in (
         b"",
         b"no checkpoint",

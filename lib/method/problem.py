@@ -236,7 +236,7 @@ class Problem:
 
         Raises: ValueError: as a problem's parts.
         Example:
-            >>> problem.under(problem.flow) == problem
+            >>> problem.under(problem.flow).flow is problem.flow
             True
         """
         population = replace(self.population, graph=flow.graph)
