@@ -195,7 +195,7 @@ def _of_file(path: str) -> Iterator[None]:
     """Raise what can't be read as ValueError that names the file."""
     kind = "Parquet" if path.endswith(".parquet") else "a csv in UTF-8"
     if not Path(path).is_file():  # a pipe would have to be waited for
-        raise ValueError(f"{path}: There is no such file.")
+        raise ValueError(f"{path}: It can't be read: there is no such file.")
     try:
         yield
     except MemoryError as error:
