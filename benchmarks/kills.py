@@ -3,13 +3,12 @@
     PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py          20, over make smoke
     PYTHONPATH=workflow .venv/bin/python benchmarks/kills.py 100 7    100, drawn with seed 7
 
-Needs the data of Give Me Some Credit. Takes about four times as long as make smoke.
-Each kill is a kill -9 of one of `KINDS`, at a random moment of one of `MOMENTS`, which get
-equal numbers of kills; the next run of the
-command goes on. Prints a line a kill. The exit code is 1 if something
-that was finished ran again, a process outlived its batch, or a file of the end differs from
-that of a run without a kill (of a notebook: what its cells print and show, without
-warnings). Both runs lie in runs/kills.
+Needs the data of Give Me Some Credit. Takes two to three times as long as make smoke. Each
+kill is a kill -9 of one of `KINDS`, at a random moment of one of `MOMENTS`, which get equal
+numbers of kills; the next run of the command goes on. Prints a line a kill. The exit code
+is 1 if something that was finished ran again, a process outlived its batch, or a file of
+the end differs from that of a run without a kill (of a notebook: what its cells print and
+show, without warnings). Both runs lie in runs/kills.
 """
 
 import lib.pinned
