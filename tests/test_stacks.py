@@ -30,7 +30,7 @@ EVERY = stacks.STACKS | stacks.TRANSFER
 def test_every_stack_has_its_members(name):
     samplers, settings, seeds = EVERY[name](LOAN, [1000, 2000], 5)
     assert len(samplers) == len(settings) == len(seeds)
-    assert set(seeds) == {1000, 2000}
+    assert set(seeds) == ({1000} if name == "loan_icarma_leaky" else {1000, 2000})
     assert all(own.n_epochs == 5 for own in settings)
     assert len({own.hidden for own in settings}) == 1  # one width a file
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import chain
 import hare
+import how_sure
 import measure
 import nbformat
 import networks
@@ -291,7 +292,7 @@ def test_the_batch_runs_each_notebook_and_each_stack():
     assert sorted(chain.NEEDS) == NOTEBOOKS
     paper, beyond = chain.PARTS["paper"], chain.PARTS["beyond"]
     assert sorted([*paper, *beyond]) == NOTEBOOKS and "07_gmsc_transfer" in paper
-    for program in (networks, other_flows, proposers, hare, willingness):
+    for program in (networks, other_flows, proposers, hare, willingness, how_sure):
         own = {fit for fit, (name, _) in chain.FITS.items() if name == program.__name__}
         assert own == set(program.JOBS)
     assert {name for name, _ in chain.FITS.values()} == set(chain.PROGRAMS)
@@ -365,7 +366,7 @@ def copy(tmp_path_factory) -> Path:
 
 
 NETWORKS, PROPOSERS, HARE = set(networks.JOBS), set(proposers.JOBS), set(hare.JOBS)
-FLOWS = set(other_flows.JOBS)
+FLOWS, LOOKS = set(other_flows.JOBS), set(how_sure.JOBS)
 
 
 @pytest.mark.parametrize(
@@ -373,14 +374,14 @@ FLOWS = set(other_flows.JOBS)
     [
         ("lib/beyond/hare/hare.py", HARE, {"09"}),
         ("lib/beyond/propose/propose.py", PROPOSERS, {"11", "12"}),
-        ("lib/method/training.py", NETWORKS, {"03", "04", "05", "12"}),
-        ("lib/method/icarma.py", NETWORKS | PROPOSERS, None),
-        ("lib/paper/stacks.py", NETWORKS, None),
+        ("lib/method/training.py", NETWORKS, {"03", "04", "12"}),
+        ("lib/method/icarma.py", NETWORKS | PROPOSERS | LOOKS, None),
+        ("lib/paper/stacks.py", NETWORKS | LOOKS, None),
         ("lib/paper/pictures/results.py", set(), None),
         ("lib/method/flow.py", {*chain.FITS} - {"willingness"}, None),
         ("lib/beyond/evaluation/gamm.py", {"willingness"}, {"10"}),
         ("lib/base/progress.py", set(), set()),
-        ("workflow/fitting.py", NETWORKS | PROPOSERS | FLOWS, set()),
+        ("workflow/fitting.py", NETWORKS | PROPOSERS | FLOWS | LOOKS, set()),
     ],
 )
 def test_an_edit_touches_what_imports_it(copy, room, fits, notebooks):

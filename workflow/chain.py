@@ -21,12 +21,13 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "02_causal_flow": ("loan_classifier",),
     "03_icarma_training": LOAN,
     "03b_choice_of_settings": (*HARD, "loan_icarma_ranking", "loan_chosen_ranking"),
-    "04_hard_constraints": (*HARD, "loan_chosen_ranking"),
+    "04_hard_constraints": (*HARD, "loan_chosen_ranking", "loan_icarma_leaky"),
     "05_soft_constraints": (
         *HARD,
         "loan_icarma_score",
         "loan_icarma_ranking",
         "loan_icarma_rco",
+        "loan_icarma_weights",
         "loan_chosen_ranking",
         "loan_chosen_score",
     ),
@@ -38,7 +39,13 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "gmsc_chosen",
         "gmsc_other_flows",
     ),
-    "08_exact_and_unlocked": (*HARD, *CREDIT, "gmsc_other_flows"),
+    "08_exact_and_unlocked": (
+        *HARD,
+        *CREDIT,
+        "gmsc_other_flows",
+        "loan_how_sure.csv",
+        "gmsc_how_sure.csv",
+    ),
     "09_human_in_the_loop": (
         *HARD,
         "hare",
@@ -79,6 +86,8 @@ FITS: dict[str, tuple[str, tuple[str, ...]]] = {
     "loan_icarma_score": ("networks", LOAN),
     "loan_icarma_ranking": ("networks", LOAN),
     "loan_icarma_rco": ("networks", LOAN),
+    "loan_icarma_weights": ("networks", LOAN),
+    "loan_icarma_leaky": ("networks", LOAN),
     "loan_carma": ("networks", LOAN),
     "loan_chosen_ranking": ("networks", LOAN),
     "loan_chosen_score": ("networks", LOAN),
@@ -93,6 +102,8 @@ FITS: dict[str, tuple[str, tuple[str, ...]]] = {
     "hare": ("hare", ()),
     "gmsc_hare": ("hare", ()),
     "willingness": ("willingness", ()),
+    "loan_how_sure": ("how_sure", LOAN),
+    "gmsc_how_sure": ("how_sure", CREDIT),
 }
 # What a program consists of, beside what it imports of lib.
 PROGRAMS: dict[str, tuple[str, ...]] = {
@@ -101,6 +112,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "proposers": ("workflow/proposers.py", "workflow/fitting.py"),
     "hare": ("workflow/hare.py",),
     "willingness": ("workflow/willingness.py",),
+    "how_sure": ("workflow/how_sure.py", "workflow/fitting.py"),
 }
 # The models that a notebook leaves, or a fit; those of other fits have the fit's name.
 LEAVES: dict[str, tuple[str, ...]] = {
@@ -112,6 +124,8 @@ LEAVES: dict[str, tuple[str, ...]] = {
     "hare": ("hare", "hare_as_published.csv", "hare_own_ideals.csv"),
     "gmsc_hare": ("gmsc_hare", "gmsc_hare_as_published.csv", "gmsc_hare_own_ideals.csv"),
     "willingness": ("willingness.csv", "willingness_latent.csv"),
+    "loan_how_sure": ("loan_how_sure.csv",),
+    "gmsc_how_sure": ("gmsc_how_sure.csv",),
 }
 # What else each reads, beside its notebook and the parameters of its size.
 HARE = ("data/adult_*", "data/compas_*", "data/published/hare_*")
@@ -154,9 +168,16 @@ READS: dict[str, tuple[str, ...]] = {
     "13_against_the_field": ("benchmarks/rivals.csv",),
     "reference": ("benchmarks/properties.csv",),
     **dict.fromkeys(
-        ("loan_icarma_score", "loan_icarma_ranking", "loan_icarma_rco", "loan_carma"),
+        (
+            "loan_icarma_score",
+            "loan_icarma_ranking",
+            "loan_icarma_rco",
+            "loan_icarma_weights",
+            "loan_carma",
+        ),
         CALIBRATED,
     ),
+    "loan_icarma_leaky": (*CALIBRATED, "data/published/icarma_*"),
     "loan_chosen_ranking": ("params/chosen_ranking.yaml",),
     "loan_chosen_score": ("params/chosen_score.yaml",),
     "gmsc_icarma": (*CALIBRATED, *EDGES),
@@ -168,6 +189,8 @@ READS: dict[str, tuple[str, ...]] = {
     "hare": HARE,
     "gmsc_hare": ("data/give_me_some_credit_*", "data/published/hare_*"),
     "willingness": ("data/published/tominaga_tableS2.csv",),
+    "loan_how_sure": ("params/{size}/08_exact_and_unlocked.yaml",),
+    "gmsc_how_sure": ("params/{size}/08_exact_and_unlocked.yaml", *EDGES),
 }
 # The notebooks about the paper, and those that go beyond it.
 BEYOND = tuple(name for name in NEEDS if "08" <= name < "14")

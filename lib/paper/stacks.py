@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import torch
 
 from lib.base import checks
 from lib.method.icarma import ICarma, Settings
 from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.samplers import RankingSampler, Sampler, ScoreSampler, TableSampler
-from lib.paper import readings
+from lib.paper import claims, readings
 
 ELICITATIONS = ("ranking", "score")
 # how people are asked in each search for settings; "transfer" is Give Me Some Credit's
@@ -34,6 +35,9 @@ FEWER_SEEDS = {"concave": FEW, "convex": FEW}
 # the preferences that CARMA gives to everyone: no feature is harder than another, or two
 # are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
+
+# weights of the mask's demand that are tried beside the printed one, with so many seeds
+OTHER_WEIGHTS, SEEDS_OF_WEIGHTS = (0.6, 0.3, 0.25, 0.2, 0.0), 3
 
 CARMAS_PRIOR = 0.5  # of acting on the easiest feature, in its code
 
@@ -116,6 +120,45 @@ def biased(
     """
     each = {"constant": (readings.as_printed("ranking", "constant"), seeds)}
     return _members(RankingSampler(tuple(features), "rco"), each, n_epochs)
+
+
+def weights(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return members with the linear profile, weight of the mask by weight.
+
+    First come those with the printed weight, then `OTHER_WEIGHTS`; all
+    else is as printed. Of the seeds the first three are used.
+
+    Arguments, Returns and Raises: as for `printed`.
+    """
+    own = readings.as_printed("ranking", "linear")
+    each = {
+        f"{weight:g}": (replace(own, mask=weight), seeds[:SEEDS_OF_WEIGHTS])
+        for weight in (own.mask, *OTHER_WEIGHTS)
+    }
+    return _members(RankingSampler(tuple(features)), each, n_epochs)
+
+
+def leaky(
+    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+) -> Members:
+    """Return one member whose prior acts on every feature as often as the paper does.
+
+    Its prior probability of acting is the mean share of hardest
+    actions that table 2 prints for the constant profile; all else is
+    as printed. Of the seeds the first is used.
+
+    Arguments, Returns and Raises: as for `printed`.
+    """
+    rows = claims.published(2).query("method == 'iCARMA' and cost_profile == 'constant'")
+    p = float(np.mean(rows.hap))
+    own = replace(
+        readings.as_printed("ranking", "constant"), profile=Profile(p_min=p, p_max=p)
+    )
+    return _members(
+        RankingSampler(tuple(features)), {"constant": (own, seeds[:1])}, n_epochs
+    )
 
 
 def chosen(
@@ -232,6 +275,8 @@ STACKS: dict[str, Stack] = {
     "loan_icarma_ranking": partial(printed, "ranking", [*GAMMA][1:]),
     "loan_icarma_score": partial(printed, "score", [*GAMMA]),
     "loan_icarma_rco": biased,
+    "loan_icarma_weights": weights,
+    "loan_icarma_leaky": leaky,
     "loan_carma": carma,
     "loan_chosen_ranking": partial(chosen, "ranking"),
     "loan_chosen_score": partial(chosen, "score"),

@@ -135,11 +135,16 @@ def tab(book: Path, browser: Any) -> Iterator[Any]:
     said: list[str] = []
     opened.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
     opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("requestfailed", lambda request: said.append(request.url))
+    opened.on("requestfailed", lambda r: said.append(r.url) if failed(r) else None)
     opened.on("request", lambda r: None if is_ours(r.url) else said.append(r.url))
     yield opened
     opened.close()
     assert not said
+
+
+def failed(request: Any) -> bool:
+    """Return whether a request failed; who leaves a page calls off what it still loads."""
+    return bool(request.failure != "net::ERR_ABORTED")
 
 
 def is_ours(address: str) -> bool:
