@@ -173,7 +173,7 @@ def test_a_job_may_be_stopped_twice(tmp_path, counted, stopped):
         ({"seed": 5}, "seed is 0 there, 5 here"),
         (
             {"n_datasets": {"family": 2, "refit": 2, "power": 3, "size": 2}},
-            "n_datasets.power is 4 there, 3 here",
+            "n_datasets.power is 2 there, 3 here",
         ),
     ],
 )

@@ -30,8 +30,6 @@ from lib.paper import designs, gmsc
 from lib.search import continuous, descent
 
 NOTEBOOK = "08_exact_and_unlocked"
-# Unasked, a search has 256 scouts, 8 starts and 10 steps: a tenth of these looks.
-HARDER: dict[str, Any] = {"n_scouts": 2048, "n_starts": 64, "n_steps": 20}
 
 
 def loan_how_sure(given: Mapping[str, Any], name: str) -> None:
@@ -68,16 +66,18 @@ def _save(
     of_notebook = read_parameters(given["size"], NOTEBOOK)
     n_people, n_values = of_notebook[people], of_notebook["n_values"]
     n_searched, n_scan = given["n_searched"][name], given["n_scan"][name]
+    effort: dict[str, Any] = {f"n_{what}": n for what, n in given["n_harder"].items()}
     own = Looks(problem, world, n_people, given["seed"])
     looks = [
-        lambda: own.ten_times(n_searched),
+        lambda: own.ten_times(n_searched, effort),
         lambda: own.scanned(n_scan),
         lambda: own.on_grid(n_values),
     ]
 
     def inputs() -> dict[str, Any]:
         counts = {"n_searched": n_searched, "n_scan": n_scan, "n_values": n_values}
-        return counts | {"seed": given["seed"], "x": own.x, "costs": own.table.cost}
+        counts |= effort | {"seed": given["seed"]}
+        return counts | {"x": own.x, "costs": own.table.cost}
 
     done: list[dict[str, Any]] = []
     live, bar = fits.Live(rows=done), progress.bar(name)
@@ -107,10 +107,16 @@ class Looks:
         self.known = self.table.cheapest(self.may)[0]
         self.few = self.may.sum(-1) <= 2
 
-    def ten_times(self, n: int) -> dict[str, dict[str, int]]:
-        """Return what ten times the effort and another seed change for n people."""
-        harder = continuous.Search(self.problem, self.world, seed=self.seed + 1, **HARDER)
-        other = harder.table(self.x[:n])
+    def ten_times(self, n: int, effort: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+        """Return what more effort and another seed change for n people.
+
+        Arguments:
+            n: Of the people; the first are taken.
+            effort: n_scouts, n_starts and n_steps of the search.
+        """
+        seed = self.seed + 1
+        search = continuous.Search(self.problem, self.world, seed=seed, **effort)
+        other = search.table(self.x[:n])
         rows = {"ten times, all fifteen sets": changed(self.table.cost[:n], other.cost)}
         for setting, said in self.asked.items():
             costs = (
@@ -158,7 +164,8 @@ class Looks:
             first, last = low.maximum(factual - reach), high.minimum(factual + reach)
             n_lines = n if acts.sum() == 2 else 10 * n
             lines = [
-                torch.linspace(first[k], last[k], n_lines) for k in acts.nonzero()[:, 0]
+                torch.linspace(first[k], last[k], n_lines, dtype=x.dtype)
+                for k in acts.nonzero()[:, 0]
             ]
             net = torch.cartesian_prod(*lines).view(-1, int(acts.sum()))
             values = factual.repeat(len(net), 1)

@@ -1,0 +1,94 @@
+"""The job of notebook 08's appendix B: harder looks count what a search missed."""
+
+import shutil
+from dataclasses import replace
+from functools import partial
+
+import how_sure as job
+import pandas as pd
+import parameters
+import pytest
+import torch
+
+from lib.base import fits
+from lib.base.files import MODELS
+
+N_PEOPLE, N_VALUES = 12, 9
+
+
+@pytest.fixture(scope="module")
+def own(problem):
+    return job.Looks(problem, problem.population.truth, N_PEOPLE, seed=0)
+
+
+def knows_nothing(own: job.Looks) -> job.Looks:
+    """The same people, and a search that found an action for none."""
+    other = object.__new__(job.Looks)
+    table = replace(own.table, cost=torch.full_like(own.table.cost, torch.inf))
+    other.__dict__ |= vars(own) | {"table": table}
+    other.known = table.cheapest(own.may)[0]
+    return other
+
+
+@pytest.mark.parametrize("look", ["scanned", "on_grid"])
+def test_what_nobody_found_is_missed_by_those_whom_a_look_helps(own, look):
+    """By the search itself: a look helps nobody else, and most of them."""
+    (row,) = getattr(knows_nothing(own), look)(
+        40 if look == "scanned" else N_VALUES
+    ).values()
+    group = own.few if look == "scanned" else ~own.few
+    helped = int(own.known[group].isfinite().sum())
+    assert row["answers"] == 0 and row["none found"] == int(group.sum())
+    assert helped / 2 <= row["missed"] <= helped
+
+
+def test_a_scan_finds_nothing_cheaper_than_a_search(own):
+    (row,) = own.scanned(60).values()
+    assert row["answers"] == int(own.known[own.few].isfinite().sum()) > 0
+    assert row["more than 1 % dearer"] == row["missed"] == 0
+
+
+def test_what_costs_twice_as_much_is_told(own):
+    """Three of the people; all they have is dearer than what is found again."""
+    dear = knows_nothing(own)
+    dear.table = replace(own.table, cost=2 * own.table.cost)
+    effort = {"n_scouts": 256, "n_starts": 8, "n_steps": 10}
+    row = dear.ten_times(3, effort)["ten times, all fifteen sets"]
+    assert row["more than 1 % dearer"] == row["answers"] > 0
+
+
+def test_the_job_goes_on_where_it_was(tmp_path, monkeypatch):
+    for name in ("loan_classifier", "loan_flow"):
+        shutil.copy(MODELS / f"{name}.safetensors", tmp_path)
+    given = parameters.read_network_parameters("paper") | {
+        "size": "smoke",
+        "models": str(tmp_path),
+        "partial": tmp_path / "partial",
+        "n_searched": {"loan_how_sure": 1},
+        "n_scan": {"loan_how_sure": 5},
+        "n_harder": {"scouts": 16, "starts": 1, "steps": 1},
+    }
+    monkeypatch.setattr(job.fits, "steps", partial(fits.steps, every=0.0))
+    with monkeypatch.context() as stopped:
+        stopped.setattr(job.Looks, "on_grid", None)
+        with pytest.raises(TypeError, match="NoneType"):
+            job.loan_how_sure(given, "loan_how_sure")
+    left = tmp_path / "loan_how_sure.csv"
+    assert not left.exists()
+    with monkeypatch.context() as not_again:
+        not_again.setattr(job.Looks, "scanned", None)
+        job.loan_how_sure(given, "loan_how_sure")
+    found = left.read_bytes()
+    job.loan_how_sure(given | {"partial": tmp_path / "other"}, "loan_how_sure")
+    assert left.read_bytes() == found
+
+
+def test_what_is_committed_is_of_the_people_that_the_parameters_name():
+    """Fifteen sets a person, and nobody counted twice."""
+    sizes = parameters.read_network_parameters("paper")["n_searched"]
+    for name, n in sizes.items():
+        rows = pd.read_csv(MODELS / f"{name}.csv", index_col="look")
+        of = rows["answers"] + rows["none found"]
+        assert of["ten times, all fifteen sets"] == 15 * n
+        assert (of[[look for look in of.index if "setting" in look]] == n).all()
+        assert (rows.missed <= rows["none found"]).all()
