@@ -4,6 +4,7 @@ knows no individuals.
 
 from dataclasses import replace
 
+import networks
 import numpy as np
 import pytest
 import torch
@@ -23,7 +24,7 @@ LOAN = ("loan_amount", "loan_duration", "income", "savings")
 SHORT = {"n_epochs": 3, "batch_size": 64, "hidden": 16}
 
 
-EVERY = stacks.STACKS | stacks.TRANSFER
+EVERY = networks.STACKS | stacks.TRANSFER
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -198,7 +198,7 @@ def test_networks_are_described(size):
     assert values["models"] == f"runs/{size}/models"
     fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_icarma", "gmsc_other_flows"}
     fitted_with |= {"gmsc_propose", "loan_propose", "loan_propose_others", *stacks.TRANSFER}
-    assert sorted(values["n_epochs"]) == sorted(set(stacks.STACKS) | fitted_with)
+    assert sorted(values["n_epochs"]) == sorted(set(networks.STACKS) | fitted_with)
 
 
 NOTEBOOK = "n_people = 10\nn_values = 25\nseed = 0"
@@ -296,7 +296,7 @@ def test_the_batch_runs_each_notebook_and_each_stack():
         own = {fit for fit, (name, _) in chain.FITS.items() if name == program.__name__}
         assert own == set(program.JOBS)
     assert {name for name, _ in chain.FITS.values()} == set(chain.PROGRAMS)
-    assert set(networks.JOBS) == {*stacks.STACKS, *stacks.TRANSFER}
+    assert set(networks.JOBS) == {*networks.STACKS, *stacks.TRANSFER}
 
 
 def test_every_model_is_left_by_one_job_and_needed_by_what_comes_after():

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import torch
 
 from lib.base import checks
 from lib.method.icarma import ICarma, Settings
 from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.samplers import RankingSampler, Sampler, ScoreSampler, TableSampler
-from lib.paper import claims, readings
+from lib.paper import readings
 
 ELICITATIONS = ("ranking", "score")
 # how people are asked in each search for settings; "transfer" is Give Me Some Credit's
@@ -141,24 +140,23 @@ def weights(
 
 
 def leaky(
-    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
+    p: float, features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
 ) -> Members:
-    """Return one member whose prior acts on every feature as often as the paper does.
+    """Return one member whose prior acts on every feature with the same probability.
 
-    Its prior probability of acting is the mean share of hardest
-    actions that table 2 prints for the constant profile; all else is
-    as printed. Of the seeds the first is used.
+    All else is as printed for the constant profile. Of the seeds the
+    first is used.
 
-    Arguments, Returns and Raises: as for `printed`.
+    Arguments:
+        p: The probability.
+        features, seeds, n_epochs: As for `printed`.
+    Returns and Raises: as for `printed`.
     """
-    rows = claims.published(2).query("method == 'iCARMA' and cost_profile == 'constant'")
-    p = float(np.mean(rows.hap))
     own = replace(
         readings.as_printed("ranking", "constant"), profile=Profile(p_min=p, p_max=p)
     )
-    return _members(
-        RankingSampler(tuple(features)), {"constant": (own, seeds[:1])}, n_epochs
-    )
+    sampler = RankingSampler(tuple(features))
+    return _members(sampler, {"constant": (own, seeds[:1])}, n_epochs)
 
 
 def chosen(
@@ -276,7 +274,6 @@ STACKS: dict[str, Stack] = {
     "loan_icarma_score": partial(printed, "score", [*GAMMA]),
     "loan_icarma_rco": biased,
     "loan_icarma_weights": weights,
-    "loan_icarma_leaky": leaky,
     "loan_carma": carma,
     "loan_chosen_ranking": partial(chosen, "ranking"),
     "loan_chosen_score": partial(chosen, "score"),
