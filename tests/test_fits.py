@@ -175,7 +175,7 @@ def test_stopped_fits_end_with_the_same_bits_in_a_new_process(tmp_path, each_ste
     for name in FITS:
         stopped(name, tmp_path / name, 1)
         stopped(name, tmp_path / name, LAST[name])
-    subprocess.run([sys.executable, __file__, tmp_path], check=True, timeout=120)
+    subprocess.run([sys.executable, __file__, tmp_path], check=True, timeout=300)
     for name, expected in whole.items():
         found = load_file(tmp_path / f"{name}.safetensors")
         steps = found.pop("steps").tolist()

@@ -96,7 +96,7 @@ def said(asked: dict[str, Tensor]) -> dict[str, Any]:
         input=json.dumps(given | {"n_searched": N_SEARCHED, "threshold": THRESHOLD}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)

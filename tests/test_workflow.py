@@ -480,7 +480,7 @@ def test_torch_comes_from_its_own_index_if_that_answers(tmp_path, answers):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert made.returncode == 0, made.stdout + made.stderr
     asked = (tmp_path / "asked").read_text().splitlines()

@@ -180,11 +180,11 @@ def test_the_applicant_answers_on_the_front_page(tab):
     tab.goto((HTML / "index.html").as_uri())  # leads to the front page
     tab.wait_for_url(FRONT.as_uri())
     settled = "#page[data-settled=yes]"
-    tab.wait_for_selector(settled, timeout=10_000)
+    tab.wait_for_selector(settled, timeout=60_000)
     tab.locator('[data-to="2"]').click()
     before = tab.locator("#headline").inner_text()
     tab.locator('label:has([name="score-0"][value="5"])').click()
-    tab.wait_for_selector(settled, timeout=10_000)
+    tab.wait_for_selector(settled, timeout=60_000)
     assert tab.locator("#headline").inner_text() != before
     assert "#" not in tab.url  # the address is the book's own
 
@@ -195,7 +195,7 @@ def test_the_applicant_answers_on_the_front_page(tab):
 )
 def test_the_applicant_stands_in_notebooks(tab, name, step):
     tab.goto((HTML / "notebooks" / f"{name}.html").as_uri())
-    tab.wait_for_selector("#page[data-settled=yes]", timeout=10_000)
+    tab.wait_for_selector("#page[data-settled=yes]", timeout=60_000)
     assert tab.locator("#page .step:visible").get_attribute("data-step") == f"{step}"
 
 
@@ -279,7 +279,7 @@ def test_the_applicant_follows_the_switch(tab):
 def test_search_finds(tab):
     tab.goto((HTML / "search.html").as_uri() + "?q=counterfactual")
     found = "document.querySelectorAll('#search-results li a').length"
-    tab.wait_for_function(f"{found} >= 10", timeout=10_000)
+    tab.wait_for_function(f"{found} >= 10", timeout=60_000)
     excerpt = tab.locator("#search-results .context").first
-    excerpt.wait_for(timeout=10_000)
+    excerpt.wait_for(timeout=60_000)
     assert "counterfactual" in excerpt.inner_text().lower()

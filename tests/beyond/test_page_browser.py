@@ -141,7 +141,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 def settled(page: Any) -> None:
     """Wait until the searches are done."""
-    page.wait_for_selector("#page[data-settled=yes]", timeout=10_000)
+    page.wait_for_selector("#page[data-settled=yes]", timeout=60_000)
 
 
 def at(page: Any, address: str) -> None:

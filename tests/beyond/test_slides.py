@@ -371,7 +371,7 @@ def live(deck: Any) -> Any:
     (number,) = [i for i, (text, _) in enumerate(slides().values()) if "iframe" in text]
     deck.evaluate(f"Reveal.slide({number})")
     page = deck.frame_locator("section.present iframe")
-    page.locator("#page[data-settled=yes]").wait_for(timeout=10_000)
+    page.locator("#page[data-settled=yes]").wait_for(timeout=60_000)
     return page
 
 
@@ -380,7 +380,7 @@ def test_the_applicant_answers_in_a_slide(deck):
     page.locator('[data-to="2"]').click()
     before = page.locator("#headline").inner_text()
     page.locator('label:has([name="score-0"][value="5"])').click()
-    page.locator("#page[data-settled=yes]").wait_for(timeout=10_000)
+    page.locator("#page[data-settled=yes]").wait_for(timeout=60_000)
     assert page.locator("#headline").inner_text() != before
     assert not page.locator("header").is_visible()
 

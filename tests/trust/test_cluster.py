@@ -98,8 +98,8 @@ def kill_in_the_notebook(run: subprocess.Popen, batch: Path, whom: Callable) -> 
     batch_itself = [psutil.Process(run.pid), *psutil.Process(run.pid).children()]
     for process in whom(batch_itself):
         process.kill()
-    run.communicate(timeout=60)
-    psutil.wait_procs(batch_itself, timeout=60)
+    run.communicate(timeout=300)
+    psutil.wait_procs(batch_itself, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def killed_and_gone_on_with(
 
 def test_a_profile_that_is_not_there_or_lacks_a_part_is_named(watched, monkeypatch):
     run = start(watched, "slrum")
-    output, _ = run.communicate(timeout=60)
+    output, _ = run.communicate(timeout=300)
     assert run.returncode == 1
     assert output == "There is no profile 'slrum'; there are generic, local, slurm.\n"
     assert not (watched / "runs").exists()
@@ -287,7 +287,7 @@ def detached(tmp_path) -> Iterator[Callable]:
             [sys.executable, PROFILES / "generic" / "detached.py", *map(str, arguments)],
             cwd=tmp_path,
             env=environment,
-            timeout=60,
+            timeout=300,
             check=True,
             stdout=subprocess.PIPE,
             text=True,
@@ -422,14 +422,14 @@ def slurm(tmp_path_factory) -> Iterator[dict[str, str]]:
         said("scancel", f"--user={user}", **environment)
         for process in reversed(started):
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=300)
 
 
 def said(*command: str, **environment: str) -> str:
     if command[0] in ("sinfo", "squeue"):
         command = (*command, "--noheader")
     ran = subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=60
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=300
     )
     return ran.stdout.strip()
 

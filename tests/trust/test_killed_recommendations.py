@@ -55,7 +55,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(whole, data, copy):
             time.sleep(0.02)
     finally:
         run.kill()
-    run.communicate(timeout=60)  # returns once no process is left to write
+    run.communicate(timeout=300)  # returns once no process is left to write
     assert not (outputs / "manifest.json").exists()
     before = {path.name: path.stat().st_mtime_ns for path in parts.iterdir()}
 
