@@ -2,11 +2,11 @@
 
 `python workflow/how_sure.py SIZE JOB`
 
-Called by the Snakefile. JOB is loan_how_sure or gmsc_how_sure. It leaves, in the folder of
-models, JOB.csv: what each harder look changes. The parameters of
-notebook 08 say how many people there are, and networks.yaml of the
-same size how hard is looked. A job that was stopped goes on where it
-was, look by look.
+Called by the Snakefile. JOB is loan_how_sure or gmsc_how_sure. It
+leaves, in the folder of models, JOB.csv: what each harder look
+changes. The parameters of notebook 08 say how many people there are,
+and networks.yaml of the same size how hard is looked. A job that was
+stopped goes on where it was, look by look.
 """
 
 import lib.pinned

@@ -94,7 +94,7 @@ def printed(
         name: (readings.as_printed(search, name), seeds[: FEWER_SEEDS.get(name)])
         for name in profiles
     }
-    return _members(soft_samplers(features, ASKED[search])[MIXED], each, n_epochs)
+    return members(soft_samplers(features, ASKED[search])[MIXED], each, n_epochs)
 
 
 def hard(
@@ -118,7 +118,7 @@ def biased(
         which `rco` leans are not there.
     """
     each = {"constant": (readings.as_printed("ranking", "constant"), seeds)}
-    return _members(RankingSampler(tuple(features), "rco"), each, n_epochs)
+    return members(RankingSampler(tuple(features), "rco"), each, n_epochs)
 
 
 def weights(
@@ -136,27 +136,7 @@ def weights(
         f"{weight:g}": (replace(own, mask=weight), seeds[:SEEDS_OF_WEIGHTS])
         for weight in (own.mask, *OTHER_WEIGHTS)
     }
-    return _members(RankingSampler(tuple(features)), each, n_epochs)
-
-
-def leaky(
-    p: float, features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
-) -> Members:
-    """Return one member whose prior acts on every feature with the same probability.
-
-    All else is as printed for the constant profile. Of the seeds the
-    first is used.
-
-    Arguments:
-        p: The probability.
-        features, seeds, n_epochs: As for `printed`.
-    Returns and Raises: as for `printed`.
-    """
-    own = replace(
-        readings.as_printed("ranking", "constant"), profile=Profile(p_min=p, p_max=p)
-    )
-    sampler = RankingSampler(tuple(features))
-    return _members(sampler, {"constant": (own, seeds[:1])}, n_epochs)
+    return members(RankingSampler(tuple(features)), each, n_epochs)
 
 
 def chosen(
@@ -176,7 +156,7 @@ def chosen(
     Raises: ValueError: there are no seeds; see `readings.chosen`.
     """
     each = {name: (readings.chosen(search, name), seeds[:FEW]) for name in readings.CHOSEN}
-    return _members(soft_samplers(features, ASKED[search])[MIXED], each, n_epochs)
+    return members(soft_samplers(features, ASKED[search])[MIXED], each, n_epochs)
 
 
 def lateness_is_past(
@@ -227,20 +207,25 @@ def carma(
         prior = replace(own.profile, p_max=CARMAS_PRIOR, p_min=p_min, inverse=True)
         own = replace(own, profile=prior, plausibility=0.0, feasibility=0.0)
         sampler = TableSampler(everyone(population, 1))
-        parts = _members(sampler, {profile: (own, seeds)}, n_epochs)
+        parts = members(sampler, {profile: (own, seeds)}, n_epochs)
         samplers += parts[0]
         settings += parts[1]
         every += parts[2]
     return samplers, settings, every
 
 
-def _members(
+def members(
     sampler: Sampler,
     profiles: Mapping[str, tuple[Settings, Sequence[int]]],
     n_epochs: int | None,
 ) -> Members:
     """Return members of some profiles: each profile's settings with each of its seeds.
 
+    Arguments:
+        sampler: Whose people all are trained on.
+        profiles: By name, the settings and the seeds.
+        n_epochs: Of training; None: as the settings say.
+    Returns: Samplers, settings and seeds, one of each a member.
     Raises: ValueError: there are no seeds.
     """
     settings: list[Settings] = []
