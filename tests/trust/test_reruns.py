@@ -9,7 +9,7 @@ from pathlib import Path
 import chain
 import pytest
 from reproduce import LARGEST_MODEL
-from test_workflow import HARE, NETWORKS, PROPOSERS, ROOT
+from test_workflow import HARE, LOOKS, NETWORKS, PROPOSERS, ROOT
 
 EDITED = ("lib", "notebooks", "params", "workflow")
 
@@ -72,7 +72,7 @@ def test_an_edit_of_the_proposer_runs_no_networks(done):
 
 def test_an_edit_of_the_networks_runs_no_flow(done):
     found = run_after(done, "lib/method/icarma.py", *CODE)
-    assert found & chain.FITS.keys() == NETWORKS | PROPOSERS
+    assert found & chain.FITS.keys() == NETWORKS | PROPOSERS | LOOKS
     assert not found & {"01_data_and_scm", "02_causal_flow"}
 
 
