@@ -106,7 +106,7 @@ def test_links_of_readme_and_docs_lead_to_files():
 
 
 def test_readme_can_be_read_in_three_minutes():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 720
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
 
 
 def code_of(path: Path) -> str:
