@@ -68,7 +68,8 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=1800
 test: setup
 	$(PYTEST) $(NBVAL) notebooks/0[0-7]* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond --ignore tests/trust
 
-test-beyond: setup
+# Made before, once: the tests of the book and those of the lecture both need it, side by side.
+test-beyond: setup .venv-book/ready
 	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book
 
 trust: setup
