@@ -110,7 +110,8 @@ def test_another_category_costs_the_same_whichever_it_is(problem):
     assert cost.tolist() == pytest.approx([0, CHANGE / 3, CHANGE / 3])
 
 
-def solvers_of(problem):
+@pytest.fixture(scope="module")
+def solvers(problem):
     sampler = RankingSampler(problem.population.actionable)
     stack, _ = fit(problem, sampler, Settings(n_epochs=20, hidden=32), seeds=[0])
     network = stack.member(0)
@@ -123,13 +124,13 @@ def solvers_of(problem):
     }
 
 
-def test_everybody_has_exactly_one_category_after_any_action(problem):
-    x = problem.refused("test")
+def test_everybody_has_exactly_one_category_after_any_action(problem, solvers):
+    x = problem.refused("test")[:100]
     scores = RankingSampler(problem.population.actionable).draw(
         range(len(x)), np.random.default_rng(1)
     )
     changed = 0
-    for name, solver in solvers_of(problem).items():
+    for name, solver in solvers.items():
         found = problem.carried_out(x, solver.recommend(x, scores))
         told = problem.population.as_recorded(found.x_cf)
         for j, n in ((0, 4), (2, 2)):
@@ -190,12 +191,12 @@ def test_a_category_has_no_direction(problem):
         Grid(problem).recommend(problem.refused("test")[:1], own)
 
 
-def test_a_job_comes_from_those_a_person_would_take(problem):
+def test_a_job_comes_from_those_a_person_would_take(problem, solvers):
     """Whatever the solver. Who names all of them gets what they would get without.
 
     A descent from a network's job starts from a whole code then, so few answers differ.
     """
-    x, rng = problem.refused("test"), np.random.default_rng(2)
+    x, rng = problem.refused("test")[:100], np.random.default_rng(2)
     scores = RankingSampler(problem.population.actionable).draw(range(len(x)), rng).scores
     among = rng.integers(1, 16, len(x))
     limits = Limits.nothing(*scores.shape)
@@ -203,7 +204,7 @@ def test_a_job_comes_from_those_a_person_would_take(problem):
     anything = Limits.nothing(*scores.shape)
     anything.among[:, 0] = 15
     n_beyond = 0
-    for name, solver in solvers_of(problem).items():
+    for name, solver in solvers.items():
         free = solver.recommend(x, Preferences(scores))
         for said, is_some in ((limits, True), (anything, False)):
             found = solver.recommend(x, Preferences(scores, limits=said))

@@ -26,7 +26,7 @@ from lib.method.samplers import ScoreSampler
 from lib.search import descent
 from lib.search.sets import Table, sets_of
 
-N_PEOPLE, N_SEARCHED = 300, 40
+N_PEOPLE, N_SEARCHED = 300, 16
 THRESHOLD = 0.7  # of a bank that is asked, too
 WORLDS = ("flow", "truth")
 needs_node = pytest.mark.skipif(

@@ -31,13 +31,13 @@ from lib.paper import gmsc
 from lib.search import descent
 from lib.search.descent import Judge
 
-N_BLOCKS = 6
+N_BLOCKS = 4
 N = (N_BLOCKS - 1) * blocks.SIZE + 100  # the last block is not full
 
 
 @pytest.fixture(scope="module")
 def people() -> pa.Table:
-    """Applicants of five blocks and a bit; some can't be read."""
+    """Applicants of three blocks and a bit; some can't be read."""
     rng = np.random.default_rng(0)
     x = loan.scm().sample(N, rng).numpy()
     actionable = list(loan.KINDS)[3:]
@@ -54,8 +54,8 @@ def data(people, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("applicants")
     for name, first, last, size in (
         ("a", 0, 5, 3),
-        ("b", 5, 40_000, 9_973),
-        ("c", 40_000, N, N),
+        ("b", 5, 20_000, 9_973),
+        ("c", 20_000, N, N),
     ):
         own = people.slice(first, last - first)
         pq.write_table(own, folder / f"{name}.parquet", row_group_size=size)
@@ -108,7 +108,7 @@ def test_one_job_is_block_by_block_what_the_library_says(whole, people):
     assert manifest["found"] == totals and totals["applicants"] == N
 
 
-@pytest.mark.parametrize(("n_blocks", "order"), [(1, -1), (2, 1), (4, -1)])
+@pytest.mark.parametrize(("n_blocks", "order"), [(1, -1), (3, 1)])
 def test_the_same_bits_however_blocks_are_shared_out(
     whole, data, tmp_path, n_blocks, order
 ):

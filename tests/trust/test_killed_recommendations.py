@@ -44,7 +44,7 @@ def start(copy: Path) -> subprocess.Popen:
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(whole, data, copy):
     """Killed when one of two jobs is done: that one is not done again."""
     outputs = copy / "runs" / "mine"
-    differs = {"n_per_job": 4 * blocks.SIZE, "outputs": "runs/mine"}
+    differs = {"n_per_job": 2 * blocks.SIZE, "outputs": "runs/mine"}
     parameters(copy, data, **differs)
     parts, end = outputs / "recommendations", time.monotonic() + 300
     log = outputs / "snakemake.log"
