@@ -73,7 +73,7 @@ test-beyond: setup .venv-book/ready
 	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book
 
 trust: setup
-	$(PYTEST) tests/trust
+	$(PYTEST) --dist loadgroup tests/trust
 
 exercises: setup
 	@$(BIN)/python exercises/make.py

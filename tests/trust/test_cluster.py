@@ -25,7 +25,7 @@ import seeds
 import sweep
 import test_batch
 import yaml
-from test_batch import FIRST, WRITE, set_chain, set_parameters
+from test_batch import FIRST, LIMIT, WRITE, set_chain, set_parameters
 from test_workflow import ROOT, write_notebook
 
 from lib.base import fits
@@ -84,13 +84,13 @@ def start(batch: Path, profile: str, **environment: str) -> subprocess.Popen:
 
 
 def finished(run: subprocess.Popen) -> None:
-    output, _ = run.communicate(timeout=300)
+    output, _ = run.communicate(timeout=LIMIT)
     assert run.returncode == 0, output
 
 
 def kill_in_the_notebook(run: subprocess.Popen, batch: Path, whom: Callable) -> None:
     """Kill some of a batch's processes while the notebook is at work."""
-    said, end = batch / "runs" / "tiny" / "seconds", time.monotonic() + 300
+    said, end = batch / "runs" / "tiny" / "seconds", time.monotonic() + LIMIT
     while not said.is_file() or said.read_text() != "600":
         assert run.poll() is None, run.communicate()[0]
         assert time.monotonic() < end
@@ -98,8 +98,8 @@ def kill_in_the_notebook(run: subprocess.Popen, batch: Path, whom: Callable) -> 
     batch_itself = [psutil.Process(run.pid), *psutil.Process(run.pid).children()]
     for process in whom(batch_itself):
         process.kill()
-    run.communicate(timeout=300)
-    psutil.wait_procs(batch_itself, timeout=300)
+    run.communicate(timeout=LIMIT)
+    psutil.wait_procs(batch_itself, timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def killed_and_gone_on_with(
 
 def test_a_profile_that_is_not_there_or_lacks_a_part_is_named(watched, monkeypatch):
     run = start(watched, "slrum")
-    output, _ = run.communicate(timeout=300)
+    output, _ = run.communicate(timeout=LIMIT)
     assert run.returncode == 1
     assert output == "There is no profile 'slrum'; there are generic, local, slurm.\n"
     assert not (watched / "runs").exists()
@@ -193,7 +193,7 @@ def test_a_sweep_is_cut_into_parts_and_its_table_is_in_their_order(tmp_path):
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LIMIT,
     )
     assert run.returncode == 0, run.stderr
     table = (tmp_path / "runs" / "mine" / "networks.csv").read_text().splitlines()
@@ -287,7 +287,7 @@ def detached(tmp_path) -> Iterator[Callable]:
             [sys.executable, PROFILES / "generic" / "detached.py", *map(str, arguments)],
             cwd=tmp_path,
             env=environment,
-            timeout=300,
+            timeout=LIMIT,
             check=True,
             stdout=subprocess.PIPE,
             text=True,
@@ -304,7 +304,7 @@ def submitted(detached: Callable, script: Path, lines: str) -> str:
 
 
 def status_at_the_end(detached: Callable, job: str) -> str:
-    end = time.monotonic() + 60
+    end = time.monotonic() + LIMIT
     while (status := detached("status", job)) == "running":
         assert time.monotonic() < end
     return status
@@ -422,20 +422,20 @@ def slurm(tmp_path_factory) -> Iterator[dict[str, str]]:
         said("scancel", f"--user={user}", **environment)
         for process in reversed(started):
             process.terminate()
-            process.wait(timeout=300)
+            process.wait(timeout=LIMIT)
 
 
 def said(*command: str, **environment: str) -> str:
     if command[0] in ("sinfo", "squeue"):
         command = (*command, "--noheader")
     ran = subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=300
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=LIMIT
     )
     return ran.stdout.strip()
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + LIMIT
     while not is_so():
         assert time.monotonic() < end
         time.sleep(0.05)

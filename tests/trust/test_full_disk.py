@@ -15,6 +15,7 @@ from pathlib import Path
 
 import kills
 import pytest
+from test_batch import LIMIT
 from test_kills import repository, wait_for
 
 from lib.base import files
@@ -40,7 +41,7 @@ def test_all_of_this_on_a_small_disk(tmp_path):
         env=os.environ | own,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LIMIT,
         check=False,
     )
     assert ended.returncode == 0 and "2 passed" in ended.stdout, ended.stdout
@@ -85,10 +86,10 @@ def test_a_batch_says_that_the_disk_is_full_and_goes_on_when_there_is_room(tmp_p
     kept, epochs = batch.run / "partial" / "small_fit", root / "epochs"
     wait_for(batch, lambda: list(kept.glob("*.safetensors")) and epochs.exists())
     with full():
-        assert batch.process.wait(120) == 1
+        assert batch.process.wait(LIMIT) == 1
     assert "There is no room left on the disk that" in batch.said.read_text()
     batch = kills.Batch(root, "tiny")
-    assert batch.process.wait(120) == 0, batch.said.read_text()
+    assert batch.process.wait(LIMIT) == 0, batch.said.read_text()
     assert epochs.read_text().split().count("0") == 1
-    assert whole.process.wait(120) == 0, whole.said.read_text()
+    assert whole.process.wait(LIMIT) == 0, whole.said.read_text()
     assert kills.results(batch.run) == kills.results(whole.run)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import test_recommend
+from test_batch import LIMIT
 from test_recommend import parameters, told
 
 from lib.base.files import ROOT
@@ -46,7 +47,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(whole, data, copy):
     outputs = copy / "runs" / "mine"
     differs = {"n_per_job": 2 * blocks.SIZE, "outputs": "runs/mine"}
     parameters(copy, data, **differs)
-    parts, end = outputs / "recommendations", time.monotonic() + 300
+    parts, end = outputs / "recommendations", time.monotonic() + LIMIT
     log = outputs / "snakemake.log"
     run = start(copy)
     try:
@@ -55,12 +56,12 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(whole, data, copy):
             time.sleep(0.02)
     finally:
         run.kill()
-    run.communicate(timeout=300)  # returns once no process is left to write
+    run.communicate(timeout=LIMIT)  # returns once no process is left to write
     assert not (outputs / "manifest.json").exists()
     before = {path.name: path.stat().st_mtime_ns for path in parts.iterdir()}
 
     again = start(copy)
-    said = again.communicate(timeout=300)[0]
+    said = again.communicate(timeout=LIMIT)[0]
     assert again.returncode == 0, said
     after = {path.name: path.stat().st_mtime_ns for path in parts.iterdir()}
     kept = [name for name in before if after[name] == before[name]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import kills
 import psutil
 import yaml
-from test_batch import set_chain
+from test_batch import LIMIT, set_chain
 from test_workflow import ROOT, write_notebook
 
 # a fit of 40 slow epochs in place of this project's
@@ -89,7 +89,7 @@ def lines(path: Path) -> list[str]:
 
 
 def wait_for(batch: kills.Batch, is_so) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + LIMIT
     while not is_so():
         assert batch.process.poll() is None, batch.said.read_text()
         assert time.monotonic() < end
@@ -116,7 +116,7 @@ def test_a_batch_that_is_killed_three_times_ends_as_one_that_was_not(tmp_path):
         batch.process.wait(60)
         assert batch.left() == [] and record.ran_again(batch) == [], kind
     batch = kills.Batch(root, "tiny")
-    assert batch.process.wait(120) == 0, batch.said.read_text()
+    assert batch.process.wait(LIMIT) == 0, batch.said.read_text()
     assert record.ran_again(batch) == [] and record.rules >= {"small_fit", "notebook_one"}
 
     # The fit lost at most what it did since it was last kept, and began once.
@@ -125,7 +125,7 @@ def test_a_batch_that_is_killed_three_times_ends_as_one_that_was_not(tmp_path):
     assert sorted(set(seen)) == list(range(40)) and seen.count(0) == 1
     assert len(seen) <= 40 + 2 * 10 and len(begun) <= 1 + 2
 
-    assert whole.process.wait(120) == 0, whole.said.read_text()
+    assert whole.process.wait(LIMIT) == 0, whole.said.read_text()
     expected = kills.results(whole.run)
     assert {"models/small_fit.safetensors", "paper_vs_ours.csv", "one.ipynb"} < set(
         expected
@@ -145,7 +145,7 @@ def test_a_kernel_ends_soon_after_its_notebook_and_writes_nothing_more(tmp_path)
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    end = time.monotonic() + 60
+    end = time.monotonic() + LIMIT
     while not beat.exists() and time.monotonic() < end:
         time.sleep(0.05)
     (kernel,) = run.children()

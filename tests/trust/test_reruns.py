@@ -9,8 +9,11 @@ from pathlib import Path
 import chain
 import pytest
 from reproduce import LARGEST_MODEL
+from test_batch import LIMIT
 from test_workflow import HARE, LOOKS, NETWORKS, PROPOSERS, ROOT
 
+# these share what they copy, so that one worker takes them all
+pytestmark = pytest.mark.xdist_group("reruns")
 EDITED = ("lib", "notebooks", "params", "workflow")
 
 
@@ -19,7 +22,7 @@ def snakemake(root: Path, *options: str) -> str:
     command = [sys.executable, "-m", "snakemake", "--snakefile", "workflow/Snakefile"]
     command += ["--profile", "workflow/profiles/local", "--config", "size=smoke"]
     command += ["profile=local", "--max-checksum-file-size", str(LARGEST_MODEL), *options]
-    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=LIMIT)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout + ended.stderr
 
