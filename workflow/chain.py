@@ -11,6 +11,7 @@ from lib.base import rooms
 # models that are always needed together
 LOAN = ("loan_classifier", "loan_flow")
 HARD = (*LOAN, "loan_icarma_hard")
+STEEP = "loan_classifier_steep"  # another bank, fitted at a higher rate
 CREDIT = ("gmsc_scaler", "gmsc_classifier", "gmsc_flow")
 
 # A notebook, and the models that it reads. What these were made from stands there as well:
@@ -19,9 +20,9 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "00_start_here": (*LOAN, "loan_icarma_ranking"),
     "01_data_and_scm": (),
     "02_causal_flow": ("loan_classifier",),
-    "03_icarma_training": LOAN,
+    "03_icarma_training": (*LOAN, STEEP),
     "03b_choice_of_settings": (*HARD, "loan_icarma_ranking", "loan_chosen_ranking"),
-    "04_hard_constraints": (*HARD, "loan_chosen_ranking", "loan_icarma_leaky"),
+    "04_hard_constraints": (*HARD, STEEP, "loan_chosen_ranking", "loan_icarma_leaky"),
     "05_soft_constraints": (
         *HARD,
         "loan_icarma_score",
@@ -116,7 +117,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 }
 # The models that a notebook leaves, or a fit; those of other fits have the fit's name.
 LEAVES: dict[str, tuple[str, ...]] = {
-    "01_data_and_scm": ("loan_classifier",),
+    "01_data_and_scm": ("loan_classifier", STEEP),
     "02_causal_flow": ("loan_flow",),
     "03_icarma_training": ("loan_icarma_hard", "loan_icarma_hard_history.csv"),
     "gmsc_icarma": (*CREDIT, "gmsc_icarma"),
