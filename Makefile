@@ -72,6 +72,7 @@ test: setup
 test-beyond: setup .venv-book/ready
 	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book
 
+# One test a worker: hardly any share anything, and most of them wait.
 trust: setup
 	$(PYTEST) --dist loadgroup tests/trust
 

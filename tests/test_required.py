@@ -47,7 +47,7 @@ def counts(folder: Path, require: str) -> tuple[int, dict[str, int], str]:
 
 @pytest.mark.parametrize(
     ("require", "n_failed"),
-    [("", 0), ("chromium, slurm", 2)],
+    [("", 0), ("gmsc,slurm", 2), ("chromium, gmsc, slurm", 3)],
 )
 def test_what_is_required_fails_and_the_rest_is_skipped(tmp_path, require, n_failed):
     code, found, said = counts(tmp_path, require)
