@@ -1,1 +1,0 @@
-"""Recommendations for data sets larger than memory (`make recommend`)."""
