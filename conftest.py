@@ -16,11 +16,11 @@ no outputs. Here instead, under `pytest --nbval`:
 - cells run with a history, as in Jupyter: without one, a closing `;` does not hide a cell's
   last value.
 
-And nothing that is asked for is left out in silence: `ICARMA_REQUIRE=chromium,slurm` makes
+And nothing that is asked for is left out in silence: `ICARMA_REQUIRE=chromium,node` makes
 a failure of each test that is skipped because one of these is missing (`REQUIRED`).
 """
 
-import lib.pinned
+import lib.reproducible
 
 import base64
 import functools
@@ -60,7 +60,6 @@ REQUIRED = {
     "gmsc": "data is not here",
     "make": "make is not",
     "node": "node.js",
-    "slurm": "slurm",
 }
 
 # A number that is not part of a word, with the gaps around it.
@@ -119,7 +118,7 @@ def shared_names() -> dict[str, Any]:
     import pandas as pd
     import torch
 
-    from lib.base.files import MODELS
+    from lib.io import MODELS
     from lib.method import loan
     from lib.method.icarma import ICarma
 

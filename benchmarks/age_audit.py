@@ -9,14 +9,14 @@ shows. Without the data (docs/run.md) the people are a synthetic stand-in, and t
 people says so.
 """
 
-import lib.pinned
+import lib.reproducible
 
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from lib.base import progress
+from lib import io
 from lib.method import grid
 from lib.paper import gmsc, tables
 from lib.paper.fairness import audit, burden
@@ -59,7 +59,7 @@ def main() -> None:
     asked_for = preferences_by_set(population.actionable, names, len(rows))
     answers = tables.judged(
         problem,
-        grid.Grid(problem, n_values=N_VALUES, progress=progress.bar("age audit")),
+        grid.Grid(problem, n_values=N_VALUES, progress=io.progress_bar("age audit")),
         every[rows],
         asked_for,
     )

@@ -9,7 +9,7 @@ on what is closed, leaves somebody with a fraction of a count or of a category, 
 have an answer. Without the data (docs/run.md) Give Me Some Credit is left out.
 """
 
-import lib.pinned
+import lib.reproducible
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base.files import MODELS
 from lib.beyond.hare.spaces import Actions
 from lib.beyond.propose.propose import Proposer
+from lib.io import MODELS
 from lib.method import loan, training
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma, Settings

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 from playwright.sync_api import Page, sync_playwright
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 PATH = Path(__file__).with_suffix(".csv")
 FILE = ROOT / "page" / "applicant.html"

@@ -25,7 +25,7 @@ margin, on the same people, with two standard errors. Without the data (docs/run
 Give Me Some Credit is left out.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import json
 import re
@@ -43,8 +43,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
-from lib.base.files import MODELS, ROOT
+from lib import checks
+from lib.io import MODELS, ROOT
 from lib.method import flow as flows
 from lib.method import loan
 from lib.method.population import Population
@@ -437,7 +437,7 @@ def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
 def main() -> None:
     """Ask who is named, judge everybody, and save."""
     named = sys.argv[1:] or list(RIVALS)
-    checks.known("package", named, (*RIVALS, JUDGE))
+    checks.one_of("package", named, (*RIVALS, JUDGE))
     packages = [name for name in named if name != JUDGE]
     rows: list[dict[str, Any]] = []
     for name, make in PROBLEMS.items():

@@ -14,7 +14,7 @@ values, 10,000 people for the networks. Left out are points that would take more
 few minutes, or more than a million actions a person on the grid.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import csv
 import sys
@@ -30,7 +30,7 @@ from measure import in_a_process, peak_memory, repeated
 from scipy import stats
 from torch import Tensor
 
-from lib.base.files import inside
+from lib.io import inside
 from lib.method import classifier, flow, grid, icarma, loan, scm, training
 from lib.method.population import Population
 from lib.method.problem import Known, Problem

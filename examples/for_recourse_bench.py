@@ -35,7 +35,7 @@ commit 44922e9); the package itself was never run with this file:
   `register` holds such columns fixed; hold yours fixed, too.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import importlib
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ import torch
 from own_problem import EDGES, past_applicants
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 from lib.beyond.propose import propose, teaching
 from lib.method import classifier, flow, frames, icarma, training
 from lib.method.classifier import Classifier
@@ -103,7 +103,7 @@ class TableRecourse:
         n_epochs: int = 300,
         seed: int = 0,
     ) -> None:
-        checks.known("solver", [solver], SOLVERS)
+        checks.one_of("solver", [solver], SOLVERS)
         if not isinstance(model, torch.nn.Module) and not hasattr(model, "predict"):
             raise ValueError(
                 f"The model is {type(model).__name__}: expected a torch module, or an "
@@ -130,7 +130,7 @@ class TableRecourse:
         features = self.features = [name for name in frame.columns if name != label]
         numbers = frames.values(frame, features)
         whole = np.array(features)[(numbers % 1 == 0).all(0)].tolist()
-        checks.known("immutable feature", self.immutable, features)
+        checks.one_of("immutable feature", self.immutable, features)
         kinds = {f: "immutable" if f in self.immutable else "actionable" for f in features}
         graph = frames.graph(features, self.edges)
         _check_nothing_moves(graph, self.immutable)
@@ -178,7 +178,7 @@ class TableRecourse:
             raise ValueError("Nothing was fitted: call fit(frame, label) first.")
         features = list(self.population.features)
         before = frames.values(factuals, features)
-        checks.known("feature", factuals.columns, features)
+        checks.one_of("feature", factuals.columns, features)
         x = self.population.standardised(factuals)
         is_accepted = self._accepts(before)
         after = np.where(is_accepted[:, None], before, np.nan)
@@ -212,7 +212,7 @@ class TableRecourse:
 
     def _check_label(self, frame: pd.DataFrame, label: str) -> None:
         """Keep the two labels; raise ValueError unless one of them is the desired one."""
-        checks.known("column of the table:", [label], tuple(frame.columns))
+        checks.one_of("column of the table:", [label], tuple(frame.columns))
         self.labels = frame[label].drop_duplicates().sort_values().tolist()
         if len(self.labels) != 2 or self.desired not in self.labels:
             raise ValueError(

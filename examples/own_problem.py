@@ -7,7 +7,7 @@ iCARMA, and a proposer. The second has another library's classifier, the third p
 from equations of your own.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import numpy as np
 import pandas as pd

@@ -1,9 +1,8 @@
 """A small Loan problem in float64, fitted once for all tests."""
 
-import lib.pinned
+import lib.reproducible
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,6 @@ from torch import Tensor, nn
 from zuko.flows import MaskedAutoregressiveTransform
 from zuko.transforms import Transform
 
-from lib.base import sandbox
 from lib.method import classifier, flow, loan
 from lib.method.population import Population
 from lib.method.preferences import Preferences
@@ -80,14 +78,3 @@ def as_zuko() -> Callable[[flow.CausalFlow], Transform]:
         return layer()
 
     return turn
-
-
-@pytest.fixture
-def here(monkeypatch):
-    """Have the sandbox read in this process, which is faster."""
-
-    @contextmanager
-    def asked(task, path, given):
-        yield sandbox.TASKS[task](**given)
-
-    monkeypatch.setattr(sandbox, "asked", asked)

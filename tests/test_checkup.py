@@ -17,13 +17,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
-from reproduce import only_batch
 
-from lib.base import files
-from lib.base.files import ROOT
+from lib import io
 from lib.beyond.own_table import checkup, columns, credit_union, findings
 from lib.beyond.own_table.checkup import examine
 from lib.beyond.own_table.findings import Finding, Unfit
+from lib.io import ROOT
 from lib.method import classifier, flow
 from lib.method.population import Population
 from lib.method.problem import Problem
@@ -301,7 +300,7 @@ def test_no_traceback_in_a_notebook():
     ],
     ids=itertools.count(),
 )
-def test_files_that_are_no_table(tmp_path, here, content, message):
+def test_files_that_are_no_table(tmp_path, content, message):
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
     with pytest.raises(Unfit, match=message):
@@ -502,7 +501,7 @@ SMALL = {
 
 def own_table(tmp_path, **values):
     """Exit code, what was printed, and the tables that were left."""
-    given = files.entries(ROOT / "examples" / "own_table.yaml") | SMALL | values
+    given = io.load_yaml(ROOT / "examples" / "own_table.yaml") | SMALL | values
     given = {name: value for name, value in given.items() if value is not None}
     given["outputs"] = str(tmp_path / "out")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(given))
@@ -538,7 +537,6 @@ def test_the_notebook_runs_on_another_table(tmp_path):
         *(f"{n}.safetensors" for n in ("classifier", "flow", "icarma", "proposer")),
     }
     assert any((tmp_path / "out" / "figures").glob("12_*.png"))
-    assert not list((tmp_path / "out").rglob("classifier/*"))  # how far fits were
     told = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
     assert {"education-num", "outcome", "holds_in"} <= set(told)
     assert (told[["age", "education-num", "hours-per-week"]] % 1 == 0).all(axis=None)
@@ -563,26 +561,6 @@ def test_the_notebook_runs_on_a_part_of_its_own_table(tmp_path):
     assert (after > before).all() and len(moves) > 20
     has_none = answers.outcome == "no recourse found"
     assert answers[["cost", "holds_in"]][has_none].isna().all(axis=None)
-
-
-def test_a_fit_that_was_kept_is_not_repeated(tmp_path):
-    """It is read again, by the same key: once it is spoilt, the notebook says so."""
-    notebook = nbformat.read(ROOT / "notebooks" / "12_your_own_problem.ipynb", 4)
-    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    fits = next(i for i, cell in enumerate(cells) if "classifier.fit" in cell)
-
-    def first_fit():
-        here = {}
-        for cell in [cells[0], "globals().update(own)", *cells[1 : fits + 1]]:
-            here["own"] = SMALL | {"outputs": str(tmp_path)}
-            exec(cell, here)
-
-    first_fit()
-    (kept,) = tmp_path.glob("partial/12_your_own_problem/*/classifier/*")
-    first_fit()
-    kept.write_bytes(b"")
-    with pytest.raises(findings.Unfit, match=re.escape(f"Delete {kept} to begin anew")):
-        first_fit()
 
 
 def test_the_notebook_says_what_is_wrong_and_fails(tmp_path):
@@ -628,13 +606,6 @@ def test_a_table_of_ones_own_leaves_nothing_elsewhere(tmp_path, values, message)
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values))
     with pytest.raises(ValueError, match=re.escape(message)):
-        own_table_program.run(path)
-
-
-def test_two_tables_at_once_are_not_put_into_one_folder(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump({"outputs": str(tmp_path / "mine")}))
-    with only_batch(tmp_path / "mine"), pytest.raises(ValueError, match="running already"):
         own_table_program.run(path)
 
 

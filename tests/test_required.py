@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 TESTS = """
 import pytest
@@ -18,7 +18,7 @@ import pytest
 def test_by_mark(): ...
 
 def test_within():
-    pytest.skip("no slurmd: apt-get install slurmctld slurmd slurm-client munge")
+    pytest.skip("node.js is not installed")
 
 @pytest.fixture
 def here():
@@ -47,7 +47,7 @@ def counts(folder: Path, require: str) -> tuple[int, dict[str, int], str]:
 
 @pytest.mark.parametrize(
     ("require", "n_failed"),
-    [("", 0), ("gmsc,slurm", 2), ("chromium, gmsc, slurm", 3)],
+    [("", 0), ("gmsc,node", 2), ("chromium, gmsc, node", 3)],
 )
 def test_what_is_required_fails_and_the_rest_is_skipped(tmp_path, require, n_failed):
     code, found, said = counts(tmp_path, require)

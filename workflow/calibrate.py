@@ -10,8 +10,10 @@ on after the last stage that is there, as long as the candidates are
 the same; remove the two files to run all of it again.
 """
 
-import lib.pinned
+import lib.reproducible
 
+import hashlib
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields, replace
@@ -22,8 +24,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from lib.base import files, fits, progress
-from lib.base.files import MODELS, PARAMS
+from lib import io
+from lib.io import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
 from lib.method.population import Population
@@ -32,6 +34,12 @@ from lib.paper import calibration
 from lib.paper.calibration import Reading
 
 FIELDS = [own.name for own in fields(Reading)]
+
+
+def digest(given: Mapping[str, Any]) -> str:
+    """Return a digest of the candidates, by which trials are known to be of them."""
+    as_json = json.dumps(given, sort_keys=True)
+    return hashlib.sha256(as_json.encode()).hexdigest()[:16]
 
 
 class Record:
@@ -49,11 +57,11 @@ class Record:
         self.trials, self.choices = (
             folder / name for name in ("calibration_trials.csv", "calibrated.yaml")
         )
-        self.given, self.chosen = given, {"candidates": fits.digest(given)}
+        self.given, self.chosen = given, {"candidates": digest(given)}
         self.known: dict[str, pd.DataFrame] = {}
         if not (self.trials.is_file() and self.choices.is_file()):
             return
-        if files.entries(self.choices)["candidates"] == self.chosen["candidates"]:
+        if io.load_yaml(self.choices)["candidates"] == self.chosen["candidates"]:
             for stage, rows in pd.read_csv(self.trials).groupby("stage", sort=False):
                 own = rows.drop(columns="stage").dropna(axis=1, how="all")
                 self.known[str(stage)] = own.reset_index(drop=True)
@@ -79,7 +87,7 @@ class Record:
         seeds: Sequence[int],
     ) -> pd.DataFrame:
         """Return the rows of networks of some readings, as `rows` does."""
-        how = (shape, seeds, self.given, progress.bar(stage))
+        how = (shape, seeds, self.given, io.progress_bar(stage))
         return self.rows(stage, lambda: calibration.networks(problems, readings, *how))
 
     def choose(self, **found: Any) -> None:
@@ -95,7 +103,7 @@ def main(folder: Path) -> None:
     """Run all of it for the Loan population."""
     population = loan.population()
     flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
-    run(population, flow, files.entries(PARAMS / "calibration.yaml"), folder)
+    run(population, flow, io.load_yaml(PARAMS / "calibration.yaml"), folder)
 
 
 def run(
@@ -108,7 +116,7 @@ def run(
         folder: For calibrated.yaml and calibration_trials.csv.
     """
     record = Record(folder, given)
-    bar = progress.bar("banks")
+    bar = io.progress_bar("banks")
     rows = record.rows("banks", lambda: calibration.banks(population, flow, given, bar))
     n_people = len(population.x["recourse/validation"]) // 2  # so many are refused
     how = {"n_people": n_people, "spread": given["spread"]}
@@ -126,7 +134,7 @@ def run(
         for name in grids
     }
     nearest = kept.bank.iloc[0]
-    first, bar = problems[nearest], progress.bar("shapes")
+    first, bar = problems[nearest], io.progress_bar("shapes")
     rows = record.rows(
         "shapes", lambda: calibration.shapes(first, grids[nearest], given, bar)
     )

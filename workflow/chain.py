@@ -2,11 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable
-from pathlib import Path
-
-from parameters import ROOT
-
-from lib.base import rooms
 
 # models that are always needed together
 LOAN = ("loan_classifier", "loan_flow")
@@ -14,8 +9,7 @@ HARD = (*LOAN, "loan_icarma_hard")
 STEEP = "loan_classifier_steep"  # another bank, fitted at a higher rate
 CREDIT = ("gmsc_scaler", "gmsc_classifier", "gmsc_flow")
 
-# A notebook, and the models that it reads. What these were made from stands there as well:
-# whoever is looked at again when something was made again has to be directly behind it.
+# A notebook, and the models that it reads.
 NEEDS: dict[str, tuple[str, ...]] = {
     "00_start_here": (*LOAN, "loan_icarma_ranking"),
     "01_data_and_scm": (),
@@ -106,14 +100,18 @@ FITS: dict[str, tuple[str, tuple[str, ...]]] = {
     "loan_how_sure": ("how_sure", LOAN),
     "gmsc_how_sure": ("how_sure", CREDIT),
 }
-# What a program consists of, beside what it imports of lib.
-PROGRAMS: dict[str, tuple[str, ...]] = {
-    "networks": ("workflow/networks.py", "workflow/fitting.py"),
-    "other_flows": ("workflow/other_flows.py", "workflow/fitting.py"),
-    "proposers": ("workflow/proposers.py", "workflow/fitting.py"),
-    "hare": ("workflow/hare.py",),
-    "willingness": ("workflow/willingness.py",),
-    "how_sure": ("workflow/how_sure.py", "workflow/fitting.py"),
+# The code that a job runs again for: its program, and folders of lib. Notebooks show
+# figures and fairness as well.
+LIB = ("lib/*.py", "lib/base/*.py", "lib/method/*.py", "lib/search/*.py", "lib/paper/*.py")
+SHOWN = ("lib/paper/fairness/*.py", "lib/paper/pictures/*.py")
+BEYOND_FOLDERS: dict[str, tuple[str, ...]] = {
+    "09_human_in_the_loop": ("hare",),
+    "10_evaluation_functions": ("evaluation",),
+    "11_propose_and_verify": ("hare", "propose"),
+    "12_your_own_problem": ("own_table", "propose"),
+    "hare": ("hare",),
+    "willingness": ("evaluation",),
+    "proposers": ("propose",),
 }
 # The models that a notebook leaves, or a fit; those of other fits have the fit's name.
 LEAVES: dict[str, tuple[str, ...]] = {
@@ -221,16 +219,19 @@ def needed_by(name: str) -> tuple[str, ...]:
     return NEEDS[name] if name in NEEDS else FITS[name][1]
 
 
-def code_files(name: str, root: Path = ROOT) -> list[str]:
-    """Return the files whose code a notebook or a fit runs, without the bars it shows.
+def code_of(name: str) -> list[str]:
+    """Return patterns of the files whose code a notebook or a fit runs.
 
     Example:
-        >>> code_files("hare")[0], "lib/method/icarma.py" in code_files("hare")
-        ('workflow/hare.py', False)
+        >>> code_of("hare")[0], code_of("hare")[-1]
+        ('workflow/hare.py', 'lib/beyond/hare/*.py')
     """
-    own = [f"notebooks/{name}.ipynb"] if name in NEEDS else PROGRAMS[FITS[name][0]]
-    imported = rooms.imported_by(*own, root=root)
-    return [*own, *(room for room in imported if room != "lib/base/progress.py")]
+    is_notebook = name in NEEDS
+    program = name if is_notebook else FITS[name][0]
+    beyond = [f"lib/beyond/{own}/*.py" for own in BEYOND_FOLDERS.get(program, ())]
+    if is_notebook:
+        return [*LIB, *SHOWN, *beyond]
+    return [f"workflow/{program}.py", "workflow/fitting.py", *LIB, *beyond]
 
 
 def file_of(model: str) -> str:

@@ -14,7 +14,7 @@ each profile. A profile that is there already is not searched again;
 remove the two files to begin anew.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import dataclasses
 import sys
@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from lib.base import files, progress
-from lib.base.files import MODELS, PARAMS
+from lib import io
+from lib.io import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
 from lib.method.problem import Problem
@@ -47,13 +47,13 @@ def main(search: str, folder: Path) -> None:
     path = folder / f"chosen_{search}.yaml"
     table = folder / f"chosen_{search}_trials.csv"
     known = path.is_file() and table.is_file()
-    chosen = dict(files.entries(path)) if known else {}
+    chosen = dict(io.load_yaml(path)) if known else {}
     trials = [pd.read_csv(table)] if known else []
     for name in [own for own in readings.CHOSEN if own not in chosen]:
-        bar = progress.bar(f"{search}, {name}: who judges")
+        bar = io.progress_bar(f"{search}, {name}: who judges")
         profile = as_printed[name].profile
         judges = choosing.Judges.of(problem, preferences, profile, bar, **EFFORT)
-        bar = progress.bar(f"{search}, {name}")
+        bar = io.progress_bar(f"{search}, {name}")
         best, tried = choosing.search(problem, sampler, judges, as_printed[name], bar)
         chosen[name] = dataclasses.asdict(best)
         trials.append(tried.assign(search=search, profile=name))

@@ -5,19 +5,19 @@ those of the repository. Figures without a notebook's number in front
 are not the batch's.
 """
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import chain
 import numpy as np
 import pandas as pd
+import torch
 from PIL import Image
-from torch import Tensor
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
-from lib.base import files, tables
+from lib import io
 from lib.paper import gmsc
 
 PATTERNS = {
@@ -130,7 +130,7 @@ def is_of_real_people(models: Path) -> bool:
     Raises: ValueError: there is no gmsc_scaler.
 
     Example:
-        >>> is_of_real_people(files.MODELS)
+        >>> is_of_real_people(io.MODELS)
         True
     """
     return gmsc.scaler(models)[1] == "real"
@@ -140,7 +140,7 @@ def verdict_on(rebuilt: Path, committed: Path) -> str:
     """Return the verdict on one file, of which one of the two may not be there.
 
     Example:
-        >>> from lib.base.files import MODELS
+        >>> from lib.io import MODELS
         >>> path = MODELS / "loan_flow.safetensors"
         >>> verdict_on(path, path), verdict_on(Path("nowhere"), path)
         ('equal', 'missing')
@@ -151,110 +151,57 @@ def verdict_on(rebuilt: Path, committed: Path) -> str:
         return "not committed"
     if rebuilt.read_bytes() == committed.read_bytes():
         return "equal"
+    kinds = {io.ENDING: _difference_of_models, ".csv": _difference_of_tables}
+    kinds[".png"] = _difference_of_images
     try:
-        if rebuilt.suffix == files.ENDING:
-            return _verdict_on_models(rebuilt, committed)
-        if rebuilt.suffix == ".csv":
-            return f"DIFFERS: {_difference_of_tables(rebuilt, committed)}"
-        if rebuilt.suffix == ".png":
-            return f"DIFFERS: {_difference_of_images(rebuilt, committed)}"
-    except ValueError as error:
+        difference = kinds.get(rebuilt.suffix, lambda *_: "its bytes")(rebuilt, committed)
+    except (ValueError, OSError, SafetensorError) as error:
         return f"DIFFERS: one of the files is damaged ({error})"
-    return "DIFFERS: its bytes"
+    return f"DIFFERS: {difference}"
 
 
-def _verdict_on_models(rebuilt: Path, committed: Path) -> str:
-    """Return the verdict on model files that differ: in tensors, or in the header only.
-
-    The same version of torch comes in several builds, and the header
-    names the one at hand. That alone is no other model.
-    """
-    (tensors, header), (others, other_header) = map(_model, (rebuilt, committed))
-    in_tensors = files.difference(tensors, others)
-    keys = [
-        key
-        for key in header | other_header
-        if header.get(key, "nothing") != other_header.get(key, "nothing")
-    ]
-    said = [
-        f"{key} is {header.get(key, 'nothing')}, not {other_header.get(key, 'nothing')}"
-        for key in keys
-    ]
-    in_header = "; ".join(said[:3]) + (f"; and {len(said) - 3} more" if said[3:] else "")
-    if in_tensors:
-        return f"DIFFERS: {in_tensors}" + (f"; header: {in_header}" if said else "")
-    if keys == ["model.provenance.torch"]:
-        versions = [text[keys[0]].strip('"') for text in (header, other_header)]
-        if versions[0].partition("+")[0] == versions[1].partition("+")[0]:
-            return f"equal, made with another build of torch ({' for '.join(versions)})"
-    return f"DIFFERS: only the header: {in_header or 'its order, or its spaces'}"
-
-
-def _model(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return tensors of a model file, and its header, by path ("model.settings.tau").
-
-    Raises: ValueError: the file is damaged.
-    """
-    tensors, header = files.read(path)
-    header["model"].pop("checksum", None)  # it follows from the rest
-    return tensors, _flat(header, "")
-
-
-def _flat(part: Any, path: str) -> dict[str, str]:
-    """Return what a nested header holds, as JSON, by its path."""
-    if isinstance(part, list):
-        part = dict(enumerate(part))
-    if not isinstance(part, Mapping):
-        return {path.removeprefix("."): json.dumps(part)}
-    flat: dict[str, str] = {}
-    for key, inner in part.items():
-        flat |= _flat(inner, f"{path}.{key}")
-    return flat
+def _difference_of_models(rebuilt: Path, committed: Path) -> str:
+    """Return in what two models differ: names and shapes, values, or the header only."""
+    ours, theirs = load_file(rebuilt), load_file(committed)
+    shapes = [{name: own.shape for name, own in one.items()} for one in (ours, theirs)]
+    if shapes[0] != shapes[1]:
+        odd = sorted(dict(shapes[0].items() ^ shapes[1].items()))
+        return f"names or shapes of tensors: {', '.join(odd)}"
+    differ = [name for name in ours if not torch.equal(ours[name], theirs[name])]
+    if not differ:
+        return "only the header"
+    most = max(float((ours[n].double() - theirs[n].double()).abs().max()) for n in differ)
+    return f"{len(differ)} of {len(ours)} tensors, by {most:.2g} at most"
 
 
 def _difference_of_tables(rebuilt: Path, committed: Path) -> str:
     """Return in what two tables differ: shape, columns or cells."""
-    read = [
-        tables.read(path, dtype=str, keep_default_na=False) for path in (rebuilt, committed)
-    ]
-    own, other = read
-    if own.shape != other.shape:
-        return f"{len(own)} rows of {own.shape[1]}, not {len(other)} of {other.shape[1]}"
-    if list(own) != list(other):
-        return f"columns {', '.join(own)}, not {', '.join(other)}"
-    differs = (own != other).to_numpy()
-    if not differs.any():
-        return "its bytes, and no cell"
+    as_text = {"dtype": str, "keep_default_na": False}
+    ours, theirs = (io.read_csv(path, **as_text) for path in (rebuilt, committed))
+    if ours.shape != theirs.shape:
+        rows, columns = theirs.shape
+        return f"{len(ours)} rows of {ours.shape[1]}, not {rows} of {columns}"
+    if list(ours) != list(theirs):
+        return f"columns {', '.join(ours)}, not {', '.join(theirs)}"
+    differs = (ours != theirs).to_numpy()
     numbers = [
         table.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)[differs]
-        for table in read
+        for table in (ours, theirs)
     ]
     apart = np.abs(np.subtract(*numbers))
     most = f", by {np.nanmax(apart):.2g} at most" if np.isfinite(apart).any() else ""
-    columns = own.columns[differs.any(0)]
-    return f"{differs.sum()} of {own.size} cells{most}, in {', '.join(columns)}"
+    columns = ours.columns[differs.any(0)]
+    return f"{differs.sum()} of {ours.size} cells{most}, in {', '.join(columns)}"
 
 
 def _difference_of_images(rebuilt: Path, committed: Path) -> str:
     """Return in what two images differ: size or pixels."""
-    own, other = map(_pixels, (rebuilt, committed))
-    if own.shape != other.shape:
-        sizes = [f"{width} x {height}" for height, width, _ in (own.shape, other.shape)]
-        return f"{sizes[0]} pixels, not {sizes[1]}"
-    apart = np.abs(own - other).max(-1)
-    if not apart.any():
-        return "its bytes, and no pixel"
+    ours, theirs = (
+        np.asarray(Image.open(path).convert("RGBA")).astype(int)
+        for path in (rebuilt, committed)
+    )
+    if ours.shape != theirs.shape:
+        return "its size"
+    apart = np.abs(ours - theirs).max(-1)
     n_differ = np.count_nonzero(apart)
     return f"{n_differ:,} of {apart.size:,} pixels, by {apart.max()} of 255 at most"
-
-
-def _pixels(path: Path) -> np.ndarray:
-    """Return the pixels of an image, with shape (height, width, 4).
-
-    Raises: ValueError: it is none.
-    """
-    try:
-        with Image.open(path) as image:
-            return np.asarray(image.convert("RGBA")).astype(int)
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{path} is no image: {error}") from error

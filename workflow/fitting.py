@@ -1,10 +1,9 @@
 """What the fits of Loan and of Give Me Some Credit share: who applies, and a flow."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from lib.base import progress
+from lib import io
 from lib.method import flow
 from lib.method.population import Population
 from lib.method.world import Graph
@@ -35,13 +34,11 @@ def credit_flow(
     n_epochs: int,
     seed: int,
     name: str,
-    partial: Path,
 ) -> flow.CausalFlow:
     """Return a flow that is fitted to a population under a graph; print how well.
 
     Arguments:
         name: Of the bar, and in what is printed.
-        partial: The folder for how far the fit is.
     """
     fitted, history = flow.fit(
         graph,
@@ -49,8 +46,7 @@ def credit_flow(
         population.x["flow/validation"],
         n_epochs=n_epochs,
         seed=seed,
-        progress=progress.bar(name),
-        checkpoint=partial,
+        progress=io.progress_bar(name),
         **gmsc.FLOW,
     )
     print(f"{name}: {history['validation'].max():.3f} nats a validation person", flush=True)

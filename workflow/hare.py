@@ -9,19 +9,18 @@ setting of the paper's tables) and JOB_own_ideals.csv.
 params/SIZE/networks.yaml says how many seeds and people.
 """
 
-import lib.pinned
+import lib.reproducible
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 from jobs import run
 
-from lib.base import files, fits, progress
-from lib.base.files import inside
+from lib import io
 from lib.beyond.hare import fitted, hare_tables, tabular
 from lib.beyond.hare.tabular import Tabular
+from lib.io import inside
 from lib.paper import gmsc
 
 # how far ideals of people's own are, and how often an answer about them is wrong
@@ -53,62 +52,27 @@ def gmsc_hare(given: Mapping[str, Any], name: str) -> None:
 
 
 def _hare(tables: Mapping[str, Tabular], given: Mapping[str, Any], name: str) -> None:
-    """Save what is fitted to data sets, and the results of both protocols.
-
-    The fits take seconds each and are repeated by a job that goes on;
-    what is kept are the results, classifier by classifier.
-    """
-    folder, seeds, n_people = (
-        inside(given["models"]),
-        given["hare_seeds"],
-        given["hare_people"],
-    )
-    models = {
-        table: fitted.fit_all(own, seeds, progress.bar(f"{name}, {table}"))
-        for table, own in tables.items()
-    }
-    parts: list[tuple[str, Callable[[], pd.DataFrame]]] = []
+    """Save what is fitted to data sets, and the results of both protocols."""
+    folder = inside(given["models"])
+    seeds, n_people = given["hare_seeds"], given["hare_people"]
+    models = {}
+    results: dict[str, list[pd.DataFrame]] = {"as_published": [], "own_ideals": []}
     for key, table in tables.items():
-        own = models[key]
-        for kind, seed in own.classifiers:
-            how = partial(hare_tables.as_published, table, own, kind, seed, n_people)
-            parts.append(("as_published", how))
+        models[key] = fitted.fit_all(table, seeds, io.progress_bar(f"{name}, {key}"))
+        for kind, seed in models[key].classifiers:
+            rows = hare_tables.as_published(table, models[key], kind, seed, n_people)
+            results["as_published"].append(rows)
         for seed in seeds:
             for scale, flips in OWN_IDEALS:
-                how = partial(
-                    hare_tables.own_ideals, table, own, seed, n_people, scale, flips
-                )
-                parts.append(("own_ideals", how))
-    live = fits.Live()
-    bar = progress.bar(f"{name}: tables")
-    for i in fits.steps(
-        len(parts), live, partial(_inputs, tables, given), given["partial"], name, bar
-    ):
-        live.rows.append(parts[i][1]().to_csv(index=False, float_format="%.9g"))
-    for what in ("as_published", "own_ideals"):
-        found = [rows for (of, _), rows in zip(parts, live.rows, strict=True) if of == what]
-        files.write(folder / f"{name}_{what}.csv", _joined(found))
+                how = (seed, n_people, scale, flips)
+                rows = hare_tables.own_ideals(table, models[key], *how)
+                results["own_ideals"].append(rows)
+    for what, tables_of_results in results.items():
+        joined = pd.concat(tables_of_results) if tables_of_results else pd.DataFrame()
+        as_csv = joined.to_csv(index=False, float_format="%.9g")
+        io.write(folder / f"{name}_{what}.csv", as_csv)
     made_with = {"n_people": n_people, "seeds": list(seeds)}
     fitted.save(folder, name, models, tables, made_with)
-
-
-def _inputs(tables: Mapping[str, Tabular], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the results depend on, beside this program and what it imports."""
-    people = {
-        f"{what} of {key}, {split}": part
-        for key, table in tables.items()
-        for what, parts in (("x", table.x), ("y", table.y))
-        for split, part in parts.items()
-    }
-    own = {key: given[key] for key in ("hare_seeds", "hare_people")}
-    return people | own
-
-
-def _joined(tables: Sequence[str]) -> str:
-    """Return tables with the same columns as one, each of them as CSV."""
-    if not tables:
-        return pd.DataFrame().to_csv(index=False)
-    return tables[0] + "".join(table.partition("\n")[2] for table in tables[1:])
 
 
 JOBS = {"hare": hare, "gmsc_hare": gmsc_hare}

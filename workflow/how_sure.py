@@ -5,11 +5,10 @@
 Called by the Snakefile. JOB is loan_how_sure or gmsc_how_sure. It
 leaves, in the folder of models, JOB.csv: what each harder look
 changes. The parameters of notebook 08 say how many people there are,
-and networks.yaml of the same size how hard is looked. A job that was
-stopped goes on where it was, look by look.
+and networks.yaml of the same size how hard is looked.
 """
 
-import lib.pinned
+import lib.reproducible
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,8 +19,8 @@ import torch
 from jobs import run
 from parameters import read_parameters
 
-from lib.base import files, fits, progress
-from lib.base.files import inside
+from lib import io
+from lib.io import inside
 from lib.method import grid, loan
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem
@@ -67,25 +66,12 @@ def _save(
     n_people, n_values = of_notebook[people], of_notebook["n_values"]
     n_searched, n_scan = given["n_searched"][name], given["n_scan"][name]
     effort: dict[str, Any] = {f"n_{what}": n for what, n in given["n_harder"].items()}
-    own = Looks(problem, world, n_people, given["seed"])
-    looks = [
-        lambda: own.ten_times(n_searched, effort),
-        lambda: own.scanned(n_scan),
-        lambda: own.on_grid(n_values),
-    ]
-
-    def inputs() -> dict[str, Any]:
-        counts = {"n_searched": n_searched, "n_scan": n_scan, "n_values": n_values}
-        counts |= effort | {"seed": given["seed"]}
-        return counts | {"x": own.x, "costs": own.table.cost}
-
-    done: list[dict[str, Any]] = []
-    live, bar = fits.Live(rows=done), progress.bar(name)
-    for i in fits.steps(len(looks), live, inputs, given["partial"], name, bar):
-        done.append(looks[i]())
-    rows = {look: row for each in done for look, row in each.items()}
+    looks = Looks(problem, world, n_people, given["seed"])
+    rows = looks.ten_times(n_searched, effort)
+    rows |= looks.scanned(n_scan)
+    rows |= looks.on_grid(n_values)
     as_csv = pd.DataFrame(rows).T.to_csv(index_label="look")
-    files.write(inside(given["models"]) / f"{name}.csv", as_csv)
+    io.write(inside(given["models"]) / f"{name}.csv", as_csv)
 
 
 class Looks:

@@ -19,7 +19,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from lib.base import files
+from lib import io
 
 INDEX = "https://download.pytorch.org/whl/cpu/torch/"
 PYPI = "https://pypi.org/simple/torch/"
@@ -32,7 +32,7 @@ OF_CUDA = ("nvidia-", "cuda-", "triton==")
 def main() -> None:
     """Write both locks, or say what is missing and leave them as they are."""
     for folder in FOLDERS:
-        path = files.ROOT / folder / "requirements.lock"
+        path = io.ROOT / folder / "requirements.lock"
         before = path.read_text(encoding="utf-8")
         entries = resolved(path.with_suffix(".in"), path)
         found = [
@@ -40,10 +40,8 @@ def main() -> None:
             for own in entries
             if not own.startswith(OF_CUDA)
         ]
-        name = path.relative_to(files.ROOT).with_suffix(".in")
-        files.write(
-            path, f"# Exact pins, made from {name} by 'make lock'.\n{''.join(found)}"
-        )
+        name = path.relative_to(io.ROOT).with_suffix(".in")
+        io.write(path, f"# Exact pins, made from {name} by 'make lock'.\n{''.join(found)}")
 
 
 def resolved(requirements: Path, lock: Path) -> list[str]:

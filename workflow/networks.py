@@ -6,11 +6,10 @@ Called by the Snakefile. JOB is a stack of Loan's networks, or one of
 notebook 07: gmsc_icarma fits the scaler, the classifier and the flow as
 well, gmsc_icarma_past is under another graph. params/SIZE/run.yaml
 and networks.yaml say how many people, seeds and epochs, and in which
-folder models lie. Stopped and started again, a job goes on where it
-was, fit by fit.
+folder models lie.
 """
 
-import lib.pinned
+import lib.reproducible
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +20,8 @@ import numpy as np
 import torch
 from jobs import run
 
-from lib.base import files, progress
-from lib.base.files import inside
+from lib import io
+from lib.io import inside
 from lib.method import classifier, flow, loan, training
 from lib.method.preferences import Profile
 from lib.method.problem import Problem
@@ -52,7 +51,7 @@ def leaky(
 
     That is the mean share of hardest actions that table 2 prints for
     the constant profile; all else is as printed. It stands here and
-    not in `stacks`: what calibrates imports that room, and can open no
+    not in `stacks`: what calibrates imports that module, and can open no
     published table.
 
     Arguments, Returns and Raises: as for `stacks.printed`; the first
@@ -84,13 +83,12 @@ def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
         "weight": torch.tensor(gmsc.CLASSIFIER["weight_of_refusable"]),
     }
     settings, fingerprint = {"people": made_with["people"]}, population.fingerprint
-    files.save(models, "gmsc_scaler", scaler, settings, made_with, fingerprint)
+    io.save(models, "gmsc_scaler", scaler, settings, made_with, fingerprint)
     h, _ = classifier.fit(
         population,
         n_epochs=epochs["gmsc_classifier"],
         seed=seed,
-        progress=progress.bar("gmsc_classifier"),
-        checkpoint=given["partial"],
+        progress=io.progress_bar("gmsc_classifier"),
         **gmsc.CLASSIFIER,
     )
     h.save(models, "gmsc_classifier", made_with, fingerprint)
@@ -100,7 +98,6 @@ def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
         epochs["gmsc_flow"],
         seed,
         "gmsc_flow",
-        given["partial"],
     )
     density.save(models, "gmsc_flow", made_with, fingerprint)
     problem = Problem(population, h, density)
@@ -134,9 +131,7 @@ def _save_networks(
     seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
     members = stack(problem.population.actionable, seeds, given["n_epochs"].get(name))
     print(f"{name}: {len(members[2])} networks", flush=True)
-    fitted, _ = training.fit(
-        problem, *members, progress=progress.bar(name), checkpoint=given["partial"]
-    )
+    fitted, _ = training.fit(problem, *members, progress=io.progress_bar(name))
     fitted.save(inside(given["models"]), name, made_with)
 
 

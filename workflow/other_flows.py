@@ -5,11 +5,10 @@
 JOB is gmsc_other_flows (notebook 07: Give Me Some Credit under other
 graphs) or loan_other_flows (notebook 11: the flow of notebook 02,
 refitted to people drawn anew). params/SIZE/run.yaml and networks.yaml
-say how many people and epochs, and in which folder models lie. Stopped
-and started again, a job goes on where it was, fit by fit.
+say how many people and epochs, and in which folder models lie.
 """
 
-import lib.pinned
+import lib.reproducible
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,8 +19,8 @@ import torch
 from jobs import run
 from parameters import read_parameters
 
-from lib.base import progress
-from lib.base.files import inside
+from lib import io
+from lib.io import inside
 from lib.method import flow, loan
 from lib.paper import gmsc
 
@@ -64,8 +63,7 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
             population.x["flow/validation"],
             n_epochs=n_epochs,
             seed=drawn["seed"] + i,
-            progress=progress.bar(f"{name}, {key}"),
-            checkpoint=given["partial"] / key,
+            progress=io.progress_bar(f"{name}, {key}"),
             **own,
         )
         print(f"{key}: {history['validation'].max():.3f} nats", flush=True)
@@ -89,7 +87,6 @@ def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
             given["n_epochs"][name],
             given["seed"] + i,
             f"{name}, {key}",
-            given["partial"] / key,
         )
         for i, (key, graph) in enumerate(gmsc.graphs().items(), start=1)
     }

@@ -15,18 +15,19 @@ elsewhere runs it by hand and names a folder (papermill's -p outputs).
 
 import ast
 import difflib
+import json
 import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lib.base import files
+from lib import io
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL_SIZE = "paper"  # the size whose run.yaml and networks.yaml say what has to be there
 FOLDERS = ("models", "outputs", "figures")  # that a batch writes to
-REMADE = ("book", "slides", "verify")  # folders of runs that a command empties
+REMADE = ("book", "slides")  # folders of runs that a command empties
 
 
 def read_parameters(size: str, notebook: str, root: Path = ROOT) -> dict[str, Any]:
@@ -122,30 +123,8 @@ def read_own(path: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
         >>> read_own(ROOT / "examples" / "own_table.yaml", defaults)["label"]
         'income'
     """
-    given = files.entries(path)
+    given = io.load_yaml(path)
     check_parameters(given, defaults, str(path))
-    return given
-
-
-def read_run_parameters(path: Path, kind: str, root: Path = ROOT) -> dict[str, Any]:
-    """Return what a file says about a run of its own, such as a sweep.
-
-    Arguments:
-        path: A file with the names of params/<kind>.yaml.
-        kind: sweep or recommend.
-        root: The repository.
-    Raises: ValueError: no such file; a name is missing or unknown; a
-        value of another type, or a number out of range; outputs is
-        not below runs, or in a folder that is not its own.
-
-    Example:
-        >>> read_run_parameters(ROOT / "params" / "sweep.yaml", "sweep")["n_seeds"]
-        1000
-    """
-    model = f"params/{kind}.yaml"
-    given = files.entries(path)
-    _check_like(given, files.entries(root / model), str(path), model)
-    check_own_folder(given["outputs"], f"{path}: outputs", root)
     return given
 
 
@@ -160,8 +139,8 @@ def notebook_defaults(path: Path) -> dict[str, Any]:
         >>> notebook_defaults(path)["n_values"]
         25
     """
-    with files.in_file(path):
-        cells = _tagged(files.parsed(files.text(path, files.MOST_JSON)))
+    with io.in_file(path):
+        cells = _tagged(json.loads(path.read_text(encoding="utf-8")))
     if len(cells) != 1:
         raise ValueError(
             f"{path.name} has {len(cells)} code cells tagged `parameters`, expected one: "
@@ -173,7 +152,7 @@ def notebook_defaults(path: Path) -> dict[str, Any]:
         if twice := [name for name, _ in lines if [n for n, _ in lines].count(name) > 1]:
             raise ValueError(f"{twice[0]} stands there twice")
         return dict(lines)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, TypeError) as error:
         raise ValueError(
             f"{path.name}: the parameters cell may hold only lines `name = literal` "
             f"({error}). Derive other values in a later cell: papermill's values land "
@@ -299,7 +278,7 @@ def _read(root: Path, size: str, name: str) -> Any:
             f"{path.relative_to(root)} is missing: each size has run.yaml, networks.yaml "
             "and one file for each notebook."
         )
-    return files.entries(path)
+    return io.load_yaml(path)
 
 
 def _check_like(

@@ -4,11 +4,10 @@
 
 JOB is loan_propose, loan_propose_others (each with a part left out) or
 gmsc_propose. params/SIZE/run.yaml and networks.yaml say how many
-people, lessons and epochs, and in which folder models lie. Stopped and
-started again, a job goes on where it was, fit by fit.
+people, lessons and epochs, and in which folder models lie.
 """
 
-import lib.pinned
+import lib.reproducible
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +16,9 @@ import fitting
 import pandas as pd
 from jobs import run
 
-from lib.base import files, progress
-from lib.base.files import inside
+from lib import io
 from lib.beyond.propose import propose, teaching
+from lib.io import inside
 from lib.method import loan
 from lib.paper import gmsc
 
@@ -44,25 +43,23 @@ def loan_propose(given: Mapping[str, Any], name: str) -> None:
         name: Of the file.
     """
     drawn, n_epochs = fitting.drawn(given), given["n_epochs"][name]
-    folder, partial = inside(given["models"]), given["partial"]
+    folder = inside(given["models"])
     problem = loan.problem(folder, **drawn)
     lessons = teaching.searched(
         problem,
         given["n_lessons"],
         seed=drawn["seed"],
-        progress=progress.bar("lessons"),
-        checkpoint=partial,
+        progress=io.progress_bar("lessons"),
     )
     fitted, history = teaching.fit(
         problem,
         propose.Settings(n_epochs=n_epochs),
         drawn["seed"],
         lessons,
-        progress=progress.bar(name),
-        checkpoint=partial,
+        progress=io.progress_bar(name),
     )
     by_epoch = pd.DataFrame(history).rename_axis("epoch")
-    files.write(folder / f"{name}_history.csv", by_epoch.to_csv(float_format="%.6g"))
+    io.write(folder / f"{name}_history.csv", by_epoch.to_csv(float_format="%.6g"))
     made_with = {"seed": drawn["seed"], "n_epochs": n_epochs}
     fitted.save(folder, name, made_with)
 
@@ -76,9 +73,7 @@ def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
     """
     drawn, n_epochs = fitting.drawn(given), given["n_epochs"][name]
     problem = loan.problem(inside(given["models"]), **drawn)
-    lessons = teaching.searched(
-        problem, given["n_lessons"], seed=drawn["seed"], checkpoint=given["partial"]
-    )
+    lessons = teaching.searched(problem, given["n_lessons"], seed=drawn["seed"])
     fitted = {}
     for key, (seed, n_people, weights) in PROPOSERS.items():
         taught = None if n_people == 0 else lessons[:n_people]
@@ -87,8 +82,7 @@ def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
             propose.Settings(n_epochs=n_epochs, **weights),
             drawn["seed"] + seed,
             taught,
-            progress=progress.bar(f"{name}, {key}"),
-            checkpoint=given["partial"] / key,
+            progress=io.progress_bar(f"{name}, {key}"),
         )
     made_with = drawn | {"n_epochs": n_epochs, "n_lessons": len(lessons)}
     propose.save_all(fitted, inside(given["models"]), name, made_with)
@@ -108,8 +102,7 @@ def gmsc_propose(given: Mapping[str, Any], name: str) -> None:
         problem,
         propose.Settings(n_epochs=n_epochs, **teaching.GMSC_PROPOSE),
         given["seed"],
-        progress=progress.bar(name),
-        checkpoint=given["partial"],
+        progress=io.progress_bar(name),
     )
     fitted.save(inside(given["models"]), name, made_with | {"n_epochs": n_epochs})
 

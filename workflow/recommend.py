@@ -1,93 +1,117 @@
-"""Recommend for a Parquet data set of applicants, which may be larger than memory.
+"""Recommend for a Parquet file of applicants, batch by batch: it may be larger than memory.
 
 `python workflow/recommend.py params/recommend.yaml`
 
-The file names the data, the models, who answers, and a folder below
-runs. The data has a column for each feature, in the units of the
-data that the models were fitted to, and "score_..." for each of the K
-features that may be acted on: from 1 (easiest) to K, and K + 1 for
-"can't". It may have "low_..." and "high_..." of such a feature: between
-what values the person may set it. The folder gets
-
-- recommendations: Parquet files, together a row an applicant in the
-  order of the data (of several members, refused people have a row
-  each); `lib.beyond.millions.blocks.schema` says what the columns hold;
-- summary.csv: a row a member: how many applicants were accepted, left
-  out and asked, how many act, would be accepted (valid), are as likely
-  as before (plausible), both (joint), and the mean cost of the valid;
-- manifest.json: data, models, code and versions, what was left out and
-  why, and a checksum of all answers.
-
-Applicants are shared out to jobs, two at a time, or on a cluster
-(`--profile slurm`). An interrupted run goes on with the jobs that were
-not finished. The same applicants get the same answers, to the bit,
-however they are shared out.
+The file names the population, the solver, and where applicants and
+recommendations lie. Applicants have a column for each feature, in the
+data's units, and may have columns with their answers; see
+`Problem.recommend_frame`.
 """
 
-import json
-import subprocess
-import sys
-from collections.abc import Mapping
+import lib.reproducible
+
+import argparse
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from parameters import ROOT
-from reproduce import run_of_its_own, run_rules
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from parameters import MODEL_SIZE, check_parameters, read_shared
+
+from lib import checks, io
+from lib.method import loan
+from lib.method.grid import Grid
+from lib.method.icarma import ICarma
+from lib.method.problem import Problem, Solver
+from lib.paper import gmsc
 
 
-def recommend(parameters: Path, given: Mapping[str, Any], profile: str) -> None:
-    """Check and plan, run the jobs that are missing, and print the summary.
+def loan_problem(models: Path) -> Problem:
+    """Return the Loan problem with the models of a folder."""
+    sizes = ("n_classifier", "n_flow", "n_recourse", "seed")
+    shared = read_shared(MODEL_SIZE)
+    return loan.problem(models, **{name: shared[name] for name in sizes})
+
+
+def gmsc_problem(models: Path) -> Problem:
+    """Return the problem of Give Me Some Credit; without its data, of a stand-in."""
+    n_people, seed = (read_shared(MODEL_SIZE)[name] for name in ("n_applicants", "seed"))
+    people = gmsc.applicants("", n_people, seed, or_stand_in=True, models=models)
+    return gmsc.problem(people, models, seed)
+
+
+PROBLEMS: dict[str, Callable[[Path], Problem]] = {
+    "loan": loan_problem,
+    "gmsc": gmsc_problem,
+}
+
+
+def solver_of(name: str, models: Path, problem: Problem) -> Solver:
+    """Return the exact search on a grid ("grid"), or the best of fitted networks."""
+    return Grid(problem) if name == "grid" else ICarma.load(models, name, problem).best
+
+
+def batches(path: Path, size: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a Parquet file, or of all files of a folder, in order."""
+    for file in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=size):
+            yield batch.to_pandas()
+
+
+def recommend(
+    recommend_frame: Callable[[pd.DataFrame], pd.DataFrame],
+    source: Path,
+    target: Path,
+    batch_size: int,
+) -> int:
+    """Write what people are recommended as Parquet, and return how many they are.
 
     Arguments:
-        parameters: File.
-        given: What it says, as `read_run_parameters` reads it.
-        profile: A folder of workflow/profiles: where jobs run.
-    Raises: ValueError: a job failed. What is wrong with parameters,
-        models or data is printed, and ends the process.
+        recommend_frame: From people to a row for each of them.
+        source: A Parquet file, or a folder of them.
+        target: A Parquet file; it is there when all is done.
+        batch_size: People in memory at once.
+    Raises: ValueError: there are no applicants.
     """
-    outputs = given["outputs"]
-    # in a process of its own, whose memory is free again when the jobs begin
-    planned = subprocess.run(
-        [sys.executable, "workflow/answer.py", outputs, "plan", parameters.resolve()],
-        cwd=ROOT,
-        check=False,
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    writer, n_people = None, 0
+    for frame in batches(source, batch_size):
+        answers = recommend_frame(frame)
+        schema = None if writer is None else writer.schema
+        table = pa.Table.from_pandas(answers, schema, preserve_index=False)
+        if writer is None:
+            writer = pq.ParquetWriter(partial, table.schema)
+        writer.write_table(table)
+        n_people += len(frame)
+    if writer is None:
+        raise ValueError(f"There are no applicants in {source}.")
+    writer.close()
+    partial.replace(target)
+    return n_people
+
+
+def main(path: Path) -> None:
+    """Recommend as a parameter file says."""
+    given = io.load_yaml(path)
+    defaults = io.load_yaml(io.PARAMS / "recommend.yaml")
+    check_parameters(given, defaults, str(path), "params/recommend.yaml")
+    given = defaults | given
+    checks.one_of("population", [given["population"]], tuple(PROBLEMS))
+    source, target, models = (io.inside(given[n]) for n in ("input", "output", "models"))
+    problem = PROBLEMS[given["population"]](models)
+    solver = solver_of(given["solver"], models, problem)
+    n_people = recommend(
+        lambda frame: problem.recommend_frame(solver, frame),
+        source,
+        target,
+        given["batch_size"],
     )
-    if planned.returncode:
-        sys.exit(planned.returncode)
-    config, folder = f"outputs={outputs}", ROOT / outputs
-    run_rules("workflow/recommend.smk", config, folder, profile=profile)
-    print(f"\n{outputs}/summary.csv:\n")
-    print((ROOT / outputs / "summary.csv").read_text(encoding="utf-8"), end="")
-    print(
-        nobody(json.loads((ROOT / outputs / "manifest.json").read_text())["found"]), end=""
-    )
-
-
-def nobody(found: Mapping[str, Any]) -> str:
-    """Return why nobody was asked about, if so; else nothing.
-
-    Arguments:
-        found: Totals, as `lib.beyond.millions.blocks.summary` gives them.
-
-    Example:
-        >>> found = {"applicants": 5, "accepted": 3, "left_out": {"age is missing": 2}}
-        >>> print(nobody(found), end="")
-        Nobody is told anything: of 5 applicants 3 are accepted as they are, and the rows of
-        2 can't be used (age is missing: 2).
-        >>> nobody(found | {"accepted": 1})
-        ''
-    """
-    left_out = found["left_out"]
-    n_left_out = sum(left_out.values())
-    if found["accepted"] + n_left_out < found["applicants"]:
-        return ""
-    why = "; ".join(f"{reason}: {n:,}" for reason, n in left_out.items())
-    return (
-        f"Nobody is told anything: of {found['applicants']:,} applicants "
-        f"{found['accepted']:,} are accepted as they are, and the rows of\n{n_left_out:,} "
-        f"can't be used{f' ({why})' if why else ''}.\n"
-    )
+    print(f"Recommendations for {n_people:,} applicants: {target}")
 
 
 if __name__ == "__main__":
-    run_of_its_own(__doc__, "recommend", recommend)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parameters", type=Path)
+    main(parser.parse_args().parameters)

@@ -5,7 +5,7 @@ from pathlib import Path
 import chain
 import pandas as pd
 
-from lib.base import files, tables
+from lib import io
 from lib.paper import claims
 
 COLUMNS = [
@@ -57,7 +57,7 @@ def collect(run: Path) -> pd.DataFrame:
         )
     found = []
     for path in paths:
-        table = tables.read(path)
+        table = io.read_csv(path)
         if list(table.columns) != COLUMNS:
             raise ValueError(
                 f"{path} has the columns {', '.join(table.columns)}; expected "
@@ -66,7 +66,7 @@ def collect(run: Path) -> pd.DataFrame:
         found.append(table)
     rows = pd.concat(found, ignore_index=True)
     rows["networks"] = rows.networks.fillna("")
-    files.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
+    io.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
     return rows
 
 
@@ -98,8 +98,8 @@ def verdicts(run: Path) -> pd.DataFrame:
     paths = _paths(run, CLAIMS)
     if not paths:
         return pd.DataFrame()
-    rows = pd.concat([tables.read(path) for path in paths], ignore_index=True)
-    files.write(run / "claims.csv", rows.to_csv(index=False))
+    rows = pd.concat([io.read_csv(path) for path in paths], ignore_index=True)
+    io.write(run / "claims.csv", rows.to_csv(index=False))
     overall = claims.Verdicts(rows.to_dict("records")).overall()
     said = overall.stack().str.partition(":")[0]
     said = said[said != ""].rename("verdict").reset_index(level=-1)

@@ -3,42 +3,19 @@
 `python workflow/run_notebook.py SIZE NOTEBOOK`
 """
 
-import contextlib
-import shutil
 import sys
 import time
 from pathlib import Path
 
 import nbformat
 import papermill
-from lifeline import end_with_batch
-from only import only_job
-from papermill.iorw import LocalHandler, papermill_io
 from parameters import ROOT, read_parameters
 
-from lib.base import files
-
-
-class InOneStep(LocalHandler):
-    """Let papermill write the executed notebook so that it is never half a file."""
-
-    def write(self, buf: str, path: str) -> None:
-        """Write a notebook's text."""
-        files.write(Path(path), buf)
-
-
-def write_in_one_step() -> None:
-    """Let papermill write executed notebooks by `InOneStep`, in this process."""
-    papermill_io.reset()
-    papermill_io.register("local", InOneStep())
+from lib import io
 
 
 def run_notebook(size: str, notebook: str) -> None:
     """Execute a notebook into runs/<size>/<notebook>.ipynb, which is kept if a cell fails.
-
-    A fit in it that was stopped goes on from what lies in
-    runs/<size>/partial/<notebook>; what other parameters or other
-    code left there is removed.
 
     Raises: ValueError: the parameter file does not fit. SystemExit: a
         cell failed; what and where is also left in
@@ -46,42 +23,27 @@ def run_notebook(size: str, notebook: str) -> None:
     """
     parameters = read_parameters(size, notebook)
     executed = ROOT / "runs" / size / f"{notebook}.ipynb"
-    partial = executed.parent / "partial" / notebook
     began = time.time()
     print(f"{notebook}: started", flush=True)
     try:
-        with only_job(executed.parent, notebook):
-            try:
-                _execute(notebook, executed, parameters)
-            except papermill.PapermillExecutionError as error:
-                if error.ename != "OtherInputs" or not partial.exists():
-                    raise
-                print(f"{notebook}: begins anew. {error.evalue}", flush=True)
-                shutil.rmtree(partial)
-                _execute(notebook, executed, parameters)
+        papermill.execute_notebook(
+            ROOT / "notebooks" / f"{notebook}.ipynb",
+            executed,
+            parameters,
+            kernel_name="python3",
+            language="python",
+            cwd=ROOT,
+            progress_bar=False,
+            extra_arguments=["--IPKernelApp.log_level=50"],
+        )
     except Exception as error:  # a cell's own error, or a kernel that died
         why = (
             f"{notebook} failed in {_last_cell(executed, began)}\n  {_reason(error)}\n"
             f"  kept: {executed.relative_to(ROOT)}\n"
         )
-        with contextlib.suppress(OSError):  # a full disk has no room for it either
-            files.write(executed.parent / "failed" / f"{notebook}.txt", why)
+        io.write(executed.parent / "failed" / f"{notebook}.txt", why)
         sys.exit(why)
     print(f"{notebook}: finished after {(time.time() - began) / 60:.1f} min", flush=True)
-
-
-def _execute(notebook: str, executed: Path, parameters: dict[str, object]) -> None:
-    """Execute a notebook with parameters into another."""
-    papermill.execute_notebook(
-        ROOT / "notebooks" / f"{notebook}.ipynb",
-        executed,
-        parameters,
-        kernel_name="python3",
-        language="python",
-        cwd=ROOT,
-        progress_bar=False,
-        extra_arguments=["--IPKernelApp.log_level=50"],
-    )
 
 
 def _last_cell(executed: Path, since: float) -> str:
@@ -112,6 +74,4 @@ def _reason(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    end_with_batch()
-    write_in_one_step()
     run_notebook(*sys.argv[1:])

@@ -4,26 +4,25 @@
 
 It leaves, in the folder of models, willingness_latent.csv (what
 answers are drawn from) and willingness.csv (what the model finds in
-them). params/SIZE/networks.yaml says how many data sets. A job that
-was stopped goes on where it was, setting by setting.
+them). params/SIZE/networks.yaml says how many data sets.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 from jobs import run
 
-from lib.base import files, fits, progress
-from lib.base.files import inside
+from lib import io
 from lib.beyond.evaluation import gamm, refits
 from lib.beyond.evaluation.refits import Sample
 from lib.beyond.evaluation.willingness import FLAT, MIDDLE, POOLS, SHAPES, Latent, Pool
+from lib.io import inside
 
 ACCEPTANCE, ACTION = refits.printed(1), refits.printed(3)  # by number of changes
 FALLS = (0.2, 0.3, 0.4, 0.6)  # points from 1 change to 9: can the test see them?
@@ -33,6 +32,8 @@ TERMS: dict[str, dict[str, bool]] = {  # models whose test may be wrong about no
     "no slopes": {"slopes": False},
     "all people alike": {"slopes": False, "intercepts": False},
 }
+
+Found: TypeAlias = tuple[Latent, pd.DataFrame]  # and a row for each quantity of its refits
 
 
 class Job:
@@ -55,7 +56,7 @@ class Job:
         n = min(refits.N_COMMON, self.n_datasets[study])
         return refits.samples(pool, n, self.seed)
 
-    def settings(self) -> Iterator[tuple[dict[str, str], Callable[[], dict[str, Any]]]]:
+    def settings(self) -> Iterator[tuple[dict[str, str], Callable[[], Found]]]:
         """Yield names of each setting, and what works it out."""
         for pool in POOLS:
             for shape in SHAPES:
@@ -73,14 +74,14 @@ class Job:
             names = {"study": "size", "pool": "middle", "shape": FLAT, "setting": terms}
             yield names, partial(self.size, TERMS[terms])
 
-    def family(self, pool: Pool, shape: str) -> dict[str, Any]:
+    def family(self, pool: Pool, shape: str) -> Found:
         """Return a curve with the printed F, and what else its refits have."""
         tried = self.tried("family", pool)
         start = replace(of_print(ACTION, tried), shape=shape, amplitude=1.0)
         latent = refits.calibrated(ACTION, start, tried, self.seed, ["F_smooth"], False)
         return self.exact(latent, self.drawn("family", pool))
 
-    def refit(self, model: refits.Printed, shape: str) -> dict[str, Any]:
+    def refit(self, model: refits.Printed, shape: str) -> Found:
         """Return what whole points are drawn from to be refitted as printed."""
         pool = POOLS["middle"]
         tried = self.tried("refit", pool)
@@ -92,24 +93,26 @@ class Job:
         rows = refits.refits(
             latent, self.drawn("refit", pool), self.seed + 2, tested=gamm.TERMS
         )
-        return found(latent, rows)
+        return summarised(latent, rows)
 
-    def power(self, shape: str, fall: float) -> dict[str, Any]:
+    def power(self, shape: str, fall: float) -> Found:
         """Return what is seen of a curve that falls by so many points."""
         pool = POOLS["middle"]
         latent = of_print(ACCEPTANCE, self.tried("power", pool))
         latent = replace(latent, shape=shape, amplitude=fall)
         return self.exact(latent, self.drawn("power", pool))
 
-    def size(self, terms: Mapping[str, bool]) -> dict[str, Any]:
+    def size(self, terms: Mapping[str, bool]) -> Found:
         """Return what a model with these terms sees where there is nothing to see."""
         pool = POOLS["middle"]
         latent = of_print(ACCEPTANCE, self.tried("size", pool))
         return self.exact(latent, self.drawn("size", pool, **terms))
 
-    def exact(self, latent: Latent, drawn: list[Sample]) -> dict[str, Any]:
+    def exact(self, latent: Latent, drawn: list[Sample]) -> Found:
         """Return a latent, and what refits find in answers that are any number."""
-        return found(latent, refits.refits(latent, drawn, self.seed + 2, is_rounded=False))
+        return summarised(
+            latent, refits.refits(latent, drawn, self.seed + 2, is_rounded=False)
+        )
 
 
 def of_print(model: refits.Printed, drawn: list[Sample]) -> Latent:
@@ -121,11 +124,9 @@ def of_print(model: refits.Printed, drawn: list[Sample]) -> Latent:
     return replace(latents[0], between=between, slope=slope)
 
 
-def found(latent: Latent, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return a latent and a summary of its refits, as JSON can hold them."""
-    summary = refits.summary(rows).reset_index(names="quantity").astype(object)
-    kept = summary.where(summary.notna(), None)  # JSON has no NaN
-    return {"latent": asdict(latent), "found": kept.to_dict("records")}
+def summarised(latent: Latent, rows: pd.DataFrame) -> Found:
+    """Return a latent and a summary of its refits, a row a quantity."""
+    return latent, refits.summary(rows).reset_index(names="quantity")
 
 
 def willingness(given: Mapping[str, Any], name: str) -> None:
@@ -137,26 +138,16 @@ def willingness(given: Mapping[str, Any], name: str) -> None:
     """
     folder = inside(given["models"])
     settings = list(Job(given["n_datasets"], given["seed"]).settings())
-
-    def inputs() -> dict[str, Any]:
-        return {key: given[key] for key in ("n_datasets", "seed")}
-
-    done: list[dict[str, Any]] = []
-    for i in fits.steps(
-        len(settings),
-        fits.Live(rows=done),
-        inputs,
-        given["partial"],
-        name,
-        progress.bar(name),
-    ):
+    latents, rows = [], []
+    for i in io.progress_bar(name)(range(len(settings))):
         names, work = settings[i]
-        done.append({"names": names, **work()})
-    latents = pd.DataFrame([one["names"] | one["latent"] for one in done])
-    rows = pd.DataFrame([one["names"] | row for one in done for row in one["found"]])
-    for ending, found in (("_latent", latents), ("", rows)):
-        as_csv = found.to_csv(index=False, float_format="%.6g")
-        files.write(folder / f"{name}{ending}.csv", as_csv)
+        latent, summary = work()
+        latents.append(names | asdict(latent))
+        rows.append(summary.assign(**names)[[*names, *summary]])
+    tables = {"_latent": pd.DataFrame(latents), "": pd.concat(rows)}
+    for ending, table in tables.items():
+        as_csv = table.to_csv(index=False, float_format="%.6g")
+        io.write(folder / f"{name}{ending}.csv", as_csv)
 
 
 JOBS = {"willingness": willingness}

@@ -3,7 +3,7 @@
 The last four know nothing of causes; for each person, what they may not set is immutable.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import sys
 from collections.abc import Callable
@@ -17,11 +17,11 @@ import torch
 from task import Task, Together, run
 from torch import Tensor
 
-from lib.base.files import MODELS
 from lib.beyond.hare import autoencoders, generators
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.tabular import Tabular
 from lib.beyond.propose.propose import Proposer
+from lib.io import MODELS
 from lib.method.classifier import Classifier
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma
