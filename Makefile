@@ -1,14 +1,10 @@
 # make reproduce   the paper: notebooks 00 to 07 at its size, from nothing, then one table: paper against ours
 # make beyond      the notebooks from 08 on, on top of that           make all      both
-# make verify      all of it in a fresh folder, compared with the committed files; fails if one differs; half an hour to an hour on two cores
 # make quick       all of it at a smaller size          make smoke    at the smallest
-# make sweep       networks of 1,000 seeds at 20 settings (PARAMETERS=params/sweep.yaml, or yours): a day of one core
-# make recommend   recommendations for a Parquet data set of Loan's or Give Me Some Credit's applicants, of any size (PARAMETERS=params/recommend.yaml, or yours)
-#                  all of these but verify run on a cluster with PROFILE=slurm: workflow/CLUSTER.md
+# make recommend   recommendations for a Parquet file of Loan's or Give Me Some Credit's applicants (PARAMETERS=params/recommend.yaml, or yours)
 # make test        unit tests, examples, and the paper's notebooks executed again and compared with their committed outputs
 # make test-beyond the other notebooks, exercises, book, slides, and the page in a browser
-# make trust       a batch is killed, finds its disk full, runs on a cluster: it ends as one that was left alone
-# make check       ruff (rules and format), mypy, and which room may import which
+# make check       ruff (rules and format), mypy, and which module may import which
 # make lab         JupyterLab in this environment
 # make calibrate   what the paper's text has lost is chosen by a few declared cells, an hour or two; the result is committed
 # make choose      settings by our own rule, which sees no published number, an hour; the result is committed
@@ -22,59 +18,54 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
-PROFILE ?= local
 BIN := .venv/bin
 BOOK := .venv-book/bin
 TORCH := https://download.pytorch.org/whl/cpu/torch/
 WEAKNESSES := https://pypi.org/pypi/pip/24.0/json
 QUIETLY := --quiet --no-compile --no-cache-dir --disable-pip-version-check
+# With these, programs and kernels give the same bits on every x86 processor with AVX2; numpy
+# and torch read them when they are first imported (lib/reproducible.py).
 export OMP_NUM_THREADS := 1
+export MKL_CBWR := COMPATIBLE
+export ATEN_CPU_CAPABILITY := avx2
+export ONEDNN_MAX_CPU_ISA := AVX2
+export OPENBLAS_CORETYPE := Haswell
 # Hundreds of modules are imported by each of a dozen processes, in a quarter of the time
 # where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup environment reproduce beyond all verify quick smoke sweep recommend test test-beyond trust exercises check lab page book slides site calibrate choose rivals notebooks models lock clean
+.PHONY: help setup environment reproduce beyond all quick smoke recommend test test-beyond exercises check lab page book slides site calibrate choose rivals notebooks models lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
 
 reproduce: setup
-	@$(BIN)/python workflow/reproduce.py paper --part paper --profile $(PROFILE)
+	@$(BIN)/python workflow/reproduce.py paper --part paper
 
 beyond: setup
-	@$(BIN)/python workflow/reproduce.py paper --part beyond --profile $(PROFILE)
+	@$(BIN)/python workflow/reproduce.py paper --part beyond
 
 all: setup
-	@$(BIN)/python workflow/reproduce.py paper --profile $(PROFILE)
-
-verify: setup
-	@$(BIN)/python workflow/verify.py
+	@$(BIN)/python workflow/reproduce.py paper
 
 quick smoke: setup
-	@$(BIN)/python workflow/reproduce.py $@ --profile $(PROFILE)
+	@$(BIN)/python workflow/reproduce.py $@
 
-PARAMETERS ?= params/$@.yaml
-
-sweep: setup
-	@$(BIN)/python workflow/sweep.py '$(PARAMETERS)' --profile $(PROFILE)
+PARAMETERS ?= params/recommend.yaml
 
 recommend: setup
-	@$(BIN)/python workflow/recommend.py '$(PARAMETERS)' --profile $(PROFILE)
+	@$(BIN)/python workflow/recommend.py '$(PARAMETERS)'
 
 # A notebook's cells share a kernel, so one worker takes a whole file; what is named first is begun first.
 PYTEST = $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=1800
 
 test: setup
-	$(PYTEST) $(NBVAL) notebooks/0[0-7]* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond --ignore tests/trust
+	$(PYTEST) $(NBVAL) notebooks/0[0-7]* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond
 
 # Made before, once: the tests of the book and those of the lecture both need it, side by side.
 test-beyond: setup .venv-book/ready
 	$(PYTEST) $(NBVAL) notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book
-
-# One test a worker: hardly any share anything, and most of them wait.
-trust: setup
-	$(PYTEST) --dist loadgroup tests/trust
 
 exercises: setup
 	@$(BIN)/python exercises/make.py
@@ -138,7 +129,7 @@ setup: .venv/ready
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and \
 	  f"Python 3.11 or later is needed, $(PYTHON) is {v}: name another, e.g. make PYTHON=python3.11 ...")'
-	@$(PYTHON) workflow/environment.py $(MAKE) --no-print-directory environment
+	@$(MAKE) --no-print-directory environment
 
 environment:
 	@echo "Setting up .venv (1.5 GB, a minute or two) ..."
@@ -173,4 +164,4 @@ lock: setup
 # What runs, tests and installations left; the tree is as it was cloned.
 clean:
 	rm -rf .venv .venv-book runs build *.egg-info .snakemake .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
-	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints -o -name checkpoints \) -prune -exec rm -rf {} +
+	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +

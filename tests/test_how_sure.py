@@ -2,7 +2,6 @@
 
 import shutil
 from dataclasses import replace
-from functools import partial
 
 import how_sure as job
 import pandas as pd
@@ -10,8 +9,7 @@ import parameters
 import pytest
 import torch
 
-from lib.base import fits
-from lib.base.files import MODELS
+from lib.io import MODELS
 
 N_PEOPLE, N_VALUES = 12, 9
 
@@ -57,30 +55,20 @@ def test_what_costs_twice_as_much_is_told(own):
     assert row["more than 1 % dearer"] == row["answers"] > 0
 
 
-def test_the_job_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_the_job_leaves_a_row_for_each_look(tmp_path):
     for name in ("loan_classifier", "loan_flow"):
         shutil.copy(MODELS / f"{name}.safetensors", tmp_path)
     given = parameters.read_network_parameters("paper") | {
         "size": "smoke",
         "models": str(tmp_path),
-        "partial": tmp_path / "partial",
         "n_searched": {"loan_how_sure": 1},
         "n_scan": {"loan_how_sure": 5},
         "n_harder": {"scouts": 16, "starts": 1, "steps": 1},
     }
-    monkeypatch.setattr(job.fits, "steps", partial(fits.steps, every=0.0))
-    with monkeypatch.context() as stopped:
-        stopped.setattr(job.Looks, "on_grid", None)
-        with pytest.raises(TypeError, match="NoneType"):
-            job.loan_how_sure(given, "loan_how_sure")
-    left = tmp_path / "loan_how_sure.csv"
-    assert not left.exists()
-    with monkeypatch.context() as not_again:
-        not_again.setattr(job.Looks, "scanned", None)
-        job.loan_how_sure(given, "loan_how_sure")
-    found = left.read_bytes()
-    job.loan_how_sure(given | {"partial": tmp_path / "other"}, "loan_how_sure")
-    assert left.read_bytes() == found
+    job.loan_how_sure(given, "loan_how_sure")
+    looks = pd.read_csv(tmp_path / "loan_how_sure.csv").look
+    assert looks[0] == "ten times, all fifteen sets"
+    assert looks.str.contains("scan, random").sum() == 1
 
 
 def test_what_is_committed_is_of_the_people_that_the_parameters_name():

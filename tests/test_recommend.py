@@ -38,7 +38,7 @@ def test_a_file_without_people_is_refused(tmp_path):
         recommend.recommend(double, tmp_path / "empty", tmp_path / "b.parquet", 10)
 
 
-# Needs `Problem.recommend_frame` and `ICarma.best` of the new core; then take the mark away.
+# Needs `Problem.recommend_frame` and `ICarma.best` of the new core; then unmark it.
 @pytest.mark.skipif(
     not hasattr(recommend.Problem, "recommend_frame"), reason="the new core is not here"
 )

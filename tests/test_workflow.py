@@ -1,6 +1,9 @@
 """The batch: parameters, what it is made of, what an edit touches, pins, the report."""
 
-import ast
+from lib.reproducible import VARIABLES
+
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +13,6 @@ from pathlib import Path
 import chain
 import hare
 import how_sure
-import measure
 import nbformat
 import networks
 import numpy as np
@@ -26,8 +28,8 @@ import willingness
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
-from lib.base import files, rooms
-from lib.base.files import MODELS
+from lib import io
+from lib.io import MODELS
 from lib.paper import claims, gmsc, stacks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -295,22 +297,13 @@ def test_the_batch_runs_each_notebook_and_each_stack():
     for program in (networks, other_flows, proposers, hare, willingness, how_sure):
         own = {fit for fit, (name, _) in chain.FITS.items() if name == program.__name__}
         assert own == set(program.JOBS)
-    assert {name for name, _ in chain.FITS.values()} == set(chain.PROGRAMS)
     assert set(networks.JOBS) == {*networks.STACKS, *stacks.TRANSFER}
 
 
-def test_every_model_is_left_by_one_job_and_needed_by_what_comes_after():
-    """All that a model was made from is directly in front of whoever reads it.
-
-    Else Snakemake runs it, though what was made again is as it was: it looks again only at
-    what is directly behind a job that has ended.
-    """
+def test_every_model_is_left_by_one_job():
     jobs = [*chain.NEEDS, *chain.FITS]
     maker = {model: job for job in jobs for model in chain.left_by(job)}
     assert len(maker) == sum(len(chain.left_by(job)) for job in jobs)
-    for job in jobs:
-        behind = {maker[model] for model in chain.needed_by(job)}
-        assert behind == chain.run_for([job]) - {job}, job
     assert {chain.file_of(model) for model in maker} == {
         path.name for path in MODELS.iterdir() if path.is_file()
     }
@@ -330,80 +323,24 @@ def code_of(notebook: str) -> str:
 
 
 def test_what_a_job_reads_is_there():
-    for job, patterns in chain.READS.items():
-        assert job in chain.NEEDS or job in chain.FITS
-        for pattern in patterns:
+    assert chain.READS.keys() <= chain.NEEDS.keys() | chain.FITS.keys()
+    for job in (*chain.NEEDS, *chain.FITS):
+        for pattern in (*chain.READS.get(job, ()), *chain.code_of(job)):
             assert list(ROOT.glob(pattern.format(size="paper"))), (job, pattern)
 
 
-# --- what an edit touches
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_notebook_runs_again_for_the_folders_that_it_imports(notebook):
+    imported = set(re.findall(r"lib\.beyond\.(\w+)", code_of(notebook)))
+    assert imported == set(chain.BEYOND_FOLDERS.get(notebook, ()))
 
 
-def touched(lib: Path, room: str, old: str, new: str) -> set[str]:
-    """The notebooks and fits whose digest another text in a room of a copy changes."""
-    jobs = [*chain.NEEDS, *chain.FITS]
-    path = lib.parent / room
-    before, text = [digest(job, lib.parent) for job in jobs], path.read_text()
-    assert text.count(old)
-    path.write_text(text.replace(old, new, 1))
-    after = [digest(job, lib.parent) for job in jobs]
-    path.write_text(text)
-    return {job for job, a, b in zip(jobs, before, after, strict=True) if a != b}
-
-
-def digest(job: str, root: Path) -> str:
-    return rooms.digest(*chain.code_files(job, root), root=root)
-
-
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory) -> Path:
-    """The code of this repository, to be edited."""
-    root = tmp_path_factory.mktemp("copy")
-    for folder in ("lib", "notebooks", "workflow"):
-        only = shutil.ignore_patterns("__pycache__", ".*")
-        shutil.copytree(ROOT / folder, root / folder, ignore=only)
-    return root / "lib"
-
-
-NETWORKS, PROPOSERS, HARE = set(networks.JOBS), set(proposers.JOBS), set(hare.JOBS)
-FLOWS, LOOKS = set(other_flows.JOBS), set(how_sure.JOBS)
-
-
-@pytest.mark.parametrize(
-    ("room", "fits", "notebooks"),
-    [
-        ("lib/beyond/hare/hare.py", HARE, {"09"}),
-        ("lib/beyond/propose/propose.py", PROPOSERS, {"11", "12"}),
-        ("lib/method/training.py", NETWORKS, {"03", "04", "12"}),
-        ("lib/method/icarma.py", NETWORKS | PROPOSERS | LOOKS, None),
-        ("lib/paper/stacks.py", NETWORKS | LOOKS, None),
-        ("lib/paper/pictures/results.py", set(), None),
-        ("lib/method/flow.py", {*chain.FITS} - {"willingness"}, None),
-        ("lib/beyond/evaluation/gamm.py", {"willingness"}, {"10"}),
-        ("lib/base/progress.py", set(), set()),
-        ("workflow/fitting.py", NETWORKS | PROPOSERS | FLOWS | LOOKS, set()),
-    ],
-)
-def test_an_edit_touches_what_imports_it(copy, room, fits, notebooks):
-    """None for notebooks: many."""
-    found = touched(copy, room, "\n\n\n", "\n\nEDITED = 1\n\n\n")
-    assert found & chain.FITS.keys() == fits
-    numbers = {name.partition("_")[0] for name in found - chain.FITS.keys()}
-    assert numbers == notebooks if notebooks is not None else len(numbers) > 5
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [('"""', '"""Look: '), ("\n\n\n", "\n\n# a comment\n\n")]
-)
-def test_what_is_only_read_touches_nothing(copy, old, new):
-    assert touched(copy, "lib/method/icarma.py", old, new) == set()
-
-
-def test_a_notebook_that_shows_what_a_room_says_is_touched_by_that():
-    for notebook in NOTEBOOKS:
-        shown = re.findall(r"(\w+)\.__doc__|getsource\((\w+)", code_of(notebook))
-        own = {Path(file).stem for file in chain.READS.get(notebook, ())}
-        assert {a or b for a, b in shown} <= own, notebook
+def test_a_program_runs_again_for_the_folders_that_it_imports():
+    for program in (networks, other_flows, proposers, hare, willingness, how_sure):
+        imported = set(
+            re.findall(r"lib\.beyond\.(\w+)", Path(program.__file__).read_text())
+        )
+        assert imported == set(chain.BEYOND_FOLDERS.get(program.__name__, ()))
 
 
 # --- pins
@@ -455,63 +392,6 @@ def test_conda_and_make_install_the_same():
     (own,) = re.findall(r'\t@echo "\$\(CURDIR\)" > (.*)\n', recipe)
     own = own.replace("$$", "$").replace("$(BIN)/python", "python")
     assert f'echo "$PWD" > {own}\n' in (ROOT / "postBuild").read_text()
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.parametrize("answers", [True, False])
-def test_torch_comes_from_its_own_index_if_that_answers(tmp_path, answers):
-    """The recipe, with programs that write down what they are asked."""
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    python = tmp_path / "python3"
-    python.write_text(
-        "#!/bin/sh\n"
-        f'echo "$(basename $0) $*" >> {tmp_path}/asked\n'
-        'case "$*" in\n'
-        "  '-m venv'*) mkdir -p .venv/bin; cp $0 .venv/bin/python; cp $0 .venv/bin/pip;;\n"
-        '  workflow/environment.py*) shift; "$@";;\n'
-        f"  *urlopen*) exit {0 if answers else 1};;\n"
-        f"  *purelib*) echo {tmp_path};;\n"
-        "esac\n"
-    )
-    python.chmod(0o755)
-    made = subprocess.run(
-        ["make", "setup", f"PYTHON={python}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    asked = (tmp_path / "asked").read_text().splitlines()
-    installs = [line for line in asked if line.startswith("pip install")]
-    is_linux = sys.platform == "linux"
-    link = "--find-links https://download.pytorch.org/whl/cpu/torch/ " * (
-        answers and is_linux
-    )
-    assert f"--require-hashes {link}-r requirements.lock" in installs[0]
-    assert len(installs) == 1
-    assert (tmp_path / "icarma_companion.pth").read_text() == f"{tmp_path}\n"
-    assert ("has to find torch's build" in made.stdout) == (is_linux and not answers)
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_make_clean_leaves_nothing(tmp_path):
-    """Of all that git ignores, as the repository says and as tools say of their own."""
-    ignored = (ROOT / ".gitignore").read_text().splitlines()
-    names = [line.strip("/") for line in ignored if line and not line.startswith("#")]
-    names = [name.replace("*", "a") for name in names if name != "*.pyc"]
-    for name in (*names, ".mypy_cache", ".ruff_cache", ".import_linter_cache"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "left").touch()
-    for name in ("lib/base/__pycache__", "notebooks/.ipynb_checkpoints"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "lib" / "kept.py").touch()
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
-    left = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
-    assert left == ["Makefile", "kept.py"]
 
 
 # --- the report
@@ -581,7 +461,7 @@ def test_the_paper_is_not_put_beside_a_stand_in(tmp_path, capsys, people):
     write_table(tmp_path / "tables", "07", table="Table 1, GMSC")
     ones = torch.ones(len(gmsc.COLUMNS), dtype=torch.float64)
     scaler = {"mean": ones, "std": ones.clone(), "weight": torch.tensor(1.0)}
-    files.save(tmp_path / "models", "gmsc_scaler", scaler, {"people": people}, {})
+    io.save(tmp_path / "models", "gmsc_scaler", scaler, {"people": people}, {})
     expected = ["Table 1", "Table 1, GMSC"] if people == "real" else ["Table 1"]
     assert report.collect(tmp_path).table.tolist() == expected
     assert pd.read_csv(tmp_path / "paper_vs_ours.csv").table.tolist() == expected
@@ -596,25 +476,16 @@ def test_report_needs_a_table(tmp_path):
         report.collect(tmp_path)
 
 
-# --- what notebooks read of the benchmarks
-
-
-def test_every_measurement_that_a_notebook_reads_is_one_that_is_taken():
-    cells = nbformat.read(ROOT / "notebooks" / "08_exact_and_unlocked.ipynb", 4).cells
-    (code,) = (
-        cell.source
-        for cell in cells
-        if cell.cell_type == "code" and "results.csv" in cell.source
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_gives_programs_and_kernels_the_variables_for_equal_bits():
+    code = "import json, os; print(json.dumps(dict(os.environ)))"
+    makefile = f"include {ROOT}/Makefile\nshow:\n\t@{sys.executable} -c '{code}'\n"
+    run = subprocess.run(
+        ["make", "--silent", "-f", "-", "show"],
+        input=makefile,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
     )
-    named = {
-        node.targets[0].id: node.value
-        for node in ast.parse(code).body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
-    }
-    sizes, work, alone = (
-        ast.literal_eval(named[name]).values() for name in ("sizes", "work", "alone")
-    )
-    read = {title.format(k) for title in work for k in sizes} | set(alone)
-    taken = {work.title for work in measure.WORK.values()}
-    assert len(read) > len(work) and read <= taken
-    assert read <= set(pd.read_csv(ROOT / "benchmarks" / "results.csv").work) <= taken
+    assert json.loads(run.stdout).items() >= VARIABLES.items()

@@ -42,13 +42,16 @@ def main() -> None:
     arguments.add_argument(
         "--part", choices=chain.PARTS, help="the notebooks about the paper, or the others"
     )
-    size, part = vars(arguments.parse_args()).values()
+    arguments.add_argument(
+        "options", nargs="*", help="of Snakemake, after --, such as --executor slurm"
+    )
+    size, part, options = vars(arguments.parse_args()).values()
     run = ROOT / "runs" / size
     try:
         for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
             read_parameters(size, notebook.stem)
         read_network_parameters(size)
-        run_notebooks(size, chain.PARTS[part] if part else ())
+        run_notebooks(size, chain.PARTS[part] if part else (), options)
         if part != "beyond":
             print_table(run)
         if size == MODEL_SIZE:
@@ -59,13 +62,16 @@ def main() -> None:
         sys.exit("\nInterrupted: the same command goes on from here.")
 
 
-def run_notebooks(size: str, notebooks: Sequence[str] = ()) -> None:
+def run_notebooks(
+    size: str, notebooks: Sequence[str] = (), options: Sequence[str] = ()
+) -> None:
     """Run what has to run of a batch, and wait for it.
 
     Arguments:
         size: A folder of params.
         notebooks: Those that are wanted, with what they need; none
             named: all.
+        options: Of Snakemake.
     Raises: ValueError: a notebook failed; says which, in which cell,
         why, and where it is kept.
     """
@@ -81,7 +87,7 @@ def run_notebooks(size: str, notebooks: Sequence[str] = ()) -> None:
             [sys.executable, "-m", "snakemake", "--snakefile", "workflow/Snakefile"]
             + ["--profile", PROFILE]
             + ["--max-checksum-file-size", str(LARGEST_MODEL)]
-            + ["--config", f"size={size}"]
+            + ["--config", f"size={size}", *options]
             + (["--", *wanted] if wanted else []),
             cwd=ROOT,
             env=os.environ | environment,
