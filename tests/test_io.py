@@ -165,9 +165,7 @@ def test_csv_with_the_columns_that_are_needed(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("age,income\n30,2000\n")
     assert io.read_csv(path, ["income"]).income.tolist() == [2000]
-    with pytest.raises(
-        ValueError, match=r"mine.csv: It has no column debt; found age"
-    ):
+    with pytest.raises(ValueError, match=r"mine.csv: It has no column debt; found age"):
         io.read_csv(path, ["debt"])
     with pytest.raises(ValueError, match=r"yours.csv: It can't be read"):
         io.read_csv(tmp_path / "yours.csv")

@@ -8,6 +8,7 @@ are not the batch's.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import chain
 import numpy as np
@@ -176,7 +177,7 @@ def _difference_of_models(rebuilt: Path, committed: Path) -> str:
 
 def _difference_of_tables(rebuilt: Path, committed: Path) -> str:
     """Return in what two tables differ: shape, columns or cells."""
-    as_text = {"dtype": str, "keep_default_na": False}
+    as_text: dict[str, Any] = {"dtype": str, "keep_default_na": False}
     ours, theirs = (io.read_csv(path, **as_text) for path in (rebuilt, committed))
     if ours.shape != theirs.shape:
         rows, columns = theirs.shape

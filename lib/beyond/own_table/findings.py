@@ -14,10 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 
 from lib import checks, io
 
 SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
+UNREADABLE = (  # what pandas raises of a damaged file
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    UnicodeError,
+)
 VERDICTS = ("error", "warning", "fine")
 
 
@@ -114,7 +123,7 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
                 frame = _read_csv(found, separator, decimal)
         except MemoryError as error:
             raise ValueError("It does not fit into memory. Write fewer columns.") from error
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, UnicodeError) as error:
+        except UNREADABLE as error:
             kind = "Parquet" if found.suffix == ".parquet" else "a csv in UTF-8"
             raise ValueError(f"It can't be read as {kind} ({error}).") from error
         twice = frame.columns[frame.columns.duplicated()]
