@@ -337,6 +337,18 @@ def test_csv_and_parquet_hold_the_same(tmp_path):
     pd.testing.assert_frame_equal(findings.read(tmp_path / "c.parquet"), frame)
 
 
+def test_parquet_keeps_an_index_and_texts_and_refuses_lists(tmp_path):
+    frame = table().assign(job=pd.Categorical(["cook"] * 400))
+    frame.index = pd.Index(list(range(7, 407)), name="person")
+    frame.to_parquet(tmp_path / "a.parquet")
+    read = findings.read(tmp_path / "a.parquet")
+    assert {"person", "job"} <= set(read) and read.job.eq("cook").all()
+    assert not isinstance(read.job.dtype, pd.CategoricalDtype)
+    frame.assign(job=[["cook"]] * 400).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(Unfit, match="Column job holds list"):
+        findings.read(tmp_path / "a.parquet")
+
+
 def test_decimal_commas_and_columns_without_a_name(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_bytes(b"age;income;;\n1;2,5;;\n3;4,5;;\n")

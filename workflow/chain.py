@@ -228,7 +228,7 @@ def code_of(name: str) -> list[str]:
     """
     is_notebook = name in NEEDS
     program = name if is_notebook else FITS[name][0]
-    beyond = [f"lib/beyond/{own}/*.py" for own in BEYOND_FOLDERS.get(program, ())]
+    beyond = [f"lib/beyond/{folder}/*.py" for folder in BEYOND_FOLDERS.get(program, ())]
     if is_notebook:
         return [*LIB, *SHOWN, *beyond]
     return [f"workflow/{program}.py", "workflow/fitting.py", *LIB, *beyond]

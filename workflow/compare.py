@@ -112,12 +112,13 @@ def count(compared: Sequence[Compared]) -> str:
           tables/b: missing
     """
     judged = [one for one in compared if one.verdict != NO_DATA]
-    parts = []
+    counts = []
     for folder in PATTERNS:
-        own = [one for one in judged if one.file.startswith(folder)]
-        parts.append(f"{sum(one.is_equal for one in own)} of {len(own)} {folder}")
+        of_folder = [one for one in judged if one.file.startswith(folder)]
+        n_equal = sum(one.is_equal for one in of_folder)
+        counts.append(f"{n_equal} of {len(of_folder)} {folder}")
     lines = [
-        f"Equal to the committed files, to the bit: {', '.join(parts)} (PNG and PDF)",
+        f"Equal to the committed files, to the bit: {', '.join(counts)} (PNG and PDF)",
         *(f"  {one}" for one in judged if not one.is_equal),
     ]
     if left_out := [one.file for one in compared if one.verdict == NO_DATA]:
@@ -164,7 +165,9 @@ def verdict_on(rebuilt: Path, committed: Path) -> str:
 def _difference_of_models(rebuilt: Path, committed: Path) -> str:
     """Return in what two models differ: names and shapes, values, or the header only."""
     ours, theirs = load_file(rebuilt), load_file(committed)
-    shapes = [{name: own.shape for name, own in one.items()} for one in (ours, theirs)]
+    shapes = [
+        {name: tensor.shape for name, tensor in model.items()} for model in (ours, theirs)
+    ]
     if shapes[0] != shapes[1]:
         odd = sorted(dict(shapes[0].items() ^ shapes[1].items()))
         return f"names or shapes of tensors: {', '.join(odd)}"
