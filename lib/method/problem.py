@@ -73,7 +73,7 @@ class Problem:
             if features != expected:
                 raise ValueError(
                     f"The {what} is for the features {', '.join(features)}; the population "
-                    f"has {', '.join(expected)}. Both must list the same in the same order: "
+                    f"has {', '.join(expected)}. Both must list the same in one order: "
                     f"fit the {what} to this population."
                 )
         if self.flow.graph != self.population.graph:
@@ -365,48 +365,6 @@ class Problem:
             x[..., columns], is_acted[..., columns], values[..., columns], weights
         )
 
-    def recommend_frame(
-        self,
-        solver: "Solver",
-        frame: pd.DataFrame,
-        preferences: Preferences | None = None,
-    ) -> pd.DataFrame:
-        """Return recommendations for a table of applicants, in the units of the data.
-
-        Arguments:
-            solver: Of this problem.
-            frame: A row a person, with a column for each feature.
-            preferences: Of these people, with scores (N, K); None:
-                they can do anything, all equally easy.
-        Returns: A row a person, with the frame's index: as
-            `report.table`; for those who are accepted already the
-            outcome says so.
-        Raises: ValueError: as `Population.standardise`.
-        """
-        from lib.method import report
-
-        x = self.population.standardise(frame)
-        is_refused = ~self.accepts(x)
-        if preferences is None:
-            n_features = len(self.population.actionable)
-            preferences = Preferences(torch.ones(len(x), n_features, dtype=torch.long))
-        checks.shape(
-            "preferences.scores",
-            preferences.scores,
-            (len(x), len(self.population.actionable)),
-        )
-        rows = is_refused.nonzero().squeeze(-1)
-        if len(rows):
-            recommendation = solver.recommend(x[rows], preferences[rows])
-            people = frame.index[rows.numpy()]
-            table = report.table(self, x[rows], recommendation, people)
-        else:
-            table = pd.DataFrame({"outcome": pd.Series(dtype=object)})
-        table = table.reset_index(drop=True).set_axis(rows.tolist())
-        table = table.reindex(range(len(x)))
-        table.loc[~is_refused.numpy(), "outcome"] = report.ACCEPTED
-        return table.set_axis(frame.index)
-
 
 def _differing(one: Graph, other: Graph) -> str:
     """Return in words where two graphs over the same features differ."""
@@ -449,18 +407,6 @@ class Recommendation:
     def __getitem__(self, key: Any) -> "Recommendation":
         """Return the recommendations at this index; the leading axes are a tensor's."""
         return Recommendation(self.is_acted[key], self.values[key], self.x_cf[key])
-
-    def to_frame(self, problem: Problem, x: Tensor) -> pd.DataFrame:
-        """Return the recommendations as a table in the units of the data; a row a person.
-
-        See `report.table`.
-
-        Arguments:
-            x: The people, with shape (N, D).
-        """
-        from lib.method import report
-
-        return report.table(problem, x, self)
 
 
 class Solver(Protocol):

@@ -372,7 +372,9 @@ class SCM(CausalModel):
             for j, equation in enumerate(self.equations.values()):
                 u_j = u[..., j].detach().numpy()
                 if _is_discrete(equation):
-                    total += torch.from_numpy(np.asarray(equation.noise.logpmf(u_j.round())))
+                    total += torch.from_numpy(
+                        np.asarray(equation.noise.logpmf(u_j.round()))
+                    )
                     continue
                 (slope,) = torch.autograd.grad(u[..., j].sum(), x, retain_graph=True)
                 total += torch.from_numpy(np.asarray(equation.noise.logpdf(u_j)))
