@@ -6,7 +6,7 @@ its results, in the folder that the file calls `outputs`; so do the
 figures, unless it names another folder for them.
 """
 
-import lib.pinned
+import lib.reproducible
 
 import argparse
 import os
@@ -18,10 +18,8 @@ from pathlib import Path
 import nbformat
 import papermill
 from parameters import ROOT, check_own_folder, notebook_defaults, read_own
-from reproduce import only_batch
-from run_notebook import write_in_one_step
 
-from lib.base import files
+from lib import io
 
 OURS = "ours"  # tag of cells that speak of the notebook's own table only
 CLAIM = ("**Claim.**", "| claim")  # paragraphs that do so, too
@@ -32,10 +30,9 @@ NOTEBOOK = ROOT / "notebooks" / "12_your_own_problem.ipynb"
 def run(path: Path) -> Path:
     """Return the notebook, executed with the parameters of a file.
 
-    Raises: ValueError: the file does not fit the notebook, or another
-        run writes to its folder. papermill.PapermillExecutionError: a
-        cell failed, for instance because the table can't be used; the
-        notebook is kept.
+    Raises: ValueError: the file does not fit the notebook.
+        papermill.PapermillExecutionError: a cell failed, for instance
+        because the table can't be used; the notebook is kept.
     """
     defaults = notebook_defaults(NOTEBOOK)
     given = read_own(path, defaults)
@@ -46,25 +43,23 @@ def run(path: Path) -> Path:
         )
     given = {"figures": str(Path(given["outputs"], "figures"))} | given
     for name in ("outputs", "figures"):
-        if files.inside(given[name]).is_relative_to(ROOT):
-            check_own_folder(os.path.relpath(files.inside(given[name]), ROOT), name)
-    folder = files.inside(given["outputs"])
+        if io.inside(given[name]).is_relative_to(ROOT):
+            check_own_folder(os.path.relpath(io.inside(given[name]), ROOT), name)
+    folder = io.inside(given["outputs"])
     executed = folder / NOTEBOOK.name
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     if given.get("table", defaults["table"]) != defaults["table"]:
         given = {"group": "", "person": "", "limits": {}} | given
         notebook.cells = [one for one in notebook.cells if OURS not in _tags(one)]
-        said = notebook.cells[0].source.split("\n\n")
+        paragraphs = notebook.cells[0].source.split("\n\n")
         notebook.cells[0].source = "\n\n".join(
-            part for part in said if not part.startswith(CLAIM)
+            text for text in paragraphs if not text.startswith(CLAIM)
         )
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(partial(_from, folder), cell.source)
-    with only_batch(folder):
-        papermill.execute_notebook(
-            notebook, executed, given, kernel_name="python3", cwd=ROOT
-        )
+    folder.mkdir(parents=True, exist_ok=True)
+    papermill.execute_notebook(notebook, executed, given, kernel_name="python3", cwd=ROOT)
     return executed
 
 
@@ -79,7 +74,6 @@ def _tags(cell: nbformat.NotebookNode) -> list[str]:
 
 
 if __name__ == "__main__":
-    write_in_one_step()
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, help="parameters, in YAML")
     try:

@@ -5,6 +5,9 @@ reads a sentence.
 """
 
 import os
+import warnings
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +15,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.base import checks, files, sandbox
+from lib import checks, io
 
+SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
 VERDICTS = ("error", "warning", "fine")
 
 
@@ -96,15 +100,53 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
         separator: Between the columns of a csv file.
         decimal: Before the decimals of a csv file: a point or a
             comma.
-    Raises: Unfit: there is no such file; it is empty, or no table;
-        reading it takes too much memory or time; its rows have more
-        fields than names; a column is there twice; it has another
-        separator.
+    Raises: Unfit: there is no such file; it is empty, or no table; it
+        does not fit into memory; its rows have more fields than
+        names; a column is there twice; it has another separator.
     """
     found = _find(path)
     _check_signs(separator, decimal)
-    with in_sentences():
-        return sandbox.table(found, separator, decimal)
+    with in_sentences(), io.in_file(found):
+        try:
+            if found.suffix == ".parquet":
+                frame = pd.read_parquet(found).reset_index(drop=True)
+            else:
+                frame = _read_csv(found, separator, decimal)
+        except MemoryError as error:
+            raise ValueError("It does not fit into memory. Write fewer columns.") from error
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, UnicodeError) as error:
+            kind = "Parquet" if found.suffix == ".parquet" else "a csv in UTF-8"
+            raise ValueError(f"It can't be read as {kind} ({error}).") from error
+        twice = frame.columns[frame.columns.duplicated()]
+        if len(twice):
+            raise ValueError(f"It has the column {twice[0]} twice. Keep one of them.")
+        return frame
+
+
+def _read_csv(path: Path, separator: str, decimal: str) -> pd.DataFrame:
+    """Return the table of a csv file; whatever pandas would correct is an error."""
+    how = {"sep": separator, "low_memory": False, "encoding": "utf-8"}
+    first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **how)
+    names = first.iloc[0].tolist()
+    if len(names) == 1:
+        for other, word in SEPARATORS.items():
+            if other in names[0] and other != separator:
+                raise ValueError(
+                    f"It has one column, {names[0][:60]!r}: its separator seems to be "
+                    f"{word}. Say so, separator: {other!r}."
+                )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # rows that are longer than the line of names
+        try:
+            frame = pd.read_csv(path, decimal=decimal, index_col=False, **how)
+        except pd.errors.ParserWarning as error:
+            raise ValueError(
+                f"Its rows have more fields than its first line names ({len(names)}). "
+                "Name every column."
+            ) from error
+    # pandas calls a second column `age` `age.1`; columns without a name may be several
+    given = [name or own for name, own in zip(names, frame.columns, strict=True)]
+    return frame.set_axis(given, axis="columns")
 
 
 def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -113,7 +155,7 @@ def named(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     Raises: ValueError: there is no such column, or two people are
         called the same.
     """
-    checks.known("column with people's names:", [column], tuple(frame.columns))
+    checks.one_of("column with people's names:", [column], tuple(frame.columns))
     if not frame[column].is_unique:
         twice = frame[column][frame[column].duplicated()].iloc[0]
         raise ValueError(
@@ -131,7 +173,7 @@ def _find(path: str | Path) -> Path:
         here = Path(path).expanduser()
     except RuntimeError:  # nobody is called so
         here = Path(path)
-    for place in (here, files.ROOT / path):
+    for place in (here, io.ROOT / path):
         if os.path.isfile(place):
             return place
     raise Unfit(
