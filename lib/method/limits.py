@@ -184,7 +184,9 @@ class Limits:
         """The limits that are numbers, by name, each with shape (*, K)."""
         values = {name: getattr(self, name) for name in NUMBERS}
         return {
-            name: self.low.new_full(self.low.shape, torch.nan) if value is None else value
+            name: torch.full_like(self.low, torch.nan, dtype=torch.float64)
+            if value is None
+            else value
             for name, value in values.items()
         }
 

@@ -136,6 +136,7 @@ class RankingSampler:
 
     def __post_init__(self) -> None:
         _ = self.rankings  # raises where there are none
+        object.__setattr__(self, "features", tuple(self.features))
         for name in ("n_actionable", "min_actionable"):
             number = getattr(self, name)
             if name == "n_actionable" and number is None:
@@ -241,7 +242,7 @@ class ScoreSampler:
         return Preferences(torch.from_numpy(scores), n_categories, profile=self.profile)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableSampler:
     """Draw rows of a table of answers, each alike, with replacement.
 
@@ -273,7 +274,7 @@ class TableSampler:
         return self.answers[rng.integers(0, len(self.answers), len(people))]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WithLimits:
     """Draw directions and limits beside what another sampler draws.
 
