@@ -1,6 +1,6 @@
 """A reader who types, or clicks: every way through a dialogue, and what goes wrong."""
 
-import lib.pinned
+import lib.reproducible
 
 import ipywidgets as widgets
 import numpy as np

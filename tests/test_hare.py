@@ -1,6 +1,6 @@
 """The dialogue and its laws: argmin, never worse, never forbidden, nothing forgotten."""
 
-import lib.pinned
+import lib.reproducible
 
 import warnings
 

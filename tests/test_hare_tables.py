@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base.files import MODELS
+from lib.io import MODELS
 from lib.beyond.hare import fitted, hare_tables, tabular
 from lib.method.classifier import Classifier
 

@@ -1,6 +1,6 @@
 """Proposals against closed forms: spread directions, gradients, balls, farthest points."""
 
-import lib.pinned
+import lib.reproducible
 
 import math
 

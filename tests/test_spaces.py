@@ -1,6 +1,6 @@
 """Spaces: nothing forbidden, and a walk back to the boundary against closed forms."""
 
-import lib.pinned
+import lib.reproducible
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base.files import DATA
+from lib.io import DATA
 from lib.beyond.hare import tabular
 from lib.paper import gmsc
 

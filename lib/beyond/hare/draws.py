@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 
 
 def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random.Generator]:
@@ -24,7 +24,7 @@ def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random
         >>> [round(rng.random(), 2) for rng in streams(2, seed=0, are_equal=True)]
         [0.64, 0.64]
     """
-    checks.counts(n_people=n_people)
+    checks.positive_int(n_people=n_people)
     if are_equal:
         return [np.random.default_rng(seed) for _ in range(n_people)]
     return [

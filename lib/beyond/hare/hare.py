@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks
-from lib.base.arithmetic import exact_root
+from lib import checks
 from lib.beyond.hare.draws import draw
 from lib.beyond.hare.proposals import Local, Proposal, farthest
 from lib.beyond.hare.spaces import Space, chosen, walk_back
@@ -228,8 +227,8 @@ def rounds(
     Source: algorithms 1 to 4 of HARE (OpenReview 56EBglCFvx). The
         best so far is kept as it is; there it is calibrated again.
     """
-    checks.counts(n_rounds=n_rounds, n_candidates=n_candidates)
-    checks.known("calibrated", [calibrated], CALIBRATED)
+    checks.positive_int(n_rounds=n_rounds, n_candidates=n_candidates)
+    checks.one_of("calibrated", [calibrated], CALIBRATED)
     best = _Best.of(space, base, rngs)
     for i in range(n_rounds):
         values = proposal(space, best.incumbent, n_candidates, i, rngs)
@@ -280,7 +279,7 @@ def remembered(
     Source: ours. The paper announces that a personal metric is
         learned, and has none.
     """
-    checks.counts(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
+    checks.positive_int(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
     checks.positive(sharpness=sharpness)
     if not isinstance(proposal, Local):
         raise ValueError(f"proposal is {proposal!r}: expected Local(...).")
@@ -372,4 +371,4 @@ def _of_each(candidates: Recommendation, which: Tensor) -> Recommendation:
 
 def _distance(x: Tensor, y: Tensor) -> Tensor:
     """Return the distance of outcomes (*, N, D), with shape (*, N)."""
-    return exact_root((x - y).square().sum(-1))
+    return (x - y).square().sum(-1).sqrt()

@@ -15,8 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks, tables
-from lib.base.files import PUBLISHED
+from lib import checks, io
 from lib.beyond.hare import fitted, ideals
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.fitted import Models
@@ -25,6 +24,7 @@ from lib.beyond.hare.proposals import Directions, Local
 from lib.beyond.hare.spaces import Features
 from lib.beyond.hare.tabular import Tabular
 from lib.beyond.hare.users import Simulated, refine
+from lib.io import PUBLISHED
 from lib.method.classifier import Classifier
 from lib.method.problem import Recommendation
 
@@ -65,10 +65,10 @@ def published(number: int | None = None) -> pd.DataFrame:
     Source: data/published/hare_table1.csv to 6, from OpenReview
         56EBglCFvx.
     """
-    checks.known("table of HARE", [number or 1], tuple(NUMBERS))
+    checks.one_of("table of HARE", [number or 1], tuple(NUMBERS))
     numbers = NUMBERS if number is None else (number,)
     rows = pd.concat(
-        [tables.read(PUBLISHED / f"hare_table{i}.csv") for i in numbers],
+        [io.read_csv(PUBLISHED / f"hare_table{i}.csv") for i in numbers],
         ignore_index=True,
     )
     counts = {name: rows[name].fillna(0).astype(int) for name in ("budget_B", "iters_T")}
@@ -89,7 +89,7 @@ def rounds_of(method: str, budget: int, iters: int) -> tuple[int, int]:
         >>> rounds_of("HARE", 30, 1), rounds_of("Multi-HARE", 30, 5)
         ((1, 30), (6, 5))
     """
-    checks.known("method", [method], ("HARE", "Multi-HARE", COIN))
+    checks.one_of("method", [method], ("HARE", "Multi-HARE", COIN))
     if method != "Multi-HARE":
         return 1, budget
     if iters < 1 or budget % iters:
@@ -143,7 +143,7 @@ def as_published(
 def _check_fitted(models: Models, kind: str, seed: int) -> None:
     """Raise ValueError unless there is such a classifier."""
     fits = [f"{kind}, seed {seed}" for kind, seed in models.classifiers]
-    checks.known("classifier", [f"{kind}, seed {seed}"], fits)
+    checks.one_of("classifier", [f"{kind}, seed {seed}"], fits)
 
 
 class _AsCoded(Features):
@@ -377,7 +377,7 @@ def own_ideals(
     Raises: ValueError: the scale is unknown, there is no such
         classifier, or nobody has an ideal.
     """
-    checks.known("scale", [scale], tuple(SCALES))
+    checks.one_of("scale", [scale], tuple(SCALES))
     _check_fitted(models, "ANN", seed)
     h = models.classifiers["ANN", seed]
     x = table.refused(h.accepts, n_people)

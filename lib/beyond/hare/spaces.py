@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 from lib.method.classifier import Classifier
 from lib.method.maps import Map
 from lib.method.preferences import Preferences

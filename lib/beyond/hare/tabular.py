@@ -15,8 +15,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks, tables
-from lib.base.files import DATA
+from lib import checks, io
+from lib.io import DATA
 from lib.method import frames as frames_of
 from lib.paper import gmsc
 
@@ -98,9 +98,9 @@ class Tabular:
             raise ValueError(
                 f"{same} has the same value for everyone (low is not below high): drop it."
             )
-        checks.known("split", self.x, SPLITS)
+        checks.one_of("split", self.x, SPLITS)
         for split in SPLITS:
-            checks.known("split that a table needs:", [split], tuple(self.x))
+            checks.one_of("split that a table needs:", [split], tuple(self.x))
             own = self.x[split]
             checks.people(f"split {split!r}", own, self.features, torch.float64)
             if ((own < 0) | (own > 1)).any():
@@ -133,7 +133,7 @@ class Tabular:
         Returns: With shape (n, D).
         Raises: ValueError: nobody is refused.
         """
-        checks.counts(n_people=n_people)
+        checks.positive_int(n_people=n_people)
         people = self.x["test"][~accepts(self.x["test"])][:n_people]
         if len(people) == 0:
             raise ValueError(
@@ -183,7 +183,7 @@ def credit(path: str | Path) -> Tabular:
     spread = values.std(ddof=0)
     kept = raw[((values - values.mean()).abs() < MOST_DEVIATIONS * spread).all(axis=1)]
     kept = kept.assign(paid_back=1 - kept[gmsc.LABEL])
-    index = tables.read(DATA / "give_me_some_credit_test_index.csv.gz", header=None)
+    index = io.read_csv(DATA / "give_me_some_credit_test_index.csv.gz", header=None)
     rows = index[0] + 1
     frames = {"train": kept.drop(index=rows), "test": kept.loc[rows]}
     return from_frames("credit", frames, "paid_back", CREDIT, (), CREDIT_IMMUTABLE)
@@ -220,10 +220,10 @@ def from_frames(
         [[0.0, 1.0], [0.5, 0.0], [1.0, 0.0]]
     """
     features = (*continuous, *binary)
-    checks.known("immutable feature", immutable, features)
+    checks.one_of("immutable feature", immutable, features)
     for split in SPLITS:
-        checks.known("split that a table needs:", [split], tuple(frames))
-        checks.known("column", [*features, label], tuple(frames[split]))
+        checks.one_of("split that a table needs:", [split], tuple(frames))
+        checks.one_of("column", [*features, label], tuple(frames[split]))
         if not frames[split].columns.is_unique:
             raise ValueError(f"Split {split!r} has a column twice. Keep one of them.")
         if frames[split][[*features, label]].isna().any(axis=None):
@@ -257,7 +257,7 @@ def from_frames(
 
 def _bundled(name: str) -> dict[str, pd.DataFrame]:
     """Return the splits of a data set that comes with the repository."""
-    return {split: tables.read(DATA / f"{name}_{split}.csv.gz") for split in SPLITS}
+    return {split: io.read_csv(DATA / f"{name}_{split}.csv.gz") for split in SPLITS}
 
 
 def _second_of(column: pd.Series) -> object:
