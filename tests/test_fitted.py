@@ -31,3 +31,13 @@ def test_classifiers_depend_on_their_seed_alone():
     assert torch.equal(one, same) and not torch.equal(one, other)
     with pytest.raises(ValueError, match="Unknown kind of classifier 'linear'"):
         fitted.fit_classifier(table, "linear")
+
+
+def test_a_file_without_some_weights_is_named(tmp_path):
+    table = tabular.compas()
+    h, _ = fitted.fit_classifier(table, "LR", n_epochs=1)
+    h.network[0].register_parameter("bias", None)
+    models = {"compas": fitted.Models({("LR", 0): h}, {})}
+    fitted.save(tmp_path, "all", models, {"compas": table}, {})
+    with pytest.raises(ValueError, match="holds no fits for the base generators"):
+        fitted.load(tmp_path, "all", {"compas": table})

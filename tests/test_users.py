@@ -1,7 +1,5 @@
 """Users: noise against exact chances, one real person, and a dialogue that goes on."""
 
-import lib.reproducible
-
 from dataclasses import replace
 
 import numpy as np

@@ -28,7 +28,8 @@ def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random
     if are_equal:
         return [np.random.default_rng(seed) for _ in range(n_people)]
     return [
-        np.random.default_rng(own) for own in np.random.SeedSequence(seed).spawn(n_people)
+        np.random.default_rng(child)
+        for child in np.random.SeedSequence(seed).spawn(n_people)
     ]
 
 
@@ -41,5 +42,5 @@ def draw(rngs: Sequence[np.random.Generator], how: str, size: tuple[int, ...]) -
             "random", ...
         size: Of one person's draws.
     """
-    own = [getattr(rng, how)(size=size) for rng in rngs]
-    return torch.from_numpy(np.stack(own, axis=1))
+    draws = [getattr(rng, how)(size=size) for rng in rngs]
+    return torch.from_numpy(np.stack(draws, axis=1))

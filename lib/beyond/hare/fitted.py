@@ -95,7 +95,11 @@ def fit_classifier(
         torch.manual_seed(seed)
         network = dense(len(table.features), *HIDDEN[kind], 2)
         optimiser = torch.optim.RMSprop(network.parameters(), learning_rate)
-        loader = DataLoader(range(len(x)), batch_size, shuffle=True)
+        loader: DataLoader[Tensor] = DataLoader(
+            range(len(x)),  # type: ignore[arg-type]
+            batch_size,
+            shuffle=True,
+        )
         for epoch in progress(range(n_epochs)):
             for rows in loader:
                 outputs = network(x[rows])

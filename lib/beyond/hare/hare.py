@@ -56,21 +56,6 @@ class Dialogue:
         incumbent: The best so far, for everyone.
         answers: The questions so far, in order, each with whether the
             challenger was better, (N,).
-    Example:
-        A person who prefers less of the first feature:
-
-        >>> from lib.method.classifier import Classifier
-        >>> from lib.beyond.hare.spaces import Features
-        >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
-        >>> x = torch.zeros(1, 2, dtype=torch.float64)
-        >>> space = Features(h, x, torch.tensor([True, True]))
-        >>> base = space.outcome(x == 0, x + 0.5)
-        >>> rngs = [np.random.default_rng(0)]
-        >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, rngs))
-        >>> while (q := dialogue.question) is not None:
-        ...     dialogue.answer(q.challenger.x_cf[:, 0] < q.incumbent.x_cf[:, 0])
-        >>> bool(dialogue.incumbent.x_cf[0, 0] < 0.3), dialogue.n_questions
-        (True, tensor([6]))
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -114,13 +99,13 @@ class Dialogue:
             raise ValueError("No question is open: the dialogue is at its end.")
         if is_satisfied is None:
             is_satisfied = torch.zeros_like(self.question.is_asked)
-        for name, part in (("is_better", is_better), ("is_satisfied", is_satisfied)):
-            if not isinstance(part, Tensor) or part.dtype != torch.bool:
+        for name, reply in (("is_better", is_better), ("is_satisfied", is_satisfied)):
+            if not isinstance(reply, Tensor) or reply.dtype != torch.bool:
                 raise ValueError(
-                    f"{name} is {part!r}: expected a bool tensor, one a person. The "
+                    f"{name} is {reply!r}: expected a bool tensor, one a person. The "
                     "question stays open."
                 )
-            checks.shape(name, part, self.question.is_asked.shape)
+            checks.shape(name, reply, self.question.is_asked.shape)
         question = self.question
         self.answers.append((question, is_better))
         is_won = question.is_asked & is_better
@@ -158,8 +143,8 @@ class _Best:
                 f"Got {len(rngs)} streams of random numbers for {len(space.x)} people: "
                 "expected one each, for instance np.random.default_rng(0).spawn(n)."
             )
-        for name, part in (("values", base.values), ("x_cf", base.x_cf)):
-            if not part.isfinite().all():
+        for name, values in (("values", base.values), ("x_cf", base.x_cf)):
+            if not values.isfinite().all():
                 raise ValueError(
                     f"base.{name} holds NaN or infinite values. For whom there is no "
                     "recommendation, act on nothing and give the factual values."
@@ -288,7 +273,7 @@ def remembered(
     nearby = replace(proposal, n_points=n_guesses, anywhere=0.0)
     values = anywhere(space, base, 1, 0, rngs)
     guesses, is_guess = _tried(space, values, eps)
-    said: list[tuple[Tensor, Tensor, Tensor]] = []
+    answers: list[tuple[Tensor, Tensor, Tensor]] = []
     fit = torch.where(is_guess, 0.0, -torch.inf).to(values)
     for i in range(n_questions):
         if i % renewed == 0:
@@ -298,7 +283,7 @@ def remembered(
             guesses = chosen(is_good, moved, drawn)
             is_guess = is_good | is_guess.gather(0, rows)
             fit = torch.where(is_guess, 0.0, -torch.inf).to(fit)
-            for answer in said:
+            for answer in answers:
                 fit = fit + _likelihood(guesses, answer, sharpness)
         is_other = (guesses.x_cf != best.incumbent.x_cf).any(-1) | ~best.is_good
         chances = fit + draw(rngs, "gumbel", (n_guesses,)).to(fit)
@@ -309,8 +294,8 @@ def remembered(
         better, worse = (
             torch.where(is_better[:, None], *pair) for pair in (options, options[::-1])
         )
-        said.append((better, worse, is_asked))
-        fit = fit + _likelihood(guesses, said[-1], sharpness)
+        answers.append((better, worse, is_asked))
+        fit = fit + _likelihood(guesses, answers[-1], sharpness)
     return best.incumbent
 
 

@@ -125,16 +125,16 @@ def as_published(
     classifier = models.classifiers[kind, seed]
     x = table.refused(classifier.accepts, n_people)
     every = settings()
-    found, frames = {}, []
+    ideal_of, frames = {}, []
     for name, of_base in every[every.classifier == kind].groupby("base", sort=False):
         base = fitted.base(name, table, classifier, models, x, seed, as_published=True)
-        for scale, own in of_base.groupby("gt_scale", sort=False):
-            if scale not in found:
-                found[scale] = ideals.as_published(
+        for scale, of_scale in of_base.groupby("gt_scale", sort=False):
+            if scale not in ideal_of:
+                ideal_of[scale] = ideals.as_published(
                     table, classifier, x, seed, SCALES[scale]
                 )
-            for setting in own.to_dict("records"):
-                values = _held(table, classifier, x, base, found[scale], setting, seed)
+            for setting in of_scale.to_dict("records"):
+                values = _held(table, classifier, x, base, ideal_of[scale], setting, seed)
                 same = {"dataset": table.name.upper(), "seed": seed} | setting
                 frames += [same | {"metric": k, "value": v} for k, v in values.items()]
     return pd.DataFrame(frames)
@@ -173,7 +173,7 @@ def _held(
         return {"success_rate": success}
     x, base, ideal = x[has], base[has], ideal[has]
     space = _AsCoded(classifier, x, table.is_free)
-    start = found = Recommendation(base != x, base, base)
+    start = end = Recommendation(base != x, base, base)
     asked, method = torch.zeros(len(x)), setting["method"]
     if method != "base":
         how = rounds_of(method, setting["budget_B"], setting["iters_T"])
@@ -181,11 +181,11 @@ def _held(
         proposal, calibrated = Directions(is_held=False), setting["calibration"]
         dialogue = Dialogue(rounds(space, start, proposal, *how, rngs, calibrated))
         coins = streams(len(x), seed) if method == COIN else ()
-        found = refine(dialogue, Simulated(ideal, 0.5 if coins else 0.0, coins))
+        end = refine(dialogue, Simulated(ideal, 0.5 if coins else 0.0, coins))
         asked = dialogue.n_questions.double()
-    gtp, gtd = ideals.closeness(x, found.x_cf, ideal)
+    gtp, gtd = ideals.closeness(x, end.x_cf, ideal)
     before, _ = ideals.closeness(x, start.x_cf, ideal)
-    values = classical(table, classifier, x, found.x_cf)
+    values = classical(table, classifier, x, end.x_cf)
     values |= {"GTP": gtp, "GTD": gtd, "asked": asked}
     values |= {"worse": (gtp > before + 1e-9).double()}
     means = {name: float(value.nanmean()) for name, value in values.items()}
@@ -294,12 +294,12 @@ def claims(cells: pd.DataFrame, numbers: str) -> pd.DataFrame:
     cells = cells[cells[numbers].notna()]
 
     def of(number: int, *metrics: str) -> pd.DataFrame:
-        own = cells[(cells.table == number) & cells.metric.isin(metrics)]
-        how = own.method + own.budget_B.astype(str).where(own.table == 2, "")
-        how = how + own.calibration.where(own.table == 5, "")
+        rows = cells[(cells.table == number) & cells.metric.isin(metrics)]
+        how = rows.method + rows.budget_B.astype(str).where(rows.table == 2, "")
+        how = how + rows.calibration.where(rows.table == 5, "")
         index = ["classifier", "gt_scale", "dataset", "base", "metric"]
         return (
-            own.assign(how=how).pivot(index=index, columns="how", values=numbers).dropna()
+            rows.assign(how=how).pivot(index=index, columns="how", values=numbers).dropna()
         )
 
     both = ("GTP", "GTD")
@@ -395,8 +395,8 @@ def own_ideals(
     for i, (method, how) in enumerate(METHODS.items(), start=1):
         rngs, wrong = (streams(len(x), 100 * seed + 10 * j + i) for j in (0, 1))
         dialogue = Dialogue(_steps(space, start, how, rngs, flips))
-        found = refine(dialogue, Simulated(ideal, flips, wrong if flips else ()))
-        gtp, gtd = ideals.closeness(x, found.x_cf, ideal)
+        end = refine(dialogue, Simulated(ideal, flips, wrong if flips else ()))
+        gtp, gtd = ideals.closeness(x, end.x_cf, ideal)
         ended.append((method, gtp, gtd, dialogue.n_questions.double()))
     return pd.DataFrame(
         same

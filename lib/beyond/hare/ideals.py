@@ -39,11 +39,11 @@ def directions(table: Tabular, seed: int) -> Tensor:
         "data set with published directions", [table.name], tuple(known.dataset.unique())
     )
     checks.one_of("seed with published directions", [seed], known.seed.unique().tolist())
-    own = known[(known.dataset == table.name) & (known.seed == seed)]
+    rows = known[(known.dataset == table.name) & (known.seed == seed)]
     free = [
         name for name, is_free in zip(table.features, table.is_free, strict=True) if is_free
     ]
-    by_attempt = own.pivot(index="attempt", columns="feature", values="direction")
+    by_attempt = rows.pivot(index="attempt", columns="feature", values="direction")
     return torch.from_numpy(by_attempt[free].to_numpy().copy())
 
 
@@ -76,8 +76,8 @@ def as_published(
     ideal, has_one = start.clone(), ~start.isnan().any(-1)
     if has_one.any():
         rngs = streams(int(has_one.sum()), seed, are_equal=True)
-        found = growing_spheres(table, classifier, start[has_one], rngs, is_clipped=False)
-        ideal[has_one] = found.clamp(0, 1)
+        nearest = growing_spheres(table, classifier, start[has_one], rngs, is_clipped=False)
+        ideal[has_one] = nearest.clamp(0, 1)
     return ideal
 
 
@@ -119,12 +119,12 @@ def own(
     has_one = (~start.isnan().any(-1)).nonzero().squeeze(-1)
     if len(has_one):
         rngs = [rngs[i] for i in has_one.tolist()]
-        found = growing_spheres(table, classifier, start[has_one], rngs)
-        has_end = ~found.isnan().any(-1)
-        has_one, found = has_one[has_end], found[has_end]
+        accepted = growing_spheres(table, classifier, start[has_one], rngs)
+        has_end = ~accepted.isnan().any(-1)
+        has_one, accepted = has_one[has_end], accepted[has_end]
     if len(has_one):
         space = Features(classifier, start[has_one], table.is_free)
-        closest, _ = walk_back(space, space.outcome(space.free, found), EPS)
+        closest, _ = walk_back(space, space.outcome(space.free, accepted), EPS)
         ideal[has_one] = closest.x_cf
     return ideal
 
