@@ -12,7 +12,7 @@ than 1e-5. `tests/test_page.py` compares both with Python.
 Run from the root of the repository: .venv/bin/python page/export.py
 """
 
-import lib.pinned
+import lib.reproducible  # one thread, deterministic algorithms
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ import torch
 from scipy.stats import qmc
 from torch import Tensor
 
-from lib.base.files import MODELS
+from lib.io import MODELS
 from lib.method import grid, loan
 from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.flow import CausalFlow
@@ -79,7 +79,7 @@ def chosen(problem: Problem) -> ICarma:
     x = problem.refused("validation")
     drawn = designs.soft_preferences(problem, "score", len(x), SEED)
     own = {stacks.MIXED: drawn[stacks.MIXED]}
-    judged = tables.judged(problem, stack, x, own)
+    judged = tables.evaluate(problem, stack, x, own)
     return stack.select([stack.position(tables.best_member(judged, stacks.MIXED))])
 
 
