@@ -1,7 +1,5 @@
 """Checks: what passes, and what a message says where something does not."""
 
-import lib.pinned
-
 import math
 import re
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.base import checks
+from lib import checks
 
 FEATURES = ("age", "income")
 NAN, INF = math.nan, math.inf
@@ -30,8 +28,8 @@ NAN, INF = math.nan, math.inf
         ([3], (1, 2), "Unknown thing 3: expected one of 1, 2."),
     ],
 )
-def test_known(names, allowed, message):
-    outcome(lambda: checks.known("thing", names, allowed), message)
+def test_one_of(names, allowed, message):
+    outcome(lambda: checks.one_of("thing", names, allowed), message)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +55,9 @@ def test_known(names, allowed, message):
         (
             torch.zeros(3, 2).double(),
             torch.float32,
-            "x holds torch.float64, the model works in torch.float32: use x.float().",
+            "x holds torch.float64, the model works in torch.float32: use x.to(torch.",
         ),
-        (torch.zeros(2), torch.float64, "use x.double()."),
+        (torch.zeros(2), torch.float64, "use x.to(torch.float64)."),
         (torch.zeros(2), torch.bfloat16, "use x.to(torch.bfloat16)."),
         (
             torch.tensor([[0.0, 1.0], [0.0, NAN]]),
@@ -113,14 +111,14 @@ def test_not_positive(value):
 
 
 @pytest.mark.parametrize("value", [1, 20_000, np.int64(3)])
-def test_counts(value):
-    checks.counts(a=value)
+def test_positive_int(value):
+    checks.positive_int(a=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, 2.5, NAN, True, "1", None])
-def test_not_counts(value):
+def test_not_positive_int(value):
     message = f"b must be a whole number above zero, got {value!r}."
-    outcome(lambda: checks.counts(a=1, b=value), message)
+    outcome(lambda: checks.positive_int(a=1, b=value), message)
 
 
 def test_not_empty():
@@ -140,7 +138,7 @@ def test_converging():
 
 
 def outcome(check, message: str | None) -> None:
-    """Passes where no message is expected; otherwise a ValueError that says it."""
+    """Passes where no message is expected; otherwise a ValueError with it."""
     if message is None:
         assert check() is None
         return

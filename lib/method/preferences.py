@@ -11,6 +11,7 @@ cost. Every solver asks the preferences for these, and for the mask of
 what a person can act on.
 """
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -402,14 +403,17 @@ def read_answers(
             f"Expected a table of answers at {path}, found none. "
             f"It needs the columns {', '.join(features)}."
         )
-    table = io.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
-    with io.in_file(path):
-        _check_columns("The table", list(table.columns), features)
-        if len(table) == 0:
+    with io.in_file(path), path.open(newline="", encoding="utf-8-sig") as file:
+        table = csv.DictReader(file)
+        _check_columns("The table", list(table.fieldnames or ()), features)
+        lines, rows = [], []
+        for row in table:
+            lines.append(table.line_num)
+            rows.append([row[name] or "" for name in features])
+        if not rows:
             raise ValueError("It holds no answers below its header.")
-        table.index = pd.RangeIndex(2, len(table) + 2, name="line")
-        answers = table[list(features)]
-        return from_frame(answers, features, n_categories, categories, profile)
+        frame = pd.DataFrame(rows, pd.Index(lines, name="line"), list(features))
+        return from_frame(frame, features, n_categories, categories, profile)
 
 
 def _check_columns(what: str, columns: Sequence[Any], features: Sequence[str]) -> None:

@@ -1,0 +1,156 @@
+"""Files: whole or not at all, models with their settings, and what is wrong is named."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from lib import io
+from lib.method.preferences import Profile
+
+
+def test_a_model_is_saved_and_loaded(tmp_path):
+    tensors = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(1).double()}
+    settings = {"hidden": [64], "order": {"z": 1, "a": 2}}
+    path = io.save(tmp_path / "new", "mine", tensors, settings, {"seed": 3}, "abc")
+    loaded, again = io.load(tmp_path / "new", "mine", "abc")
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in tensors.items())
+    assert again == settings and list(again["order"]) == ["z", "a"]  # order survives
+    assert [p.name for p in path.parent.iterdir()] == ["mine.safetensors"]
+    first = path.read_bytes()
+    io.save(tmp_path / "new", "mine", tensors, settings, {"seed": 3}, "abc")
+    assert path.read_bytes() == first  # equal models are equal files
+    with pytest.raises(ValueError, match=r"another population \(made with seed 3"):
+        io.load(tmp_path / "new", "mine", "abd")
+
+
+def test_missing_and_damaged_models_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"found none. Restore the file, or fit it"):
+        io.load(tmp_path, "mine")
+    path = io.save(tmp_path, "mine", {"a": torch.ones(100)}, {}, {})
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match=r"is damaged.*Restore the file"):
+        io.load(tmp_path, "mine")
+    path.write_text("not a model")
+    with pytest.raises(ValueError, match="is damaged"):
+        io.load(tmp_path, "mine")
+    for header in (None, {"a": "b"}, {"model": "{"}, {"model": "[]"}, {"model": "{}"}):
+        save_file({"a": torch.ones(2)}, path, metadata=header)
+        with pytest.raises(ValueError, match="is damaged, or was not written by"):
+            io.load(tmp_path, "mine")
+    io.save(tmp_path, "mine", {"a": torch.tensor([1.0, torch.nan])}, {}, {})
+    with pytest.raises(ValueError, match="NaN or infinite values in a"):
+        io.load(tmp_path, "mine")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../a", "..", "/a", "a.safetensors"])
+def test_a_name_is_a_plain_file_name(tmp_path, name):
+    for use in (
+        lambda: io.save(tmp_path, name, {"a": torch.ones(1)}, {}, {}),
+        lambda: io.load(tmp_path, name),
+        lambda: io.same(name, tmp_path, tmp_path),
+    ):
+        with pytest.raises(ValueError, match="expected a plain file name"):
+            use()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    io.write(path, "whole")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(io.os, "replace", full)
+    with pytest.raises(OSError, match=r"can't be written, 5 bytes: No space left"):
+        io.write(path, "other")
+    assert path.read_text() == "whole"
+    assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
+    with pytest.raises(ValueError, match="can't be saved"):
+        io.save(tmp_path, "mine", {}, {"x": torch.ones(1)}, {})
+
+
+@pytest.mark.parametrize(
+    ("tensors", "settings", "expected"),
+    [
+        ({"a": torch.ones(2)}, {"hidden": 1}, True),
+        ({"a": torch.tensor([1.0, 1.0 + 2**-23])}, {"hidden": 1}, False),  # one bit
+        ({"a": torch.ones(2)}, {"hidden": 2}, False),
+        ({"a": torch.ones(2), "b": torch.ones(1)}, {"hidden": 1}, False),
+    ],
+)
+def test_same_means_to_the_bit(tmp_path, tensors, settings, expected):
+    one, other = tmp_path / "one", tmp_path / "other"
+    io.save(one, "mine", {"a": torch.ones(2)}, {"hidden": 1}, {"seed": 1})
+    io.save(other, "mine", tensors, settings, {"seed": 2})
+    assert io.same("mine", one, other) is expected
+    assert io.same("mine", one, tmp_path / "nowhere") is False
+
+
+def test_several_models_share_a_file():
+    models = {"x": {"a": torch.ones(1), "b/c": torch.zeros(2)}, "y": {"a": torch.ones(3)}}
+    again = io.unflatten(io.flatten(models))
+    assert {name: list(tensors) for name, tensors in again.items()} == {
+        "x": ["a", "b/c"],
+        "y": ["a"],
+    }
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A dataclass in a dataclass."""
+
+    width: int = 3
+    profile: Profile = field(default_factory=Profile)
+
+
+def test_dataclasses_come_back_from_json():
+    nested = Nested(5, Profile(gamma=None, w_max=1.0))
+    assert io.from_dict(Nested, json.loads(json.dumps(asdict(nested)))) == nested
+    entries = asdict(nested)
+    for wrong, message in (
+        ({**entries, "depth": 1}, "Unknown setting of Nested 'depth'"),
+        ({"width": 1}, "Nested lacks profile"),
+        ([1], "must be settings by name"),
+        ({**entries, "profile": {"gamma": -1, "w_max": 1, "curve": "slope"}}, "gamma"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            io.from_dict(Nested, wrong)
+
+
+def test_yaml_by_name(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("rates: {white: 0.9, non-white: 0.05}\n# a comment\nby: race\n")
+    rates = {"white": 0.9, "non-white": 0.05}
+    assert io.load_yaml(path) == {"rates": rates, "by": "race"}
+    for text, message in (
+        ("n_actionable: [", "mine.yaml: This is not YAML"),
+        ("- 2", r"mine.yaml: It should hold lines `name: value`, it holds \[2\]"),
+        ("", "it holds None"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            io.load_yaml(path)
+    with pytest.raises(ValueError, match=r"found none. Those in its folder: mine"):
+        io.load_yaml(tmp_path / "other.yaml")
+
+
+def test_csv_with_its_columns(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age,income\n30,2000\n")
+    assert io.read_csv(path, ["age"]).income.tolist() == [2000]
+    with pytest.raises(
+        ValueError, match=r"people.csv: It has no column savings; found age"
+    ):
+        io.read_csv(path, ["savings"])
+    with pytest.raises(ValueError, match=r"nowhere.csv: It can't be read"):
+        io.read_csv(tmp_path / "nowhere.csv")
+
+
+def test_a_folder_stays_in_the_repository(tmp_path):
+    assert io.inside("models") == io.MODELS and io.inside(tmp_path) == tmp_path
+    with pytest.raises(ValueError, match="leads out of the repository"):
+        io.inside("../models")
