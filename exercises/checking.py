@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 Truth = str | float | frozenset[str] | np.ndarray | torch.Tensor
 Status = Literal["right", "mistake", "wrong", "not answered yet", "not understood"]

@@ -1,37 +1,44 @@
-"""The code behind the notebooks: iCARMA, individualized and amortized causal recourse.
+r"""Individualized, amortized, causal recourse: iCARMA, and what stands around it.
 
-Somebody is refused. Which changes, that they can make and do not find
-too hard, would be accepted, and what follows from them? Read the rooms
-of `method` in this order; each uses only those before it:
+Somebody with features x is refused, h(x) < 1/2. Which changes a of
+features that this person can change, A_u, would be accepted at the
+lowest cost by their own weights w, and leave a profile that is as
+likely as before, once everything has followed from them?
 
-    world        graphs, and what a person would look like, had they acted otherwise
-    scm          a world whose equations are known
-    maps         one feature's map between its values and its noise
-    networks     the small networks behind the maps, and their fit
-    flow         a world that is learned: the causal normalizing flow
-    limits       between what values a person may set a feature
-    preferences  what a person can do and finds hard; weights and priors that follow
-    frames       tables of people as numbers
-    population   who applies: splits, units, which features may be acted on
-    samplers     preferences that are drawn, for training and for studies
+.. math::
+
+    \min_{I \subseteq A_u,\, a} \; \frac1K \sum_{j \in I} w_j\,
+        \frac{(x_j - a_j)^2}{\text{range}_j}
+    \quad \text{with} \quad h(x^{CF}) \ge \tfrac12, \quad
+    \log p(x^{CF}) \ge \log p(x), \quad
+    x^{CF} = f^{-1}\big(f(x);\, do(x_I = a)\big)
+
+Read `lib.method` in this order; each module uses only those before it:
+
+    graph        the causal graph
+    scm          causal models: sample, abduct, counterfactual; known equations
+    flow         the causal normalizing flow: a causal model learned from data
+    limits       to what values a person can set a feature
+    preferences  what a person can do and finds hard; difficulty and weights
+    data         who applies: splits, units, which features can be acted on
+    samplers     preferences drawn for training and for studies
     classifier   who decides
-    problem      population, classifier and flow; what a recommendation and a solver are
-    icarma       the mask network, the action network, and their loss
-    training     their fit
-    pruned       what is recommended, less what can be left out, from the hardest on
+    problem      population, classifier and flow; what a recommendation is
+    icarma       the mask network, the action network, their loss and fit
     grid         the oracle: the cheapest action on a grid
-    metrics      what a recommendation is worth, person by person
-    words        the same in sentences, in the data's units
+    metrics      validity, plausibility, hap, cost, efficiency; pruning
+    report       recommendations in words and tables
     loan         the population that most notebooks are about
 
-Below them lies `base` (arithmetic with equal bits, the loop of every
-fit, files, tables, checks). Above them: `search` (cheapest actions
-over all values), `paper` (its studies, and Give Me Some Credit) and
-`beyond`, whose guests know nothing of each other: propose, hare,
-evaluation, own_table, millions. Imports go down only.
+`lib.search` finds cheapest actions over all values and minimal
+unlocking sets, `lib.paper` holds the paper's studies, `lib.beyond`
+what goes further (evaluation, hare, own_table, propose). Imports go
+one way: method < search < paper < beyond. Beside them are `io`
+(files), `checks` (argument validation) and `reproducible` (seeds, one
+thread).
 
-The names below can be imported from here. They are loaded when they
-are asked for; `import lib` alone loads nothing.
+The names below can be imported from here; `import lib` alone loads
+nothing.
 
 Example:
     >>> from lib import Graph
@@ -42,36 +49,34 @@ Example:
 from importlib import import_module
 from typing import Any
 
-# each name, and where it stands
-_ROOMS = {
+_MODULES = {
     "CausalFlow": "lib.method.flow",
-    "Graph": "lib.method.world",
+    "Classifier": "lib.method.classifier",
+    "Graph": "lib.method.graph",
     "Grid": "lib.method.grid",
     "ICarma": "lib.method.icarma",
-    "Population": "lib.method.population",
+    "Population": "lib.method.data",
     "Preferences": "lib.method.preferences",
     "Problem": "lib.method.problem",
     "Profile": "lib.method.preferences",
-    "Pruned": "lib.method.pruned",
     "RankingSampler": "lib.method.samplers",
     "Recommendation": "lib.method.problem",
     "SCM": "lib.method.scm",
     "Search": "lib.search.continuous",
     "Settings": "lib.method.icarma",
     "from_words": "lib.method.preferences",
-    "per_person": "lib.method.metrics",
 }
 
-__all__ = list(_ROOMS)
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of `_ROOMS` from its room."""
-    if name not in _ROOMS:
-        raise AttributeError(f"lib has no {name!r}; it offers {', '.join(_ROOMS)}.")
-    return getattr(import_module(_ROOMS[name]), name)
+    """Return a public name from its module, which is loaded then."""
+    if name not in _MODULES:
+        raise AttributeError(f"lib has no {name!r}; it offers {', '.join(_MODULES)}.")
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
     """Return what can be imported from here."""
-    return sorted([*globals(), *_ROOMS])
+    return sorted([*globals(), *_MODULES])

@@ -310,7 +310,8 @@ def progress_bar(label: str) -> Callable[[range], Iterable[int]]:
 
 def _model_path(folder: Path, name: str) -> Path:
     """Return where a model lies; raise ValueError unless its name is a plain file name."""
-    if not name or Path(name).name != name or name.endswith(ENDING):
+    is_plain = bool(name) and not name.startswith(".") and Path(name).name == name
+    if not is_plain or name.endswith(ENDING):
         raise ValueError(
             f"A model cannot be called {name!r}: expected a plain file name, without a "
             f"folder and without {ENDING}."

@@ -1,7 +1,5 @@
 """A reader who types, or clicks: every way through a dialogue, and what goes wrong."""
 
-import lib.pinned
-
 import ipywidgets as widgets
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.base import files
+from lib import io
 from lib.beyond.hare import autoencoders, fitted, generators, tabular
 from lib.beyond.hare.draws import streams
 from lib.method import classifier
@@ -54,10 +54,11 @@ def test_a_fit_lowers_the_loss_and_depends_on_its_seed_alone(table, models, kind
         losses = losses[:2]
     assert losses[-1] < losses[0]
     same, other = autoencoders.fit(table, kind, 3)[0], models.autoencoders[kind]
-    for net, parts in one.nets.items():
-        for part, again, else_ in zip(parts, same.nets[net], other.nets[net], strict=True):
-            assert torch.equal(part, again) and not torch.equal(part, else_)
-            assert torch.equal(part, part.float().double()) and not part.requires_grad
+    for weight, again, another in zip(
+        one.parameters(), same.parameters(), other.parameters(), strict=True
+    ):
+        assert torch.equal(weight, again) and not torch.equal(weight, another)
+        assert torch.equal(weight, weight.float().double()) and not weight.requires_grad
 
 
 def test_what_is_decoded_resembles_who_was_encoded(table, models):
@@ -82,10 +83,10 @@ def test_clue_decodes_hardly_anybody_but_the_mean_person(table, models):
 def test_w_tells_labels_apart_and_z_does_not(table, models):
     """CRUDS: the prior of w differs by label; from z the adversary guesses at random."""
     model = models.autoencoders["CRUDS"]
-    guess = autoencoders._run(model.nets["label"], model.encode(table.x["test"])[:, :-2])
+    guess = model.label(model.encode(table.x["test"])[:, :-2])
     assert guess.sigmoid().std() < 0.1
     label = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
-    no, yes = autoencoders._run(model.nets["prior"], label)
+    no, yes = model.prior(label)
     assert (no - yes).abs().max() > 0.1
 
 
@@ -184,7 +185,7 @@ def test_models_come_back_to_the_bit(tmp_path, table, h, models, x):
         after = base(name, h=loaded.classifiers["ANN", 1], models=loaded)
         assert torch.equal(before.nan_to_num(-1), after.nan_to_num(-1)), name
     fitted.save(tmp_path / "again", "all", {"mine": loaded}, tables, {})
-    assert files.same("all", tmp_path, tmp_path / "again")
+    assert io.same("all", tmp_path, tmp_path / "again")
 
 
 def test_models_of_other_people_are_refused(tmp_path, table, models, h, x):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.beyond.evaluation.distances import RULERS, agreement, kendall, measure
+from lib.beyond.evaluation.distances import RULERS, kendall, measure
 from lib.method import grid, metrics
 from lib.method.preferences import Preferences
 from lib.method.problem import Recommendation
@@ -291,44 +291,7 @@ def test_kendall_of_all_orders_of_three():
         assert kendall(values)[0, 0, 1] == pytest.approx(1 - 2 * inversions / 3)
 
 
-def test_agreement_is_a_mean_over_people_that_have_one():
-    rng = np.random.default_rng(1)
-    measured = {
-        solver: pd.DataFrame(
-            {"linf": rng.random(30), "acted": rng.integers(1, 3, 30) * 1.0}
-        )
-        for solver in ("grid", "search", "network")
-    }
-    measured["grid"].loc[3] = np.nan
-    table = agreement(measured)
-    assert table.ruler.tolist() == ["linf", "linf", "acted", "acted"]
-    expected = [
-        stats.kendalltau(
-            *([own.loc[i, name] for own in measured.values()] for name in own)
-        ).statistic
-        for i in range(30)
-        for own in [measured["grid"]]
-    ]
-    at = table.set_index(["ruler", "other"]).loc[("linf", "acted")]
-    assert at.tau == pytest.approx(np.nanmean(expected))
-    assert at.people == np.isfinite(expected).sum() < 29
-    itself = table[table.ruler == table.other]
-    assert (itself.tau == 1).all() and itself.people.tolist()[0] == 29
-    # a ruler that ties everybody orders nobody
-    tied = {solver: own.assign(acted=1.0) for solver, own in measured.items()}
-    row = agreement(tied).set_index(["ruler", "other"]).loc[("linf", "acted")]
-    assert np.isnan(row.tau) and row.people == 0
-
-
-def test_bad_solvers_are_named(own):
-    problem, x, _, found = own
-    one = measure(problem, x, found)
-    with pytest.raises(ValueError, match=r"two solvers or more to order, got \['grid'\]"):
-        agreement({"grid": one})
-    with pytest.raises(ValueError, match="search has 9 people"):
-        agreement({"grid": one, "search": one[:9]})
-    with pytest.raises(ValueError, match="search has 10 people and the rulers l2;"):
-        agreement({"grid": one, "search": one[["l2"]]})
+def test_bad_shapes_are_named():
     for shape in ((1, 3, 2), (3, 2)):
         with pytest.raises(ValueError, match="two solvers or more"):
             kendall(np.zeros(shape))

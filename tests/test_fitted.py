@@ -1,10 +1,8 @@
-"""The classifiers of the HARE paper, and their draws against torch's own."""
+"""The classifiers of the HARE paper."""
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader
 
 from lib.beyond.hare import fitted, tabular
 
@@ -12,10 +10,10 @@ from lib.beyond.hare import fitted, tabular
 def test_a_classifier_of_two_outputs_folded_into_one():
     """Its loss is the cross-entropy of its log-odds; it beats the majority by far."""
     table = tabular.compas()
-    for kind, layers in (("ANN", 4), ("LR", 1)):
+    for kind, n_layers in (("ANN", 4), ("LR", 1)):
         h, losses = fitted.fit_classifier(table, kind, seed=1)
-        assert len(h.weights) == layers and h.weights[-1].shape[-1] == 1
-        assert h.weights[0].dtype == torch.float64
+        assert len(h.network) == 2 * n_layers - 1 and h.network[-1].out_features == 1
+        assert all(p.dtype == torch.float64 for p in h.network.parameters())
         assert losses[-1] < 0.8 * losses[0], kind
         y = table.y["train"]
         now = F.binary_cross_entropy_with_logits(h.logit(table.x["train"]), y.double())
@@ -24,23 +22,22 @@ def test_a_classifier_of_two_outputs_folded_into_one():
         assert right.double().mean() > 0.82, kind  # the majority is 0.819
 
 
-def test_draws_are_those_of_torchs_own_layers_and_loader():
-    layers, shuffled = fitted._as_torch_draws([7, 10, 2], seed=3)
-    torch.manual_seed(3)
-    theirs = [nn.Linear(7, 10), nn.Linear(10, 2)]
-    for i, layer in enumerate(theirs):
-        assert torch.equal(layers[2 * i], layer.weight.detach().T.double())
-        assert torch.equal(layers[2 * i + 1], layer.bias.detach().double())
-    loader = DataLoader(range(1_000), batch_size=64, shuffle=True)
-    for _ in range(3):
-        assert torch.equal(shuffled(1_000), torch.cat([*loader]))
-
-
 def test_classifiers_depend_on_their_seed_alone():
     table = tabular.compas()
     one, same, other = (
-        fitted.fit_classifier(table, n_epochs=1, seed=s)[0].weights[0] for s in (1, 1, 2)
+        fitted.fit_classifier(table, n_epochs=1, seed=s)[0].network[0].weight
+        for s in (1, 1, 2)
     )
     assert torch.equal(one, same) and not torch.equal(one, other)
     with pytest.raises(ValueError, match="Unknown kind of classifier 'linear'"):
         fitted.fit_classifier(table, "linear")
+
+
+def test_a_file_without_some_weights_is_named(tmp_path):
+    table = tabular.compas()
+    h, _ = fitted.fit_classifier(table, "LR", n_epochs=1)
+    h.network[0].register_parameter("bias", None)
+    models = {"compas": fitted.Models({("LR", 0): h}, {})}
+    fitted.save(tmp_path, "all", models, {"compas": table}, {})
+    with pytest.raises(ValueError, match="holds no fits for the base generators"):
+        fitted.load(tmp_path, "all", {"compas": table})

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import linalg, optimize, stats
 
-from lib.base.files import ROOT
 from lib.beyond.evaluation import gamm, reml
+from lib.io import ROOT
 
 REFERENCE = ROOT / "tests" / "reference"
 MODELS = {

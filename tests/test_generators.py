@@ -10,7 +10,7 @@ from scipy.spatial import distance_matrix
 
 from lib.beyond.hare import fitted, generators, tabular
 from lib.beyond.hare.draws import streams
-from lib.method.classifier import NetworkClassifier
+from lib.method.classifier import Classifier
 
 N = 12
 
@@ -31,9 +31,7 @@ def x(table, h):
 
 
 def linear(table, weight, bias):
-    return NetworkClassifier(
-        table.features, [weight[:, None]], [torch.tensor([bias]).double()]
-    )
+    return Classifier(table.features, lambda x: x @ weight + bias)
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +217,7 @@ def test_bad_input_is_refused(table, h, x):
             "2 generators for 12",
         ),
         (lambda: generators.wachter(table, h, x[:0]), "x is empty"),
-        (lambda: generators.wachter(table, h, x.float()), "double"),
+        (lambda: generators.wachter(table, h, x.float()), "float64"),
         (lambda: generators.wachter(table, h, x[:, 1:]), "13 features"),
         (lambda: generators.wachter(table, h, x[0]), "shape"),
         (lambda: generators.wachter(table, h, table.x["test"][:900]), "already accepted"),

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lib.method.world import Graph
+from lib.method.graph import Graph
 
 SEEDS = range(25)
 
@@ -32,23 +32,23 @@ def test_reachability_is_that_of_matrix_powers(seed):
     names, edges = random_edges(seed)
     graph, one_step = Graph.from_edges(names, edges), matrix(*random_edges(seed))
     paths = sum(np.linalg.matrix_power(one_step, k) for k in range(1, len(names) + 1))
-    assert np.array_equal(graph.reaches.numpy(), paths > 0)
+    assert np.array_equal(graph.reachability.numpy(), paths > 0)
     assert np.array_equal(graph.adjacency().numpy().T, one_step > 0)
     for columns in itertools.combinations(range(len(names)), min(2, len(names))):
         downstream = (paths[list(columns)] > 0).any(0)
-        assert graph.reached_by(columns) == list(np.flatnonzero(downstream))
+        assert graph.descendants_of(columns) == list(np.flatnonzero(downstream))
         downstream[list(columns)] = True
-        assert graph.moved_by(columns) == list(np.flatnonzero(downstream))
-        at_rest = [j for j in columns if not one_step[list(columns), j].any()]
-        assert at_rest == graph.at_rest(columns)
+        assert graph.affected_by(columns) == list(np.flatnonzero(downstream))
+        roots = [j for j in columns if not one_step[list(columns), j].any()]
+        assert roots == graph.roots_within(columns)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_blocks_are_those_of_union_find(seed):
+def test_components_are_those_of_union_find(seed):
     names, edges = random_edges(seed)
     graph, one_step = Graph.from_edges(names, edges), matrix(names, edges)
     columns = [int(j) for j in np.random.default_rng(seed).permutation(len(names))[:3]]
-    moved = graph.moved_by(columns)
+    moved = graph.affected_by(columns)
     root = {j: j for j in moved}
 
     def find(j):
@@ -62,7 +62,7 @@ def test_blocks_are_those_of_union_find(seed):
     parts = {}
     for j in moved:
         parts.setdefault(find(j), []).append(j)
-    assert graph.blocks(columns) == sorted(parts.values())
+    assert graph.components(columns) == sorted(parts.values())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -136,7 +136,9 @@ def test_wrong_edges_are_named(features, edges, message):
         Graph.from_edges(features, edges)
 
 
-@pytest.mark.parametrize("question", ["reached_by", "moved_by", "at_rest", "blocks"])
+@pytest.mark.parametrize(
+    "question", ["descendants_of", "affected_by", "roots_within", "components"]
+)
 @pytest.mark.parametrize("column", [-1, 2])
 def test_unknown_columns_are_refused(question, column):
     graph = Graph({"a": (), "b": ("a",)})

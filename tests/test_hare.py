@@ -1,7 +1,5 @@
 """The dialogue and its laws: argmin, never worse, never forbidden, nothing forgotten."""
 
-import lib.pinned
-
 import warnings
 
 import numpy as np

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base.files import MODELS
 from lib.beyond.hare import fitted, hare_tables, tabular
+from lib.io import MODELS
 from lib.method.classifier import Classifier
 
 PRINTED = {1: 216, 2: 90, 3: 72, 4: 189, 5: 54, 6: 162}  # cells, counted by hand

@@ -1,4 +1,4 @@
-"""The loss against numpy, the laws of a recommendation, and what a stack promises."""
+"""The loss against numpy, the laws of a recommendation, and what an ensemble promises."""
 
 from dataclasses import replace
 
@@ -9,186 +9,160 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.method import classifier, flow, icarma, training
+from lib.method import classifier, flow, icarma
+from lib.method.data import Population
 from lib.method.icarma import Settings
-from lib.method.population import Population
-from lib.method.preferences import Preferences, Profile
+from lib.method.preferences import CONSTANT, LINEAR, Preferences, Profile
 from lib.method.problem import Problem
-from lib.method.samplers import RankingSampler
+from lib.method.samplers import RankingSampler, ScoreSampler
 from lib.method.scm import SCM, additive
 
-LINEAR = Profile(gamma=1, w_max=3, p_min=0.1)
-SHORT = Settings(n_epochs=3, batch_size=64, hidden=16)
+GENTLE = Profile(gamma=1.0, w_max=3.0)
+SHORT = Settings(n_epochs=3, batch_size=64, width=16)
+MEMBERS = [
+    SHORT,
+    replace(SHORT, mask=1.0, tau=0.5, p_max=0.6, plausibility_form="drop"),
+    replace(SHORT, margin_on="log_odds", margin=0.05, hinge=0.2, prior_form="weight"),
+]
 
 
 @pytest.fixture(scope="module")
-def stack(problem):
-    sampler = RankingSampler(problem.population.actionable)
-    members = [
-        SHORT,
-        Settings(n_epochs=3, batch_size=64, hidden=16, profile=LINEAR, mask=1.0, tau=0.5),
-        replace(SHORT, on_probability=True, margin=0.013),
-    ]
-    return training.fit(problem, [sampler] * 3, members, [1, 2, 3])
+def trained(problem):
+    sampler = RankingSampler(problem.population.actionable, profile=GENTLE)
+    return icarma.fit(problem, sampler, MEMBERS, [1, 2, 3])
 
 
-def numpy_loss(stack, member, x, preferences, noise):
-    """Return the five terms for one member in numpy, from its weights."""
-    problem, s = stack.problem, stack.settings[member]
-    w = {name: value[member].detach().numpy() for name, value in stack.weights.items()}
+@pytest.fixture(scope="module")
+def ensemble(trained):
+    return trained[0]
 
-    def sigma(t):
-        return 1 / (1 + np.exp(-t))
 
-    def network(which, inputs):
-        for i in range(3):
-            inputs = (np.maximum(inputs, 0) if i else inputs) @ w[
-                f"{which}_weight_{i}"
-            ] + w[f"{which}_bias_{i}"]
+@pytest.fixture
+def asked(people):
+    x, preferences = people
+    return x, preferences.with_profile(GENTLE)
+
+
+def sigma(t):
+    return 1 / (1 + np.exp(-t))
+
+
+def numpy_loss(ensemble, member, x, preferences, noise):
+    """Return the five terms of one member in numpy, from its weights."""
+    problem, s = ensemble.problem, ensemble.settings[member]
+
+    def network(stacked, inputs):
+        for i, (weight, bias) in enumerate(
+            zip(stacked.weights, stacked.biases, strict=True)
+        ):
+            inputs = np.maximum(inputs, 0) if i else inputs
+            inputs = inputs @ weight[member].numpy() + bias[member].numpy()
         return inputs
 
     allowed = preferences.is_actionable.numpy().astype(float)
-    hard, weight, prior = (
-        part(preferences).numpy()
-        for part in (s.profile.hardness, s.profile.weight, s.profile.prior)
-    )
-    context = np.concatenate([problem.flow.abduct(x).numpy(), allowed, hard], -1)
-    logits = network("mask", context)
+    difficulty, scores = np.zeros(allowed.shape), preferences.scores.numpy()
+    difficulty[allowed > 0] = (scores[allowed > 0] - 1) / 3
+    weight = 1 + (GENTLE.w_max - 1) * difficulty
+    prior = s.p_max - (s.p_max - s.p_min) * difficulty
+    if s.prior_form == "weight":
+        prior = np.maximum(s.p_max / weight, s.p_min)
+    context = np.concatenate([problem.flow.abduct(x).numpy(), allowed, difficulty], -1)
+    logits = network(ensemble.mask, context)
     m = (sigma((logits + noise) / s.tau) > 0.5) * allowed
     columns = problem.population.actionable_index
-    a = x.numpy()[:, columns] + network("action", np.concatenate([context, m], -1))
+    a = x.numpy()[:, columns] + network(ensemble.action, np.concatenate([context, m], -1))
     is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
-    is_acted[:, columns] = torch.from_numpy(m > 0)
-    values[:, columns] = torch.from_numpy(a)
+    is_acted[:, columns], values[:, columns] = torch.from_numpy(m > 0), torch.from_numpy(a)
     x_cf = problem.flow.counterfactual(x, is_acted, values)
     q = sigma(logits)
     low, high = problem.population.low.numpy(), problem.population.high.numpy()
     over = np.maximum(x_cf.numpy() - high, 0) + np.maximum(low - x_cf.numpy(), 0)
-    may_move = [
-        j for j, kind in enumerate(problem.population.kinds.values()) if kind != "immutable"
-    ]
-    lost = np.maximum((problem.flow.log_prob(x) - problem.flow.log_prob(x_cf)).numpy(), 0)
-    probability = problem.classifier.probability(x_cf).numpy()
-    if s.on_probability:
-        lacking = np.maximum(s.margin - (2 * probability - 1), 0)
-    else:
-        lacking = np.maximum(s.margin - np.log(probability / (1 - probability)), 0)
-        lacking = lacking * s.cap / (s.cap + lacking)
+    kinds = problem.population.kinds.values()
+    mutable = [j for j, kind in enumerate(kinds) if kind != "immutable"]
+    log_p = problem.flow.log_prob(x_cf).numpy()
+    drop = np.maximum(problem.flow.log_prob(x).numpy() - log_p, 0)
+    drop = drop * s.saturation / (s.saturation + drop)
+    h = problem.classifier.probability(x_cf).numpy()
+    lacking = np.maximum(s.margin - (2 * h - 1), 0)
+    if s.margin_on == "log_odds":
+        lacking = np.maximum(s.margin - np.log(h / (1 - h)), 0)
+        lacking = lacking * s.saturation / (s.saturation + lacking)
     effort = weight * m * (x.numpy()[:, columns] - a) ** 2 / (high - low)[columns]
+    divergence = q * np.log(q / prior) + (1 - q) * np.log((1 - q) / (1 - prior))
     return {
         "cost": effort.mean(-1).mean(),
-        "mask": (
-            allowed * (q * np.log(q / prior) + (1 - q) * np.log((1 - q) / (1 - prior)))
-        )
-        .sum(-1)
-        .mean(),
+        "mask": (allowed * divergence).sum(-1).mean(),
         "hinge": lacking.mean(),
-        "plausibility": (lost * s.cap / (s.cap + lost)).mean(),
-        "feasibility": (over / (high - low))[:, may_move].sum(-1).mean(),
+        "plausibility": (-log_p if s.plausibility_form == "nll" else drop).mean(),
+        "feasibility": (over / (high - low))[:, mutable].sum(-1).mean(),
     }
 
 
 @pytest.fixture
-def batch(problem, stack, people):
-    x, preferences = people
+def batch(problem, ensemble, asked):
+    x, preferences = asked
     noise = torch.from_numpy(np.random.default_rng(0).logistic(size=(3, len(x), 4)))
-    return stack[0].batch(
-        problem.flow.factual(x, problem.population.actionable_index), preferences, noise
-    )
+    return ensemble.batch(problem.flow.factual(x), preferences, noise)
 
 
-def test_loss_term_by_term(stack, batch, people):
-    terms = stack[0].loss_terms(batch)
+def test_loss_term_by_term(ensemble, batch, asked):
+    terms = ensemble.loss_terms(batch)
     assert tuple(terms) == icarma.TERMS
     for member in range(3):
-        expected = numpy_loss(stack[0], member, *people, batch["noise"][member].numpy())
+        expected = numpy_loss(ensemble, member, *asked, batch["noise"][member].numpy())
         for name, value in expected.items():
-            assert value >= 0, name
-            assert terms[name][member].item() == pytest.approx(value, rel=1e-5, abs=1e-9), (
+            assert terms[name][member].item() == pytest.approx(value, rel=1e-5, abs=1e-7), (
                 name
             )
     assert all(term.max() > 0 for term in terms.values())
 
 
-def test_who_does_nothing_feels_no_plausibility(problem, stack, batch):
-    """Their gain is exactly zero, where the hinge has a kink; our choice is no gradient."""
-    one = {name: value.detach().clone() for name, value in batch.items()}
-    one["noise"] = torch.full_like(one["noise"], -99.0)  # nobody acts
-    weights = {k: w.clone().requires_grad_() for k, w in stack[0].weights.items()}
-    still = icarma.ICarma(problem, stack[0].settings, stack[0].seeds, weights)
-    terms = still.loss_terms(one)
-    assert (terms["plausibility"] == 0).all() and (terms["cost"] == 0).all()
-    loss = terms["plausibility"].sum()
-    gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True)
-    assert all(g is None or (g == 0).all() for g in gradients)
-    gradients = torch.autograd.grad(
-        still.loss_terms(one)["hinge"].sum(), weights["mask_bias_2"]
-    )
-    assert gradients[0].abs().max() > 0  # to be accepted, they must act
-
-
-def test_far_from_acceptance_only_the_log_odds_point_the_way(problem):
+def test_far_from_acceptance_only_the_log_odds_have_a_slope(problem):
     """At 40 log-odds below zero, 2 h - 1 is -1 whatever one does."""
-    sampler = RankingSampler(problem.population.actionable)
-    both, _ = training.fit(
-        problem, sampler, [SHORT, replace(SHORT, on_probability=True)], [0, 0]
-    )
+    by_log_odds = replace(SHORT, margin_on="log_odds", margin=0.05)
+    both = icarma.ICarma(problem, [by_log_odds, SHORT], [0, 0])
     log_odds = torch.full((2, 1), -40.0, dtype=torch.float64, requires_grad=True)
     hinge = both._hinge(log_odds)
-    assert hinge[0].item() == pytest.approx(SHORT.cap * 40.05 / (SHORT.cap + 40.05))
+    level = by_log_odds.saturation
+    assert hinge[0].item() == pytest.approx(level * 40.05 / (level + 40.05))
     assert hinge[1].item() == pytest.approx(1 + SHORT.margin)
     hinge.sum().backward()
-    assert log_odds.grad[0].item() == pytest.approx(-((1 + 40.05 / SHORT.cap) ** -2))
+    assert log_odds.grad[0].item() == pytest.approx(-((1 + 40.05 / level) ** -2))
     assert abs(log_odds.grad[1].item()) < 1e-16
 
 
-def test_multiplier_of_carma_by_hand():
+def test_lagrange_multiplier_by_hand():
     """It grows by the hinge of each batch, and is held back by ten times that hinge."""
-    weigh = training._TermWeights([SHORT, replace(SHORT, hinge=None)])
-    terms = torch.zeros(5, 2)
-    position = icarma.TERMS.index("hinge")
-    multiplier = 0.0
-    for hinge in (0.5, 0.25, 0.0, 1.0):
-        terms[position] = hinge
-        multiplier += hinge
-        weights = weigh(terms)
-        assert weights[position].tolist() == pytest.approx(
-            [SHORT.hinge, multiplier - 10 * hinge]
-        )
-        assert weights[0].tolist() == pytest.approx([SHORT.cost] * 2)
+    members = [replace(SHORT, hinge=0.2), SHORT]
+    weights = icarma._term_weights(members, torch.float64)
+    multiplier = torch.zeros(2, dtype=torch.float64)
+    total = 0.0
+    for value in (0.5, 0.25, 0.0, 1.0):
+        terms = {name: torch.zeros(2, dtype=torch.float64) for name in icarma.TERMS}
+        terms["hinge"] = torch.full((2,), value, dtype=torch.float64, requires_grad=True)
+        multiplier += terms["hinge"].detach()
+        total += value
+        icarma._weighted_sum(terms, weights, multiplier).backward()
+        slope = terms["hinge"].grad.tolist()
+        assert slope == pytest.approx([0.2, total - 10 * value])
 
 
-def test_members_of_other_lengths_are_trained_after_each_other(problem):
-    """Each becomes what it becomes alone; its history ends where its training does."""
-    sampler = RankingSampler(problem.population.actionable)
-    members = [SHORT, replace(SHORT, n_epochs=2), replace(SHORT, mask=0.1)]
-    stack, history = training.fit(problem, sampler, members, [1, 1, 2])
-    assert history["cost"].shape == (3, 3)
-    assert np.isnan(history["cost"][2]).tolist() == [False, True, False]
-    for i, (own, seed) in enumerate(zip(members, [1, 1, 2], strict=True)):
-        alone, _ = training.fit(problem, sampler, own, [seed])
-        for name, weight in alone.weights.items():
-            assert torch.allclose(weight[0], stack.weights[name][i], atol=1e-8), name
-
-
-def test_gradient_of_the_action_network_by_finite_differences(stack, batch):
+def test_gradient_of_the_action_network_by_finite_differences(problem, ensemble, batch):
     """Masks are constant in these weights, so no gradient goes straight through."""
-    weights = {name: value.clone() for name, value in stack[0].weights.items()}
-    moved = icarma.ICarma(stack[0].problem, stack[0].settings, stack[0].seeds, weights)
-    bias = weights["action_bias_2"].requires_grad_()
+    moved = ensemble[:].requires_grad_(True)
+    bias = moved.action.biases[2]
     sum(term.sum() for term in moved.loss_terms(batch).values()).backward()
     step = 1e-6
     for member, k in ((0, 0), (0, 3), (1, 2), (2, 1)):
-        total = []
+        totals = []
         for sign in (1, -1):
-            weights["action_bias_2"] = bias.detach().clone()
-            weights["action_bias_2"][member, 0, k] += sign * step
-            total.append(
-                sum(term.sum() for term in moved.loss_terms(batch).values()).item()
-            )
-        assert bias.grad[member, 0, k].item() == pytest.approx(
-            (total[0] - total[1]) / (2 * step), rel=1e-4, abs=1e-7
-        )
+            with torch.no_grad():
+                bias[member, 0, k] += sign * step
+                terms = moved.loss_terms(batch).values()
+                totals.append(sum(term.sum() for term in terms).item())
+                bias[member, 0, k] -= sign * step
+        slope = (totals[0] - totals[1]) / (2 * step)
+        assert bias.grad[member, 0, k].item() == pytest.approx(slope, rel=1e-4, abs=1e-7)
 
 
 def scores_of_somebody():
@@ -197,135 +171,196 @@ def scores_of_somebody():
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.lists(scores_of_somebody(), min_size=6, max_size=6))
-def test_a_forbidden_feature_is_never_acted_on(problem, stack, scores):
+def test_a_forbidden_feature_is_never_acted_on(problem, ensemble, scores):
     x = problem.refused("test")[:6]
-    preferences = Preferences(torch.tensor(scores))
-    told = stack[0].recommend(x, preferences)
+    preferences = Preferences(torch.tensor(scores), profile=GENTLE)
+    recommendation = ensemble.recommend_each(x, preferences)
     columns = problem.population.actionable_index
-    assert not (told.is_acted[..., columns] & ~preferences.is_actionable).any()
-    others = [j for j in range(7) if j not in columns]
-    assert not told.is_acted[..., others].any()
-    assert torch.equal(told.x_cf[..., :3], x[:, :3].expand(3, -1, -1))
+    is_acted = recommendation.is_acted
+    assert not (is_acted[..., columns] & ~preferences.is_actionable).any()
+    assert not is_acted[..., [j for j in range(7) if j not in columns]].any()
+    assert torch.equal(recommendation.x_cf[..., :3], x[:, :3].expand(3, -1, -1))
 
 
-def test_recommendation_is_what_the_networks_say(problem, stack, people):
+def test_recommendation_is_what_the_networks_give(problem, ensemble, asked):
     """Acts where the probability is above one half; the counterfactual is the flow's."""
-    x, preferences = people
-    told = stack[0].recommend(x, preferences)
-    columns = problem.population.actionable_index
+    x, preferences = asked
+    every = ensemble.recommend_each(x, preferences)
+    z = problem.flow.abduct(x)
     for member in range(3):
-        logits = stack[0].mask_logits(
-            stack[0].context(problem.flow.abduct(x), preferences)
-        )[member]
+        logits = ensemble.mask_logits(ensemble.context(z, preferences))[member]
         m = (torch.sigmoid(logits) > 0.5) & preferences.is_actionable
-        assert torch.equal(told[member].is_acted[:, columns], m)
-        x_cf = problem.flow.counterfactual(x, told[member].is_acted, told[member].values)
-        assert torch.allclose(told[member].x_cf, x_cf, atol=1e-12)
-    assert torch.equal(told.values[~told.is_acted], x.expand(3, -1, -1)[~told.is_acted])
+        one = ensemble[member].recommend(x, preferences)
+        columns = problem.population.actionable_index
+        assert torch.equal(every[member].is_acted[:, columns], m)
+        assert torch.equal(one.is_acted, every[member].is_acted)
+        assert torch.allclose(one.values, every[member].values, atol=1e-12)
+        x_cf = problem.flow.counterfactual(x, one.is_acted, one.values)
+        assert torch.allclose(every[member].x_cf, x_cf, atol=1e-12)
+    stays = ~every.is_acted
+    assert torch.equal(every.values[stays], x.expand(3, -1, -1)[stays])
 
 
-def test_many_people_are_answered_in_parts(problem, stack, people, monkeypatch):
-    x, preferences = people
-    at_once = stack[0].recommend(x, preferences)
-    monkeypatch.setattr(icarma, "PEOPLE_AT_ONCE", 7)
-    in_parts = stack[0].recommend(x, preferences)
-    assert (
-        torch.equal(in_parts.is_acted, at_once.is_acted)
-        and in_parts.values.shape == at_once.values.shape
-    )
-    assert torch.allclose(in_parts.values, at_once.values, atol=1e-12) and torch.allclose(
-        in_parts.x_cf, at_once.x_cf, atol=1e-12
-    )
+def test_many_people_are_answered_in_batches(ensemble, asked, monkeypatch):
+    at_once = ensemble.recommend_each(*asked)
+    monkeypatch.setattr(icarma, "PEOPLE_BATCH_SIZE", 7)
+    in_batches = ensemble.recommend_each(*asked)
+    assert torch.equal(in_batches.is_acted, at_once.is_acted)
+    assert torch.allclose(in_batches.x_cf, at_once.x_cf, atol=1e-12)
 
 
-def test_a_member_does_not_depend_on_its_neighbours(problem, stack):
-    sampler = RankingSampler(problem.population.actionable)
-    alone, history = training.fit(problem, [sampler], [stack[0].settings[1]], [2])
-    for name, weight in alone.weights.items():
-        assert torch.allclose(weight[0], stack[0].weights[name][1], atol=1e-8), name
-    assert history["hinge"][:, 0] == pytest.approx(stack[1]["hinge"][:, 1], abs=1e-8)
+def test_a_member_does_not_depend_on_its_neighbours(problem, trained):
+    ensemble, history = trained
+    sampler = RankingSampler(problem.population.actionable, profile=GENTLE)
+    alone, alone_history = icarma.fit(problem, sampler, MEMBERS[1], [2])
+    for name, weight in alone.state_dict().items():
+        assert torch.allclose(weight[0], ensemble.state_dict()[name][1], atol=1e-8), name
+    expected = history.loc["hinge"].iloc[:, 1].to_numpy()
+    assert alone_history.loc["hinge"][2].to_numpy() == pytest.approx(expected, abs=1e-8)
 
 
-def test_same_seed_same_bits(problem, stack):
-    sampler = RankingSampler(problem.population.actionable)
-    again, _ = training.fit(problem, [sampler] * 3, stack[0].settings, [1, 2, 3])
-    assert all(
-        torch.equal(again.weights[name], weight)
-        for name, weight in stack[0].weights.items()
-    )
+def test_same_seed_same_bits(problem, ensemble):
+    sampler = RankingSampler(problem.population.actionable, profile=GENTLE)
+    again, _ = icarma.fit(problem, sampler, MEMBERS, [1, 2, 3])
+    for name, weight in ensemble.state_dict().items():
+        assert torch.equal(again.state_dict()[name], weight), name
+
+
+def test_the_best_member_has_the_lowest_cost_plus_share_refused(problem, ensemble):
+    x = problem.refused("validation")
+    sampler = RankingSampler(problem.population.actionable, profile=GENTLE)
+    preferences = sampler.draw(range(len(x)), np.random.default_rng(0))
+    scores = []
+    for member in range(3):
+        recommendation = ensemble[member].recommend(x, preferences)
+        is_valid = problem.accepts(recommendation.x_cf)
+        cost = problem.cost_of(x, recommendation)[is_valid].mean().item()
+        scores.append(cost + 1 - is_valid.double().mean().item())
+    assert ensemble.best_index == int(np.nanargmin(scores))
+    assert ensemble.best.seeds == [ensemble.seeds[ensemble.best_index]]
+    assert ensemble[[2, 1]].seeds == [3, 2] and len(ensemble[1:]) == 2
+
+
+def test_the_loss_falls_and_the_networks_listen(problem):
+    """Ranks reversed, other answers; what is easy is acted on at least as often."""
+    features = problem.population.actionable
+    soft = RankingSampler(features, n_actionable=4)
+    long = replace(SHORT, n_epochs=60, batch_size=32, width=32)
+    linear, history = icarma.fit(problem, soft, long)
+    losses = history.loc["hinge"][0]
+    assert losses.iloc[-1] < 0.7 * losses.iloc[0]
+    x = problem.refused("test")
+    ranks = soft.draw(range(len(x)), np.random.default_rng(0))
+    reverse = replace(ranks, scores=5 - ranks.scores)
+    columns = problem.population.actionable_index
+    acts = linear.recommend(x, ranks).is_acted[:, columns]
+    assert not torch.equal(acts, linear.recommend(x, reverse).is_acted[:, columns])
+    share = [acts[ranks.scores == rank].double().mean().item() for rank in (1, 4)]
+    assert share[0] >= share[1]
+    under_constant = RankingSampler(features, n_actionable=4, profile=CONSTANT)
+    constant, _ = icarma.fit(problem, under_constant, SHORT)
+    answers = [
+        constant.recommend(x, preferences.with_profile(CONSTANT)).x_cf
+        for preferences in (ranks, reverse)
+    ]
+    assert torch.equal(*answers)
 
 
 @pytest.mark.parametrize("n_actionable", [1, 2, 8])
 def test_any_number_of_features(n_actionable):
-    """Own equations, K features that can be acted on and one that can't: trained, asked."""
+    """Own equations, K features that can be acted on and one that can't."""
     noise = stats.norm(0, 1)
     equations = {"root": additive((), lambda pa: 0.0, noise)}
     for k in range(n_actionable):
         equations[f"x{k}"] = additive(("root",), lambda pa: 0.5 * pa["root"], noise)
     kinds = {name: "actionable" if name != "root" else "immutable" for name in equations}
+    sizes = {"n_classifier": 500, "n_flow": 500, "n_recourse": 400}
     population = Population.from_scm(
-        SCM(equations),
-        kinds,
-        label=lambda x: x[:, 1:].sum(-1) > 0,
-        n_classifier=500,
-        n_flow=500,
-        n_recourse=400,
+        SCM(equations), kinds, label=lambda x: x[:, 1:].sum(-1) > 0, **sizes
     )
     h, _ = classifier.fit(population, n_epochs=10)
-    for_flow = population.x["flow/train"], population.x["flow/validation"]
-    density, _ = flow.fit(population.graph, *for_flow, n_epochs=5)
-    own = Problem(population, h, density)
+    x, x_validation = population.x["flow/train"], population.x["flow/validation"]
+    density, _ = flow.fit(population.graph, x, x_validation, n_epochs=5)
+    problem = Problem(population, h, density)
     sampler = RankingSampler(population.actionable)
-    fitted, _ = training.fit(own, sampler, SHORT, seeds=[0, 1])
-    x = own.refused("test")
+    fitted, _ = icarma.fit(problem, sampler, SHORT, seeds=[0, 1])
+    x = problem.refused("test")
     preferences = sampler.draw(range(len(x)), np.random.default_rng(0))
-    found = fitted.recommend(x, preferences)
-    assert found.x_cf.shape == (2, len(x), n_actionable + 1)
-    acts = found.is_acted[..., population.actionable_index]
-    assert not (acts & ~preferences.is_actionable).any() and acts.any()
-    assert torch.equal(found.x_cf[..., 0], x[:, 0].expand(2, -1))
+    recommendation = fitted.recommend_each(x, preferences)
+    assert recommendation.x_cf.shape == (2, len(x), n_actionable + 1)
+    is_acted = recommendation.is_acted[..., population.actionable_index]
+    assert not (is_acted & ~preferences.is_actionable).any() and is_acted.any()
 
 
-def test_training_lowers_the_loss(problem):
-    sampler = RankingSampler(problem.population.actionable)
-    _, history = training.fit(
-        problem, [sampler], [Settings(n_epochs=30, batch_size=32, hidden=16)], [0]
-    )
-    assert history["hinge"][-1, 0] < 0.7 * history["hinge"][0, 0]
+def test_it_runs_where_the_parameters_are(problem):
+    """Nothing in the networks names a device: on `meta` they give shapes alone."""
+    networks = icarma.StackedMLP(3, 15, 64, 64, 4).to("meta")
+    assert networks(torch.zeros(3, 10, 15, device="meta")).shape == (3, 10, 4)
 
 
-def test_saved_is_loaded(problem, stack, people, tmp_path):
-    stack[0].save(tmp_path, "loan_icarma_hard", {})
+def test_saved_is_loaded(problem, ensemble, asked, tmp_path):
+    ensemble.save(tmp_path, "loan_icarma_hard", {})
     loaded = icarma.ICarma.load(tmp_path, "loan_icarma_hard", problem)
-    assert loaded.settings == stack[0].settings and loaded.seeds == [1, 2, 3]
-    assert torch.equal(loaded.recommend(*people).x_cf, stack[0].recommend(*people).x_cf)
+    assert loaded.settings == ensemble.settings and loaded.seeds == [1, 2, 3]
+    assert loaded.profile == GENTLE and loaded.best_index == ensemble.best_index
+    expected = ensemble.recommend_each(*asked).x_cf
+    assert torch.equal(loaded.recommend_each(*asked).x_cf, expected)
+    both = {"linear": ensemble, "other": ensemble[[0]]}
+    icarma.save_by_profile(both, tmp_path, "several", {})
+    several = icarma.load_by_profile(tmp_path, "several", problem)
+    assert list(several) == ["linear", "other"] and len(several["other"]) == 1
+    assert torch.equal(several["linear"].recommend_each(*asked).x_cf, expected)
+    with pytest.raises(ValueError, match="holds no ensemble"):
+        icarma.ICarma.load(tmp_path, "several", problem)
 
 
-def accepted_people(problem):
-    x = problem.population.x["recourse/test"]
-    return x[problem.classifier.accepts(x)]
+def test_defaults_are_as_printed_for_rankings():
+    """Appendix C.2 of the paper: the settings for rankings, under the linear profile."""
+    s = Settings()
+    printed = (s.batch_size, s.n_epochs, s.learning_rate, s.margin, s.tau)
+    assert printed == (128, 450, 5e-3, 0.013, 0.36)
+    assert (s.cost, s.mask, s.plausibility, s.feasibility) == (1.1, 1.5, 0.225, 0.1)
 
 
-def test_bad_input_is_named(problem, stack, people):
+def test_bad_input_is_named(problem, ensemble, asked):
+    x, preferences = asked
     sampler = RankingSampler(problem.population.actionable)
-    with pytest.raises(ValueError, match="one sampler, one setting and one seed"):
-        training.fit(problem, [sampler], [SHORT, SHORT], [1])
-    with pytest.raises(ValueError, match="must share hidden"):
-        training.fit(problem, sampler, [SHORT, replace(SHORT, hidden=8)], [1, 2])
-    assert Settings(cap=np.inf).cap == np.inf
-    with pytest.raises(ValueError, match="tau must be above zero"):
-        Settings(tau=0)
-    with pytest.raises(ValueError, match="weight of hinge must not be below zero"):
-        Settings(hinge=-1.0)
-    accepted = accepted_people(problem)
+    constant = replace(sampler, profile=CONSTANT)
+    scores = ScoreSampler.uniform(4, with_impossible=True)
+    assert preferences.profile != LINEAR
+    for call, message in (
+        (lambda: icarma.fit(problem, [sampler], [SHORT, SHORT], [1]), "one sampler, one"),
+        (
+            lambda: icarma.fit(problem, sampler, [SHORT, replace(SHORT, width=8)], [1, 2]),
+            "must share width",
+        ),
+        (
+            lambda: icarma.fit(problem, [sampler, constant], SHORT, [1, 2]),
+            "differ in their profile",
+        ),
+        (lambda: Settings(tau=0), "tau must be above zero"),
+        (lambda: Settings(hinge=-1.0), "hinge must be zero or above"),
+        (lambda: Settings(hinge="grows"), "Unknown hinge 'grows'"),
+        (lambda: Settings(p_min=0.9, p_max=0.1), "Priors must satisfy"),
+        (lambda: ensemble.recommend(x, preferences), r"holds 3 members.*icarma.best"),
+        (
+            lambda: ensemble.recommend_each(x, preferences.with_profile(LINEAR)),
+            "trained under",
+        ),
+        (lambda: ensemble.recommend_each(x[:3], preferences), "preferences.scores has"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    accepted = problem.population.x["recourse/test"]
+    accepted = accepted[problem.accepts(accepted)]
+    with pytest.raises(ValueError, match="people are already accepted"):
+        ensemble.recommend_each(accepted[: len(x)], preferences[: len(accepted)])
+    splits = {"recourse/train": accepted}
+    labels = {"recourse/train": torch.ones(len(accepted)) > 0}
     nobody = replace(
         problem.population,
-        x=problem.population.x | {"recourse/train": accepted},
-        y=problem.population.y | {"recourse/train": torch.ones(len(accepted)) > 0},
+        x=problem.population.x | splits,
+        y=problem.population.y | labels,
     )
     with pytest.raises(ValueError, match="Nobody in the training split is refused"):
-        training.fit(replace(problem, population=nobody), [sampler], [SHORT], [1])
-    with pytest.raises(ValueError, match=r"preferences.scores has shape"):
-        stack[0].recommend(people[0][:3], people[1])
-    with pytest.raises(ValueError, match="people are already accepted"):
-        stack[0].recommend(accepted_people(problem)[:30], people[1])
+        icarma.fit(replace(problem, population=nobody), scores, SHORT)

@@ -1,6 +1,6 @@
-"""Nothing beyond a limit, nothing in a closed direction, whatever the solver."""
+"""Limits in words and numbers, the intervals they leave, and solvers that respect them."""
 
-import itertools
+import math
 import re
 from dataclasses import replace
 
@@ -8,115 +8,514 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from laws import FAR, broken, random_limits
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from lib.beyond.hare.spaces import Actions
-from lib.beyond.propose.propose import Proposer, widths
-from lib.beyond.propose.propose import Settings as ProposerSettings
-from lib.method import loan
+from lib.method import icarma, loan
 from lib.method.grid import Grid
-from lib.method.icarma import Settings
-from lib.method.limits import Interval, Limits
-from lib.method.preferences import Preferences, from_frame, from_words, side_by_side
+from lib.method.limits import NUMBERS, Interval, Limits, intersect, stack_limits
+from lib.method.preferences import Preferences, from_frame, from_words, stack
 from lib.method.problem import Problem
-from lib.method.pruned import Pruned
 from lib.method.samplers import RankingSampler, WithLimits
-from lib.method.training import fit
-from lib.paper import gmsc
-from lib.search.continuous import Refined, Search
-from lib.search.sets import sets_of
 
-N = 120
+INF = math.inf
+JOBS = ("none", "cook", "clerk", "doctor")
+UNSTATED = torch.full((3,), math.nan)
 
 
-def counts():
-    """Return a problem with counts and fractions, each followed by others."""
+# --- in words
+
+
+@pytest.mark.parametrize(
+    ("phrases", "expected"),
+    [
+        ("", {}),
+        ("only up", {"max_decrease": 0}),
+        ("Up  only", {"max_decrease": 0}),
+        ("only down", {"max_increase": 0}),
+        ("down only", {"max_increase": 0}),
+        ("at most 60", {"high": 60}),
+        ("at least -1e3", {"low": -1000}),
+        ("at most 1,000 more", {"max_increase": 1000}),
+        ("at most 1,234,567.5 less", {"max_decrease": 1_234_567.5}),
+        ("at most 10 % more", {"max_percent_increase": 10}),
+        ("at most 2.5% less", {"max_percent_decrease": 2.5}),
+        ("at most 10 percent more", {"max_percent_increase": 10}),
+        ("between 5 and 10", {"low": 5, "high": 10}),
+        (
+            "between 1,000 and 2,000,in steps of 500",
+            {"low": 1000, "high": 2000, "step": 500},
+        ),
+        (["only up", "at most 1", "000"], {"max_decrease": 0, "high": 1000}),
+        (
+            "up or down, at most 9",
+            {"high": 9} | {name: INF for name in NUMBERS if name.startswith("max")},
+        ),
+    ],
+)
+def test_phrases_set_limits(phrases, expected):
+    limits = Limits.parse(phrases, "income")
+    stated = {k: v.item() for k, v in limits.numbers.items() if not v.isnan()}
+    assert stated == expected and limits.is_stated == bool(expected)
+    assert limits.allowed_categories is None
+
+
+@pytest.mark.parametrize(
+    ("phrases", "message"),
+    [
+        ("upward", "income: can't read 'upward'. Say only up"),
+        ("at most 10 %", "can't read 'at most 10 %'"),
+        ("at most 3,5 more", "can't read '5 more'"),
+        ("at most 1,0000", "can't read '0000'"),
+        ("only up,", "can't read ''"),
+        ("between 9 and 3", "lowest value, 9, is above the highest, 3"),
+        ("at least 9, at most 3", "lowest value, 9, is above"),
+        ("only up, at most 3 less", "says again"),
+        ("between 1 and 3, at most 3", "says again"),
+        ("in steps of -5", "step must not be below zero"),
+        ("in steps of 1e400", "step must be finite"),
+        ("one of cook or clerk", "income has no categories"),
+    ],
+)
+def test_unreadable_phrases_are_named(phrases, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Limits.parse(phrases, "income")
+
+
+def test_categories_in_words():
+    features = ("job", "income", "home")
+    categories = {"job": JOBS, "home": ("rent", "own")}
+    phrases = {"job": "one of Cook or  doctor", "home": "one of own"}
+    limits = Limits.from_words(phrases, features, categories)
+    assert limits.allowed_categories.int().tolist() == [
+        [0, 1, 0, 1],
+        [0, 0, 0, 0],
+        [0, 1, 0, 0],
+    ]
+    limits.check(features, categories)
+    with pytest.raises(ValueError, match="Did you mean 'doctor'"):
+        Limits.parse("one of docter", "job", JOBS)
+    with pytest.raises(ValueError, match="Unknown feature 'jobs'"):
+        Limits.from_words({"jobs": "one of cook"}, features, categories)
+    beyond = Limits.from_words({"home": "one of clerk"}, features, {"home": JOBS})
+    with pytest.raises(ValueError, match="home has 2 categories, and one beyond them"):
+        beyond.check(features, categories)
+
+
+def test_only_ordered_categories_have_a_direction():
+    for phrase in ("only up", "at least 2", "at most 10 % more"):
+        limits = Limits.from_words({"job": phrase}, ("income", "job"), {"job": JOBS})
+        with pytest.raises(ValueError, match=r"job: .*one of none or cook or clerk or doc"):
+            limits.check(("income", "job"), {"job": JOBS})
+    up = Limits.from_words({"job": "only up"}, ("income", "job"), {"job": JOBS})
+    up.check(("income", "job"), {"job": JOBS}, ordered=("job",))
+    with pytest.raises(ValueError, match="no direction and no limits"):
+        limits.check(("income", "job"), {"job": JOBS}, ordered=("job",))
+
+
+def test_words_and_tables_agree():
+    names = ("income", "duration")
+    preferences = from_words(
+        "income: easy, only up, at most 1,000 more; duration: can't", names
+    )
+    frame = pd.DataFrame(
+        {"duration": ["can't"], "income": ["easy, only up,at most 1,000 more"]}
+    )
+    other = from_frame(frame, names)
+    assert torch.equal(preferences.scores, other.scores)
+    for name, values in preferences.limits.numbers.items():
+        assert torch.equal(values.nan_to_num(-9), other.limits.numbers[name].nan_to_num(-9))
+    assert preferences.limits.max_increase[0, 0] == 1000
+    assert from_words("income: 1; duration: 2", names).limits is None
+
+
+# --- in numbers
+
+
+def of(**values):
+    """Return limits of one feature and one person."""
+    return replace(
+        Limits.unlimited(1, 1),
+        **{name: torch.tensor([[float(value)]]).double() for name, value in values.items()},
+    )
+
+
+def with_mask(rows):
+    """Return limits whose categories alone are stated, (N, K, C)."""
+    mask = torch.tensor(rows).bool()
+    return replace(Limits.unlimited(*mask.shape[:-1]), allowed_categories=mask)
+
+
+def test_limits_of_another_form_are_refused():
+    with pytest.raises(ValueError, match="high has shape"):
+        replace(Limits.unlimited(2), high=torch.ones(3).double())
+    with pytest.raises(ValueError, match="low must be a floating-point tensor"):
+        replace(Limits.unlimited(2), low=torch.ones(2, dtype=torch.long))
+    for mask in (torch.ones(2, 3), torch.ones(3, 3, dtype=torch.bool)):
+        with pytest.raises(ValueError, match="must be a mask with shape"):
+            replace(Limits.unlimited(2), allowed_categories=mask)
+    with pytest.raises(ValueError, match="limits has shape"):
+        Preferences(torch.ones(3, 2, dtype=torch.long), limits=Limits.unlimited(4, 2))
+
+
+def test_what_is_not_stated_is_filled():
+    person = Limits(
+        *(torch.tensor([1.0, math.nan, INF]) for _ in range(2)), *[UNSTATED] * 3
+    )
+    everybody = Limits(*[UNSTATED] * 2, *[torch.tensor([3.0, 4.0, math.nan])] * 3)
+    filled = person.fill_from(everybody)
+    assert filled.low.nan_to_num(-9, INF).tolist() == [1.0, -9.0, INF]
+    assert filled.step.nan_to_num(-9).tolist() == [3.0, 4.0, -9.0]
+    assert person.fill_from(None) is person
+    people = Limits.unlimited(5, 3).fill_from(everybody)
+    assert people.step.shape == (5, 3) and people.allowed_categories is None
+    two, three = with_mask([[[1, 0], [0, 0]]]), with_mask([[[0, 1, 1], [0, 0, 1]]])
+    mask = two.fill_from(three).allowed_categories
+    assert mask.int().tolist() == [[[1, 0, 0], [0, 0, 1]]]
+    mask = three.fill_from(two).allowed_categories
+    assert torch.equal(mask, three.allowed_categories)
+
+
+def test_limits_follow_their_people():
+    limits = with_mask([[[1, 0], [0, 0]], [[0, 1], [0, 0]], [[1, 1], [0, 1]]])
+    limits.high[:, 0] = torch.tensor([1.0, 2.0, 3.0])
+    scores = torch.ones(3, 2, dtype=torch.long)
+    preferences = Preferences(scores, limits=limits)
+    for rows in ([2, 0], slice(None, None, 2), torch.tensor([True, False, True])):
+        chosen = preferences[rows].limits
+        expected = {3.0, 1.0} if rows == [2, 0] else {1.0, 3.0}
+        assert set(chosen.high[:, 0].tolist()) == expected
+        assert chosen.allowed_categories.shape == (2, 2, 2)
+    both = stack([preferences, Preferences(scores)])
+    assert both.limits.high.shape == (2, 3, 2) and both.limits.high[1].isnan().all()
+    assert both.members(0)[1].limits.high[0, 0] == 2.0
+    mask = both[[1]].limits.allowed_categories
+    assert mask.int().tolist() == [[[[0, 1], [0, 0]]], [[[0, 0], [0, 0]]]]
+    narrow = stack_limits([limits, with_mask([[[1], [0]]] * 3)])
+    assert narrow.allowed_categories.shape == (2, 3, 2, 2)
+
+
+# --- intervals
+
+
+quarters = st.integers(-40, 40).map(lambda i: i / 4)
+amounts = st.sampled_from([0, 0.25, 1, 2.5, 7, INF])
+
+
+@st.composite
+def cases(draw):
+    """Return today's value, a range, limits by name, whether it is whole, and a mask."""
+    is_whole = draw(st.booleans())
+    values = st.integers(0, 6).map(float) if is_whole else quarters
+    ends = sorted([draw(values), draw(values)])
+    limits = {}
+    for name in NUMBERS:
+        if draw(st.booleans()):
+            limits[name] = draw(quarters if name in ("low", "high") else amounts)
+    if limits.get("low", -INF) > limits.get("high", INF):
+        del limits["low"]
+    if "step" in limits:
+        limits["step"] = draw(st.sampled_from([0, 1, 2] if is_whole else [0, 0.5, 2]))
+    mask = draw(st.lists(st.booleans(), min_size=7, max_size=7)) if is_whole else [False]
+    if any(mask):
+        limits.pop("step", None)
+    return draw(values), ends, limits, is_whole, mask
+
+
+def bounds(today, ends, limits):
+    """Return the lowest and the highest value by hand."""
+    percent = {
+        way: abs(today) * share / 100 if share < INF else INF
+        for way in ("decrease", "increase")
+        for share in [limits.get(f"max_percent_{way}", INF)]
+    }
+    fall = min(limits.get("max_decrease", INF), percent["decrease"])
+    rise = min(limits.get("max_increase", INF), percent["increase"])
+    low = max(ends[0], limits.get("low", -INF), today - fall)
+    return low, min(ends[1], limits.get("high", INF), today + rise)
+
+
+def interval_of(today, ends, limits, is_whole, mask, mean=4.0, std=2.0):
+    """Return the interval of one person and feature in units that are exact."""
+    now, low, high = (torch.tensor([(v - mean) / std]).double() for v in (today, *ends))
+    row = torch.tensor([[mask]]) if any(mask) else None
+    return intersect(
+        is_allowed=torch.tensor([[True]]),
+        now=now[None],
+        low=low,
+        high=high,
+        limits=replace(of(**limits), allowed_categories=row),
+        is_whole=torch.tensor([is_whole]),
+        mean=torch.tensor([mean]).double(),
+        std=torch.tensor([std]).double(),
+    )
+
+
+@given(case=cases(), wished=st.floats(-20, 20))
+@settings(max_examples=400, deadline=None)
+def test_what_may_be_set_by_enumeration(case, wished):
+    today, ends, limits, is_whole, mask = case
+    low, high = bounds(today, ends, limits)
+    step = max(limits.get("step", 0), int(is_whole))
+    interval = interval_of(*case)
+    value = (interval.project(torch.tensor([[(wished - 4) / 2]]).double()) * 2 + 4).item()
+    if step == 0:
+        assert interval.is_allowed.item() == (low <= high)
+        assert not interval.is_allowed or value == pytest.approx(
+            min(max(wished, low), high)
+        )
+        return
+    candidates = step * np.arange(-100, 101)
+    candidates = candidates[(candidates >= low - 1e-6) & (candidates <= high + 1e-6)]
+    if any(mask):
+        candidates = [v for v in candidates if 0 <= v < 7 and mask[int(v)]]
+    assert interval.is_allowed.item() == (len(candidates) > 0)
+    if len(candidates):
+        distance = np.abs(np.array(candidates) - value)
+        assert distance.min() < 1e-6
+        # categories are rounded before the nearest is chosen
+        best = np.abs(np.array(candidates) - wished).min()
+        assert abs(value - wished) <= best + (1 if any(mask) else 1e-6)
+        ends = (interval.low.item() * 2 + 4, interval.high.item() * 2 + 4)
+        assert ends == pytest.approx((min(candidates), max(candidates)), abs=1e-6)
+
+
+@given(case=cases(), wished=st.floats(-20, 20))
+@settings(deadline=None)
+def test_projection_twice_is_projection(case, wished):
+    interval = interval_of(*case)
+    once = interval.project(torch.tensor([[wished]]).double())
+    if interval.is_allowed:
+        assert torch.allclose(interval.project(once), once, atol=1e-9)
+
+
+def test_an_ordered_category_only_goes_up():
+    """Case 25: the codes are the order, also among the categories that are named."""
+    every = [True, False, True, True]
+    for today, expected in ((0, {0, 2, 3}), (1, {2, 3}), (3, {3})):
+        interval = interval_of(today, (0, 3), {"max_decrease": 0}, True, every)
+        wished = (torch.arange(-2.0, 6).double() - 4) / 2
+        values = interval.project(wished[:, None, None]) * 2 + 4
+        assert set(values.flatten().round().int().tolist()) == expected
+    alone = interval_of(3, (0, 3), {"max_decrease": 0}, True, [True, True, False, False])
+    assert not alone.is_allowed
+
+
+def test_ends_are_rounded_inward():
+    rng = np.random.default_rng(0)
+    now = torch.from_numpy(rng.normal(size=(200, 3))).float()
+    mean, std = (torch.from_numpy(rng.random(3)) for _ in range(2))
+    limits = Limits.unlimited(200, 3)
+    limits.low[:] = torch.from_numpy(rng.normal(size=(200, 3)))
+    limits.high[:] = limits.low + 1
+    ends = -torch.ones(3) * 9, torch.ones(3) * 9
+    is_any = torch.ones(200, 3, dtype=torch.bool)
+    interval = intersect(is_any, now, *ends, limits, ~is_any[0], mean, std)
+    assert interval.low.dtype == torch.float32
+    low, high = (((end - mean) / std) for end in (limits.low, limits.high))
+    assert (interval.low.double() >= low - 1e-15).all() and (interval.low > low).any()
+    assert (interval.high.double() <= high + 1e-15).all()
+    assert torch.allclose(interval.low.double(), low, atol=1e-5)
+
+
+def test_intervals_are_indexed_and_broadcast():
+    mask = [[[1, 0, 1], [0, 0, 0]]] * 5
+    limits = replace(with_mask(mask), high=torch.arange(10.0).reshape(5, 2).double())
+    one, is_any = torch.ones(2).double(), torch.ones(5, 2, dtype=torch.bool)
+    interval = intersect(
+        is_any, one.expand(5, 2), 0 * one, 9 * one, limits, one > 0, 0 * one, one
+    )
+    some = interval[[4, 1]]
+    assert some.high.tolist() == [[2, 9], [2, 3]]
+    assert some.allowed_categories.shape == (2, 2, 3)
+    values = torch.rand(7, 5, 2).double() * 12 - 1
+    whole = interval.project(values)
+    assert whole.shape == (7, 5, 2)
+    assert torch.equal(interval[3:].project(values[:, 3:]), whole[:, 3:])
+    with_axis = interval[:, None].project(values.transpose(0, 1))
+    assert torch.equal(with_axis.transpose(0, 1), whole)
+
+
+def test_soft_clamp_stays_within_and_keeps_a_gradient():
+    low, high = torch.tensor([[-1.0, 0.3]]).double(), torch.tensor([[2.0, 0.3]]).double()
+    interval = Interval(low < 9, low, high)
+    values = torch.linspace(-5, 5, 101).double()[:, None].expand(-1, 2).clone()
+    values.requires_grad_()
+    bent = interval.soft_clamp(values)
+    assert ((bent >= low - 1e-12) & (bent <= high + 1e-12)).all()
+    assert (bent[:, 0].diff() >= 0).all() and torch.allclose(bent[:, 1], high[0, 1])
+    is_inside = (values[:, 0] > -0.5) & (values[:, 0] < 1.5)
+    assert torch.allclose(bent[is_inside, 0], values[is_inside, 0], atol=1e-2)
+    is_near = (values[:, 0] > -1.2) & (values[:, 0] < 2.2)
+    (slope,) = torch.autograd.grad(bent[:, 0].sum(), values)
+    assert (slope[is_near, 0] > 0.1).all()
+
+
+def test_headroom_by_hand():
+    is_allowed = torch.tensor([[True, False, True]])
+    ends = torch.tensor([[-1.0, -1.0, 0.5]]), torch.tensor([[1.0, 1.0, 9.0]])
+    now, spread = torch.zeros(1, 3), torch.tensor([4.0, 4.0, 2.0])
+    shares = Interval(is_allowed, *ends).headroom(now, spread)
+    assert shares.tolist() == [[0.25, 0, -0.25, 0.25, 0, 1]]
+
+
+# --- every solver respects limits
+
+N_PEOPLE = 120
+FAR = 1e-3  # standard deviations: beyond rounding
+
+
+def with_counts():
+    """Return a problem with whole numbers and fractions, each with effects on others."""
     rng = np.random.default_rng(0)
     income = rng.normal(30, 8, 1_200)
     lines = rng.poisson(np.clip(income / 6, 0.5, None))
     debt = 40 - 0.5 * income + 2 * lines + rng.normal(0, 4, 1_200)
     frame = pd.DataFrame({"income": income, "lines": lines, "debt": debt})
     frame["paid"] = income - 0.4 * debt + rng.normal(0, 3, 1_200) > 18
-    kinds = {"income": "actionable", "lines": "actionable", "debt": "actionable"}
+    kinds = dict.fromkeys(("income", "lines", "debt"), "actionable")
     edges = {"lines": ["income"], "debt": ["income", "lines"]}
     return Problem.from_frame(frame, "paid", kinds, edges, n_epochs=30)
 
 
-@pytest.fixture(scope="module")
-def with_counts():
-    return counts()
+@pytest.fixture(scope="module", params=["loan", "counts"])
+def task(request):
+    """Return a problem, and solvers by name, the networks hardly trained."""
+    from lib.beyond.propose.propose import Proposer
+    from lib.io import MODELS
+    from lib.method.metrics import Pruned
+    from lib.search.continuous import Refined, Search
 
-
-def solvers_of(problem):
-    """Return solvers by name, the networks hardly trained or not at all."""
-    n = len(problem.population.actionable)
+    problem = loan.problem() if request.param == "loan" else with_counts()
     sampler = RankingSampler(problem.population.actionable)
-    stack, _ = fit(problem, sampler, Settings(n_epochs=2, hidden=16), seeds=[0])
-    network = stack.member(0)
-    rng = np.random.default_rng(1)
-    settings = ProposerSettings(hidden=16, n_hidden=1)
-    shape = widths(problem, settings, 2**n - 1)
-    weights = {}
-    for i, (n_in, n_out) in enumerate(itertools.pairwise(shape)):
-        for part, size in (("weight", (n_in, n_out)), ("bias", (n_out,))):
-            drawn = torch.from_numpy(rng.normal(scale=n_in**-0.5, size=size))
-            weights[f"{part}_{i}"] = drawn.to(problem.flow.dtype)
-    proposer = Proposer(problem, settings, sets_of(n), weights)
-    hearing = Settings(n_epochs=2, hidden=16)
-    drawn = WithLimits(sampler, problem.population)
-    found = {
-        "hearing network": fit(problem, drawn, hearing, seeds=[0])[0].member(0),
+    limited = WithLimits(sampler, problem.population)
+    brief = icarma.Settings(n_epochs=2, width=16)
+    plain, conditioned = (
+        icarma.fit(problem, one, brief, seeds=[0])[0].best for one in (sampler, limited)
+    )
+    effort = {"n_scouts": 16, "n_starts": 1, "n_steps": 4}
+    solvers = {
         "grid": Grid(problem, n_values=9),
-        "search": Search(problem, n_scouts=16, n_starts=2, n_steps=4),
-        "network": network,
-        "proposer": proposer,
-        "refined": Refined(network, problem, n_scouts=16, n_starts=1, n_steps=4),
-        "pruned": Pruned(network, problem),
+        "search": Search(problem, **effort),
+        "refined": Refined(plain, problem, **effort),
+        "iCARMA": plain,
+        "limit-conditioned iCARMA": conditioned,
+        "pruned": Pruned(plain, problem),
     }
-    if problem.population.whole is None:
-        found["centred grid"] = Grid(problem, n_values=9, centred=0.3)
-    return found
+    if request.param == "loan":
+        solvers["centred grid"] = Grid(problem, n_values=9, half_width=0.3)
+        solvers["proposer"] = Proposer.load(MODELS, "loan_propose", problem)
+    return problem, solvers
 
 
-def violation(problem, x, preferences, recommendation):
-    """Return by how many standard deviations a limit is broken at most."""
-    done = problem.carried_out(x, recommendation)
-    columns = problem.population.actionable_index
-    assert not (done.is_acted[:, columns] & ~preferences.is_actionable).any()
-    return broken(problem, x, preferences, done).max().item()
-
-
-@pytest.mark.parametrize("which", ["loan", "counts"])
-def test_no_solver_goes_beyond_a_limit(which, request):
-    problem = request.getfixturevalue({"loan": "problem"}.get(which, "with_counts"))
-    rng = np.random.default_rng(7)
+def people_of(problem, seed=7):
+    """Return refused people and their rankings."""
+    rng = np.random.default_rng(seed)
     refused = problem.refused("test")
-    x = refused[rng.integers(0, len(refused), N)]
+    x = refused[rng.integers(0, len(refused), N_PEOPLE)]
     sampler = RankingSampler(problem.population.actionable)
-    scores = sampler.draw(range(N), rng).scores
-    own = Preferences(scores, limits=random_limits(problem.population, x, rng))
+    return x, sampler.draw(range(N_PEOPLE), rng)
+
+
+def random_limits(problem, x, seed=8):
+    """Return limits of all kinds, some of each person's features."""
+    rng, population = np.random.default_rng(seed), problem.population
+    columns = population.actionable_index
+    now, std = population.to_records(x)[:, columns], population.std[columns].double()
+
+    def some(values, share=0.3):
+        is_stated = torch.from_numpy(rng.random(now.shape) < share)
+        return torch.where(is_stated, values, torch.nan)
+
+    def drawn(values):
+        return torch.from_numpy(rng.choice(values, now.shape))
+
+    low = some(now + std * torch.from_numpy(rng.normal(-0.5, 1, now.shape)))
+    high = some(now + std * torch.from_numpy(rng.normal(0.5, 1, now.shape)))
+    low = torch.where(low > high, torch.nan, low)
+    changes = [some(std * drawn([0.0, 0.0, 0.5, INF])) for _ in range(2)]
+    step = some(std * drawn([0.1, 0.4]), 0.2)
+    if population.discretisation is not None:
+        step = torch.where(population.discretisation.is_whole[columns], step.ceil(), step)
+    percent = [some(drawn([0.0, 10.0, INF]), 0.15) for _ in range(2)]
+    return Limits(low, high, *changes, step, None, *percent)
+
+
+def violation(problem, x, limits, recommendation):
+    """Return by how many standard deviations an action breaks a limit, (N, K)."""
+    population = problem.population
+    columns = population.actionable_index
+    values = problem.discretise(x, recommendation).values
+    now, then = (population.to_records(v)[:, columns] for v in (x, values))
+    beyond = [
+        limits.low - then,
+        then - limits.high,
+        now - then - limits.max_decrease,
+        then - now - limits.max_increase,
+        now - then - now.abs() * limits.max_percent_decrease / 100,
+        then - now - now.abs() * limits.max_percent_increase / 100,
+        (then - (then / limits.step).round() * limits.step).abs(),
+    ]
+    most = torch.stack([v.nan_to_num(-1.0, INF, -INF) for v in beyond]).amax(0)
+    return torch.where(
+        recommendation.is_acted[:, columns], most / population.std[columns], 0
+    )
+
+
+def test_no_solver_goes_beyond_a_limit(task):
+    problem, solvers = task
+    x, preferences = people_of(problem)
+    limits = random_limits(problem, x)
     n_helped = 0
-    for name, solver in solvers_of(problem).items():
-        found = solver.recommend(x, own)
-        assert violation(problem, x, own, found) < FAR, name
-        n_helped += int(found.has_recourse.sum())
-        without = solver.recommend(x, Preferences(scores))
-        more = violation(problem, x, own, without)
-        assert more > 0.01, f"{name} never meets a limit"
-    assert n_helped > N
+    for name, solver in solvers.items():
+        recommendation = solver.recommend(x, replace(preferences, limits=limits))
+        acted = recommendation.is_acted[:, problem.population.actionable_index]
+        assert not (acted & ~preferences.is_actionable).any(), name
+        assert violation(problem, x, limits, recommendation).max() < FAR, name
+        free = solver.recommend(x, preferences)
+        assert violation(problem, x, limits, free).max() > 0.01, f"{name} meets no limit"
+        n_helped += int(recommendation.has_recourse.sum())
+    assert n_helped > N_PEOPLE
 
 
-def test_limits_that_say_nothing_change_nothing(problem, people):
-    """To the bit where nothing is drawn or rounded again."""
-    x, preferences = people
-    nothing = Limits.nothing(*preferences.scores.shape)
-    for name, solver in solvers_of(problem).items():
-        if name == "hearing network":
-            continue  # it hears the ends of the range as well
+def test_limits_that_state_nothing_change_nothing(task):
+    problem, solvers = task
+    x, preferences = people_of(problem)
+    unlimited = Limits.unlimited(*preferences.scores.shape)
+    for name, solver in solvers.items():
+        if name == "limit-conditioned iCARMA":
+            continue  # the ends of the range are an input of its networks
         before = solver.recommend(x, preferences)
-        after = solver.recommend(x, replace(preferences, limits=nothing))
+        after = solver.recommend(x, replace(preferences, limits=unlimited))
         assert torch.equal(before.is_acted, after.is_acted), name
-        assert torch.allclose(before.values, after.values, atol=1e-9), name
+        assert torch.allclose(before.values, after.values, atol=1e-6), name
+
+
+def test_who_has_no_value_left_may_not_set_the_feature(task):
+    problem, solvers = task
+    x, preferences = people_of(problem)
+    population = problem.population
+    column = population.features.index("income")
+    k = population.actionable_index.index(column)
+    limits = Limits.unlimited(*preferences.scores.shape)
+    limits.low[:, k] = population.to_records(population.high)[column] + 1
+    preferences = replace(preferences, limits=limits)
+    assert not problem.interval(x, preferences).is_allowed[:, k].any()
+    for name, solver in solvers.items():
+        assert not solver.recommend(x, preferences).is_acted[:, column].any(), name
+
+
+def test_the_population_answers_where_a_person_states_nothing(problem, people):
+    x, preferences = people
+    names = problem.population.actionable
+    up = problem.with_limits({"income": "only up", "savings": "only up"})
+    income, savings = (problem.population.features.index(n) for n in ("income", "savings"))
+    low = up.interval(x, preferences).low
+    assert torch.equal(low[:, 2], x[:, income]) and torch.equal(low[:, 3], x[:, savings])
+    free = Limits.from_words({"income": "up or down"}, names)
+    free = Limits.unlimited(*preferences.scores.shape).fill_from(free)
+    low = up.interval(x, replace(preferences, limits=free)).low
+    assert (low[:, 2] < x[:, income]).all() and torch.equal(low[:, 3], x[:, savings])
 
 
 def test_the_grid_misses_nothing_within_limits(problem, people):
@@ -125,198 +524,59 @@ def test_the_grid_misses_nothing_within_limits(problem, people):
     grid = Grid(problem, n_values=7)
     free = grid.recommend(x, preferences)
     columns = problem.population.actionable_index
-    ends = problem.population.as_recorded(free.values)[:, columns]
-    exactly = Limits.nothing(*preferences.scores.shape)
-    parts = vars(exactly) | {"low": ends - 1e-6, "high": ends + 1e-6}
-    own = replace(preferences, limits=Limits(*parts.values()))
-    found = grid.recommend(x, own)
+    chosen = problem.population.to_records(free.values)[:, columns]
+    exactly = Limits.unlimited(*preferences.scores.shape)
+    exactly = replace(exactly, low=chosen - 1e-6, high=chosen + 1e-6)
+    limited = grid.recommend(x, replace(preferences, limits=exactly))
     helped = free.has_recourse
-    cost = problem.cost_of(x, found), problem.cost_of(x, free)
-    assert torch.equal(found.has_recourse, helped) and helped.any()
-    assert torch.allclose(cost[0][helped], cost[1][helped], rtol=1e-4)
+    assert torch.equal(limited.has_recourse, helped) and helped.any()
+    costs = [problem.cost_of(x, one)[helped] for one in (limited, free)]
+    assert torch.allclose(*costs, rtol=1e-4)
 
 
-def test_the_population_speaks_for_who_says_nothing(problem, people):
-    x, preferences = people
-    names = problem.population.actionable
-    default = Limits.from_words({"income": "only up", "savings": "only up"}, names)
-    ours = replace(problem, population=replace(problem.population, limits=default))
-    low = ours.interval(x, preferences).low
-    income, savings = (problem.population.features.index(n) for n in ("income", "savings"))
-    assert torch.equal(low[:, 2], x[:, income]) and torch.equal(low[:, 3], x[:, savings])
-    said = Limits.from_words({"income": "up or down"}, names)
-    own = Limits(*(part.expand(len(x), -1) for part in vars(said).values()))
-    low = ours.interval(x, replace(preferences, limits=own)).low
-    assert (low[:, 2] < x[:, income]).all() and torch.equal(low[:, 3], x[:, savings])
-
-
-def test_who_has_no_value_left_may_not_set_the_feature(problem, people):
-    x, preferences = people
-    names = problem.population.actionable
-    high = float(problem.population.as_recorded(problem.population.high)[5])
-    said = Limits.from_words({"income": f"at least {high + 1}"}, names)
-    own = Limits(*(part.expand(len(x), -1) for part in vars(said).values()))
-    own = replace(preferences, limits=own)
-    assert not problem.interval(x, own).may[:, 2].any()
-    for name, solver in solvers_of(problem).items():
-        assert not solver.recommend(x, own).is_acted[:, 5].any(), name
-    assert (
-        not Search(problem, n_scouts=16)
-        .table(x, interval=problem.interval(x, own))
-        .cost[:, sets_of(4)[:, 2]]
-        .isfinite()
-        .any()
-    )
-
-
-def test_whole_numbers_and_steps_round_inward(with_counts):
-    problem, names = with_counts, with_counts.population.actionable
-    x = problem.refused("test")[:1]
-    own = from_words(
-        "income: 1, in steps of 4, at least 21; lines: 2, at most 3.7; debt: 3", names
-    )
-    interval = problem.interval(x, own)
-    ends = []
-    for part in (interval.low, interval.high):
-        spread = x.clone()
-        spread[:, problem.population.actionable_index] = part
-        ends.append(problem.population.in_units(spread)[0])
-    assert ends[0][0].item() == pytest.approx(24, abs=1e-4)
-    assert ends[1][0].item() % 4 == pytest.approx(0, abs=1e-4)
-    assert ends[1][1].item() == pytest.approx(3, abs=1e-4)
-
-
-def test_words_and_tables_say_the_same():
-    names = ("income", "duration")
-    own = from_words("income: easy, only up, at most 5 more; duration: can't", names)
-    frame = pd.DataFrame(
-        {"duration": ["can't"], "income": ["easy, only up,at most 5 more"]}
-    )
-    other = from_frame(frame, names)
-    assert torch.equal(own.scores, other.scores)
-    for one, two in zip(
-        vars(own.limits).values(), vars(other.limits).values(), strict=True
-    ):
-        assert torch.equal(one.nan_to_num(-9), two.nan_to_num(-9))
-    assert own.limits.fall[0, 0] == 0 and own.limits.rise[0, 0] == 5
-    assert from_words("income: 1; duration: 2", names).limits is None
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ("income: easy, upward; duration: 1", "can't read 'upward'. Say only up"),
-        ("income: easy, at least 9, at most 3; duration: 1", "lowest value, 9, is above"),
-        ("income: easy, only up, at most 3 less; duration: 1", "says again"),
-        ("income: easy, in steps of -5; duration: 1", "step must not be below zero"),
-    ],
-)
-def test_what_cannot_be_read_is_said(said, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        from_words(said, ("income", "duration"))
-
-
-def test_limits_of_other_people_are_refused():
-    with pytest.raises(ValueError, match="limits has shape"):
-        Preferences(torch.ones(3, 2, dtype=torch.long), limits=Limits.nothing(4, 2))
-
-
-def test_limits_follow_their_people():
-    limits = Limits.nothing(3, 2)
-    limits.high[:, 0] = torch.tensor([1.0, 2.0, 3.0])
-    own = Preferences(torch.ones(3, 2, dtype=torch.long), limits=limits)
-    assert own[[2, 0]].limits.high[:, 0].tolist() == [3.0, 1.0]
-    both = side_by_side([own, Preferences(torch.ones(3, 2, dtype=torch.long))])
-    assert both.limits.high.shape == (2, 3, 2) and both.limits.high[1].isnan().all()
-    assert both.member(0)[1].limits.high[0, 0] == 2.0
-
-
-def test_bent_values_stay_within_and_keep_a_gradient():
-    low, high = torch.tensor([[-1.0, 0.3]]).double(), torch.tensor([[2.0, 0.3]]).double()
-    interval = Interval(low < 9, low, high)
-    values = torch.linspace(-5, 5, 101).double()[:, None].expand(-1, 2).clone()
-    values.requires_grad_()
-    bent = interval.smoothly(values)
-    assert ((bent >= low - 1e-12) & (bent <= high + 1e-12)).all()
-    assert (bent[:, 0].diff() >= 0).all() and torch.allclose(bent[:, 1], high[0, 1])
-    well_within = (values[:, 0] > -0.5) & (values[:, 0] < 1.5)
-    assert torch.allclose(bent[well_within, 0], values[well_within, 0], atol=1e-2)
-    near = (values[:, 0] > -1.2) & (values[:, 0] < 2.2)
-    (slope,) = torch.autograd.grad(bent[:, 0].sum(), values)
-    assert (slope[near, 0] > 0.1).all()
-
-
-def test_a_network_that_hears_limits_gets_more_people_accepted(problem):
+def test_a_limit_conditioned_network_gets_more_people_accepted(problem):
     """Where some way is closed it goes farther on others; cut answers stop short."""
     sampler = RankingSampler(problem.population.actionable)
-    drawn = WithLimits(sampler, problem.population, share=0.5)
-    settings = Settings(n_epochs=150, hidden=32, batch_size=32, hinge=None)
+    limited = WithLimits(sampler, problem.population, share=0.5)
+    settings = icarma.Settings(n_epochs=60, width=32, batch_size=32)
     x = problem.refused("test")
-    own = drawn.draw(range(len(x)), np.random.default_rng(3))
-    hearing, deaf = (
-        problem.accepts(
-            fit(problem, one, settings, seeds=[0])[0].recommend(x, own)[0].x_cf
-        ).double()
-        for one in (drawn, sampler)
-    )
-    assert hearing.mean() > deaf.mean() + 0.05
+    preferences = limited.draw(range(len(x)), np.random.default_rng(3))
+    shares = []
+    for one in (limited, sampler):
+        network = icarma.fit(problem, one, settings, seeds=[0])[0].best
+        accepted = problem.accepts(network.recommend(x, preferences).x_cf)
+        shares.append(accepted.double().mean())
+    assert shares[0] > shares[1] + 0.05
 
 
-def test_members_of_a_stack_hear_alike(problem):
-    sampler = RankingSampler(problem.population.actionable)
-    drawn = WithLimits(sampler, problem.population)
-    with pytest.raises(ValueError, match="Some samplers draw limits"):
-        fit(problem, [sampler, drawn], Settings(n_epochs=1), seeds=[0, 1])
+def test_a_known_action_beyond_limits_is_no_answer(problem, people):
+    """Neither as a start of the search nor in a table that was made before."""
+    from lib.search.continuous import Search
 
-
-def test_options_of_a_dialogue_keep_within_limits(problem):
-    rng = np.random.default_rng(2)
-    x = problem.refused("test")[:40]
-    scores = RankingSampler(problem.population.actionable).draw(range(40), rng).scores
-    own = Preferences(scores, limits=random_limits(problem.population, x, rng))
-    space = Actions(problem, x, own)
-    anywhere = x + torch.from_numpy(rng.normal(size=(5, *x.shape)))
-    found = space.outcome(torch.ones_like(anywhere, dtype=torch.bool), anywhere)
-    for option in (found[i] for i in range(5)):
-        assert violation(problem, x, own, option) < FAR
-    assert found.is_acted.any()
-
-
-def test_the_defaults_of_both_populations_can_be_read(problem):
-    careful = problem.with_limits(loan.LIMITS).population.limits
-    assert careful.rise[:2].tolist() == careful.fall[2:].tolist() == [0.0, 0.0]
-    names = [name for name, kind in gmsc.KINDS.items() if kind == "actionable"]
-    credit = Limits.from_words(gmsc.LIMITS, names)
-    assert (
-        credit.fall[names.index("income")] == credit.rise[names.index("utilization")] == 0
-    )
-
-
-def test_who_has_no_plausible_action_is_rated_as_the_bank_sees_them(with_counts):
-    """In whole numbers: a spread count may lie on the other side of the bound."""
-    x = with_counts.refused("test")
-    as_spread, as_seen = with_counts.classifier.logit(x), with_counts.log_odds(x)
-    assert not torch.allclose(as_spread, as_seen, atol=1e-2)
-    search = Search(with_counts, slack=-1e6, n_scouts=4, n_starts=1, n_steps=1)
-    seen = search.table(x).log_odds
-    assert torch.allclose(seen, as_seen[:, None].expand_as(seen), atol=1e-5)
-
-
-def test_what_was_found_without_limits_is_no_answer_within_them(problem, people):
-    """Neither a known action nor a table that was made before brings one back."""
     x, preferences = people
     search = Search(problem, n_scouts=16, n_starts=1, n_steps=4)
     free = search.recommend(x, preferences)
-    limits = random_limits(problem.population, x, np.random.default_rng(4))
-    own = replace(preferences, limits=limits)
-    assert violation(problem, x, own, free) > 0.1
-    interval = problem.interval(x, own)
+    limits = random_limits(problem, x)
+    limited = replace(preferences, limits=limits)
+    assert violation(problem, x, limits, free).max() > 0.1
+    interval = problem.interval(x, limited)
     table = search.table(x, starts=[free], interval=interval)
-    cost, which = table.cheapest(interval.may)
+    cost, which = table.cheapest(interval.is_allowed)
     for row in cost.isfinite().nonzero().squeeze(-1):
-        acts = table.sets[which[row]]
+        is_acted = table.sets[which[row]]
         values = table.values[row, which[row]]
-        near = interval[row : row + 1].nearest(values[None])[0]
-        assert torch.equal(near[acts], values[acts])
+        nearest = interval[row : row + 1].project(values[None])[0]
+        assert torch.equal(nearest[is_acted], values[is_acted])
     with pytest.raises(ValueError, match="made before"):
-        search.recommend(x, own, table=table)
+        search.recommend(x, limited, table=table)
+
+
+def test_the_limits_of_the_populations_can_be_read(problem):
+    from lib.paper import gmsc
+
+    careful = problem.with_limits(loan.LIMITS).population.limits
+    assert careful.max_increase[:2].tolist() == careful.max_decrease[2:].tolist() == [0, 0]
+    names = [name for name, kind in gmsc.KINDS.items() if kind == "actionable"]
+    credit = Limits.from_words(gmsc.LIMITS, names)
+    assert credit.max_decrease[names.index("income")] == 0
+    assert credit.max_increase[names.index("utilization")] == 0

@@ -91,7 +91,7 @@ def test_noise_has_the_stated_law():
 def test_graph_of_loan(problem):
     graph = problem.population.graph
     descendants = {
-        name: {graph.features[j] for j in graph.reaches[i].nonzero()}
+        name: {graph.features[j] for j in graph.reachability[i].nonzero()}
         for i, name in enumerate(graph.features)
     }
     assert descendants["income"] == {"savings"}
@@ -127,10 +127,10 @@ def test_population_is_the_model_standardised():
     other = loan.population(400, 300, 1_000, seed=2)
     assert torch.equal(x, again.x["recourse/train"])
     assert not torch.equal(x, other.x["recourse/train"])
-    gender = people.in_units(x.double())[:, 0]
+    gender = people.inverse_transform(x.double())[:, 0]
     assert set(gender.round(decimals=5).tolist()) == {0.0, 1.0}
     for split, rows in people.x.items():  # labels are those of the features, up to rounding
-        same = loan.label(people.in_units(rows.double())) == people.y[split]
+        same = loan.label(people.inverse_transform(rows.double())) == people.y[split]
         assert same.float().mean() > 0.995, split
 
 

@@ -4,8 +4,6 @@ All is in float64. Settings and profiles stay in float32 in lib, so that what de
 them agrees to a hundred-thousandth: 1 - 0.99 has so many digits there.
 """
 
-import lib.pinned
-
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,19 +14,17 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from lib.base import files
-from lib.method import loan, training
+from lib.io import MODELS
+from lib.method import icarma as lib_icarma
+from lib.method import loan
 from lib.method.classifier import NetworkClassifier
 from lib.method.flow import CausalFlow
-from lib.method.icarma import TERMS, ICarma
-from lib.method.preferences import Preferences, Profile
+from lib.method.icarma import ICarma, Settings
+from lib.method.preferences import LINEAR, Preferences
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler
 
-# a committed stack, and the position of the member that is compared
-STACKS = {"loan_icarma_hard": 3, "loan_icarma_ranking": 10}
-LINEAR = Profile(gamma=1.0)
-FIXED = [term for term in TERMS if term != "hinge"]  # that of the hinge grows
+TERMS = ("cost", "mask", "plausibility", "feasibility", "hinge")  # in the page's order
 
 Compared = tuple[ICarma, one_page.ICarma]
 
@@ -51,67 +47,47 @@ def problem(committed) -> Problem:
 
     Its training people are 50 again and again: a narrow range, out of which actions lead.
     """
-    population, h, flow = committed.population, committed.classifier, committed.flow
-    x = {split: own.double() for split, own in population.x.items()}
+    population = committed.population
+    x = {split: rows.double() for split, rows in population.x.items()}
     x["recourse/train"] = x["recourse/train"][torch.arange(10_000) % 50]
-    layers = ([part.double() for part in parts] for parts in (h.weights, h.biases))
-    weights = {name: weight.double() for name, weight in flow.weights.items()}
-    return Problem(
-        replace(population, x=x),
-        NetworkClassifier(h.features, *layers),
-        CausalFlow(flow.graph, weights=weights, **flow.settings),
-    )
-
-
-def copy(page: nn.Module, weights: list[Tensor], biases: list[Tensor]) -> None:
-    """Copy weights of lib, with shapes (in, out), into a dense network of the page."""
-    layers = [part for part in page.modules() if isinstance(part, nn.Linear)]
-    for layer, weight, bias in zip(layers, weights, biases, strict=True):
-        layer.weight.data.copy_(weight.T)
-        layer.bias.data.copy_(bias.flatten())
+    h = NetworkClassifier(population.features, dtype=torch.float64)
+    h.load_state_dict(committed.classifier.state_dict())
+    flow = CausalFlow(population.graph, dtype=torch.float64)
+    flow.load_state_dict(committed.flow.state_dict())
+    frozen = h.requires_grad_(False), flow.requires_grad_(False)
+    return Problem(replace(population, x=x), *frozen)
 
 
 @pytest.fixture(scope="module")
-def bank(problem) -> nn.Module:
-    h = nn.Sequential(one_page.network(7, 32, 32, 1), nn.Flatten(0)).double()
-    copy(h, problem.classifier.weights, problem.classifier.biases)
-    return h.requires_grad_(False)
+def classifier(problem) -> nn.Module:
+    page = nn.Sequential(one_page.network(7, 32, 1), nn.Flatten(0)).double()
+    page[0].load_state_dict(problem.classifier.network.state_dict())
+    return page.requires_grad_(False)
 
 
 @pytest.fixture(scope="module")
 def flow(problem) -> one_page.Flow:
-    (width,), weights = problem.flow.settings["hidden"], problem.flow.weights
-    page = one_page.Flow(width).double()
-    for name, own in zip(problem.flow.features, page.networks, strict=True):
-        if f"{name}.raw" in weights:  # nothing causes it: the network sees a zero
-            own[-1].weight.data.zero_()
-            own[-1].bias.data.copy_(weights[f"{name}.raw"])
-        else:
-            kinds = ("weight", "bias")
-            copy(own, *([weights[f"{name}.{kind}_{i}"] for i in (0, 1)] for kind in kinds))
+    page = one_page.Flow().double()
+    page.layer.load_state_dict(problem.flow.layer.state_dict())
     return page.requires_grad_(False)
 
 
-@pytest.fixture(scope="module", params=STACKS)
-def both(request, committed, problem, bank, flow) -> Compared:
-    """One member, as a stack of lib's that asks for gradients, and as the page has it."""
-    found = ICarma.load(files.MODELS, request.param, committed)
-    found = found.select([STACKS[request.param]])
-    weights = {k: w.detach().double().requires_grad_() for k, w in found.weights.items()}
-    stack = ICarma(problem, found.settings, found.seeds, weights)
+@pytest.fixture(scope="module")
+def both(committed, problem, classifier, flow) -> Compared:
+    """The best member of lib's that asks for gradients, and the same as the page has it."""
+    best = lib_icarma.load_by_profile(MODELS, "loan_icarma_ranking", committed)[
+        "linear"
+    ].best
+    member = ICarma(problem, best.settings, best.seeds, best.profile)
+    member.load_state_dict(best.state_dict())
     low, high = problem.population.low, problem.population.high
-    page = one_page.ICarma(bank, flow, low, high).double()
-    for which, own in (("mask", page.mask), ("action", page.values)):
-        kinds = ("weight", "bias")
-        copy(
-            own, *([weights[f"{which}_{kind}_{i}"][0] for i in range(3)] for kind in kinds)
-        )
-    (settings,) = stack.settings
-    page.weights = tuple(getattr(settings, term) for term in FIXED)
-    page.tau, page.margin = settings.tau, settings.margin
-    for name in ("w_max", "p_max", "p_min"):
-        setattr(page, name, getattr(settings.profile, name))
-    return stack, page
+    page = one_page.ICarma(classifier, flow, low, high).double()
+    for stacked, network in ((member.mask, page.mask), (member.action, page.values)):
+        layers = zip(stacked.weights, stacked.biases, network[::2], strict=True)
+        for weight, bias, layer in layers:
+            layer.weight.data.copy_(weight[0].T)
+            layer.bias.data.copy_(bias[0, 0])
+    return member, page
 
 
 @pytest.fixture(scope="module")
@@ -121,54 +97,53 @@ def people(problem) -> tuple[Tensor, Preferences]:
     return x, sampler.draw(range(len(x)), np.random.default_rng(1))
 
 
-def told(stack: ICarma, preferences: Preferences) -> tuple[Tensor, Tensor]:
+def for_page(preferences: Preferences) -> tuple[Tensor, Tensor]:
     """Return preferences of lib as the page takes them: who can, and how hard it is."""
-    hard = stack.settings[0].profile.hardness(preferences)
-    return preferences.is_actionable.double(), hard.double()
+    return preferences.is_actionable.double(), preferences.difficulty.double()
 
 
-def in_columns(part: Tensor) -> Tensor:
-    """Return something of the actionable features in the columns of all seven."""
-    return torch.cat([part.new_zeros(len(part), 3), part], -1)
+def in_columns(values: Tensor) -> Tensor:
+    """Return values of the actionable features in the columns of all seven."""
+    return torch.cat([values.new_zeros(len(values), 3), values], -1)
 
 
-# the true world
+# the true model
 
 
-def test_true_world():
+def test_true_model():
     scm, rng = loan.scm(), np.random.default_rng(2)
     u = scm.draw_noise(2_000, rng)
     m = torch.from_numpy(rng.integers(0, 2, (len(u), one_page.K))).double()
     a = torch.from_numpy(rng.normal(0, 5, m.shape))
-    x = one_page.true_world(u, torch.zeros_like(m), a)
+    x = one_page.true_model(u, torch.zeros_like(m), a)
     assert torch.allclose(x, scm.predict(u), rtol=1e-12, atol=1e-12)
     assert torch.allclose(scm.abduct(x), u, rtol=1e-8, atol=1e-8)  # of a logit
     acted = scm.counterfactual(x, in_columns(m) > 0, in_columns(a))
-    ours = one_page.true_world(u, m, a)
+    ours = one_page.true_model(u, m, a)
     assert torch.allclose(ours, acted, rtol=1e-12, atol=1e-12)
     for people in (x, ours):
         assert torch.equal(one_page.repays(people), loan.label(people))
     assert 0.4 < loan.label(x).double().mean() < 0.6
 
 
-def test_noise_has_the_laws_of_lib():
+def test_noise_has_the_distributions_of_lib():
     u = one_page.draw_noise(20_000)
-    for own, (name, equation) in zip(
+    for column, (name, equation) in zip(
         u.T.numpy(), loan.scm().equations.items(), strict=True
     ):
         if name == "gender":
-            assert set(own) == {0, 1} and abs(own.mean() - 0.5) < 0.02
+            assert set(column) == {0, 1} and abs(column.mean() - 0.5) < 0.02
         else:
-            assert stats.kstest(own, equation.noise.cdf).pvalue > 1e-3, name
+            assert stats.kstest(column, equation.noise.cdf).pvalue > 1e-3, name
     assert abs(np.corrcoef(u.T.numpy()) - np.eye(7)).max() < 0.03
 
 
 # what is learned
 
 
-def test_bank(problem, bank):
+def test_classifier(problem, classifier):
     x = problem.population.x["recourse/test"]
-    ours, of_lib = bank(x), problem.classifier.logit(x)
+    ours, of_lib = classifier(x), problem.classifier.logit(x)
     assert torch.allclose(ours, of_lib, rtol=1e-10, atol=1e-10)
 
 
@@ -185,29 +160,6 @@ def test_flow(problem, flow):
     assert one_page.Flow.causes == tuple(map(tuple, problem.flow.graph.parent_index))
 
 
-def test_steep_slopes_stay_bounded():
-    """A network that asks for a slope of exp(40) gets less than 1,000, here and in lib."""
-    page, zero, raw = one_page.Flow(1).double(), torch.zeros(1), torch.tensor([0.5, 40.0])
-    graph = loan.population(20, 20, 20).graph
-    weights = {}
-    for name, own in zip(graph.features, page.networks, strict=True):
-        n_causes = max(len(graph.parents[name]), 1)
-        layers = [torch.zeros(n_causes, 1), torch.zeros(1, 2)], [zero, raw]
-        copy(own, *layers)
-        if graph.parents[name]:
-            for kind, parts in zip(("weight", "bias"), layers, strict=True):
-                weights |= {f"{name}.{kind}_{i}": p.double() for i, p in enumerate(parts)}
-        else:
-            weights[f"{name}.raw"] = raw.double()
-    of_lib = CausalFlow(graph, [1], "elu", weights)
-    x = torch.randn(10, 7, dtype=torch.float64)
-    with torch.no_grad():
-        z, log_p = page(x)
-    assert (z - 0.5).abs().max() < 1_000 * x.abs().max()
-    assert torch.allclose(z, of_lib.abduct(x), rtol=1e-12, atol=1e-12)
-    assert torch.allclose(log_p, of_lib.log_prob(x), rtol=1e-12, atol=1e-12)
-
-
 # preferences
 
 
@@ -216,7 +168,7 @@ def test_preferences_are_rankings_of_lib():
     scores = torch.where(can > 0, (3 * hard).round().long() + 1, 5)
     preferences = Preferences(scores)  # everybody can do something
     assert torch.equal(preferences.is_actionable.float(), can)
-    assert torch.allclose(LINEAR.hardness(preferences), hard, rtol=1e-6, atol=0)
+    assert torch.allclose(preferences.difficulty, hard, rtol=1e-6, atol=0)
     n_open = can.sum(-1).long()
     for row, n in zip(scores.tolist(), n_open.tolist(), strict=True):
         assert sorted(row)[:n] == list(range(1, n + 1))
@@ -227,7 +179,7 @@ def test_preferences_are_rankings_of_lib():
         (n_open, of_lib.is_actionable.sum(-1)),
         (scores[:, 0], of_lib.scores[:, 0]),
     ):
-        table = [torch.bincount(part, minlength=6)[1:].numpy() for part in (ours, drawn)]
+        table = [torch.bincount(n, minlength=6)[1:].numpy() for n in (ours, drawn)]
         table = np.array(table)[:, np.sum(table, 0) > 0]
         assert stats.chi2_contingency(table).pvalue > 1e-3
 
@@ -235,58 +187,56 @@ def test_preferences_are_rankings_of_lib():
 # iCARMA
 
 
-def test_settings_are_those_that_were_found(committed):
-    """The page trains with the linear profile, as printed."""
-    stack = ICarma.load(files.MODELS, "loan_icarma_ranking", committed)
-    settings, page = stack.settings[STACKS["loan_icarma_ranking"]], one_page.ICarma
-    assert page.weights == tuple(getattr(settings, term) for term in FIXED)
-    assert settings.hinge is None and settings.likelihood and settings.on_probability
+def test_settings_are_the_defaults_of_lib():
+    """The page trains as printed, under the linear profile."""
+    settings, page = Settings(), one_page.ICarma
+    assert page.weights == tuple(getattr(settings, term) for term in TERMS[:-1])
+    assert settings.hinge == "lagrangian" and settings.plausibility_form == "nll"
     assert (page.tau, page.margin) == (settings.tau, settings.margin)
-    assert Profile(1.0, page.w_max, page.p_min, page.p_max) == settings.profile
-    how = settings.batch_size, settings.learning_rate, settings.hidden
-    assert how == (128, 5e-3, 64) and settings.falling
+    assert (page.p_max, page.p_min) == (settings.p_max, settings.p_min)
+    assert page.w_max == LINEAR.w_max and LINEAR.gamma == 1
+    how = settings.batch_size, settings.learning_rate, settings.width
+    assert how == (128, 5e-3, 64) and settings.cosine_schedule
 
 
 def test_loss_and_gradients(problem, both, people):
-    stack, page = both
-    (x, preferences), (settings,) = people, stack.settings
-    can, hard = told(stack, preferences)
+    member, page = both
+    x, preferences = people
     noise = torch.from_numpy(np.random.default_rng(4).logistic(size=(len(x), one_page.K)))
-    factual = problem.flow.factual(x, stack.columns)
-    terms = stack.loss_terms(stack.batch(factual, preferences, noise[None]))
-    weigh = training._TermWeights([settings], torch.float64)
+    batch = member.batch(problem.flow.factual(x), preferences, noise[None])
+    terms = member.loss_terms(batch)
     page.multiplier = 20.0  # as after some batches
-    weigh.multiplier += page.multiplier
-    by_term = torch.stack([terms[name] for name in TERMS])
-    weighed = (weigh(by_term.detach()) * by_term)[:, 0]
-    of_lib = torch.stack([weighed[TERMS.index(name)] for name in [*FIXED, "hinge"]])
-    ours = page.loss(x, can, hard, noise)
-    assert page.multiplier == pytest.approx(weigh.multiplier.item(), rel=1e-6)
-    for name, own, other in zip(
-        [*FIXED, "hinge"], ours.tolist(), of_lib.tolist(), strict=True
-    ):
-        assert own != 0 and own == pytest.approx(other, rel=1e-5), name
-    assert ours.sum().item() == pytest.approx(of_lib.sum().item(), rel=1e-5)
+    multiplier = 20.0 + terms["hinge"].detach()
+    weights = lib_icarma._term_weights(member.settings, torch.float64)
+    of_lib = lib_icarma._weighted_sum(terms, weights, multiplier)
+    ours = page.loss(x, *for_page(preferences), noise)
+    assert page.multiplier == pytest.approx(multiplier.item(), rel=1e-6)
+    for name, term, weight in zip(TERMS, ours.tolist(), page.weights, strict=False):
+        assert term != 0, name
+        assert term == pytest.approx(weight * terms[name].item(), rel=1e-5), name
+    assert ours.sum().item() == pytest.approx(of_lib.item(), rel=1e-5)
 
     page.zero_grad()
     ours.sum().backward()
-    gradients = torch.autograd.grad(of_lib.sum(), list(stack.weights.values()))
-    for name, gradient in zip(stack.weights, gradients, strict=True):
-        which, kind, i = name.split("_")
-        network = page.mask if which == "mask" else page.values
-        found = getattr(network[2 * int(i)], kind).grad
-        expected = gradient[0].T if kind == "weight" else gradient[0, 0]
-        scale = expected.abs().max()
-        assert scale > 0, name
-        assert (found - expected).abs().max() < 1e-5 * scale, name
+    of_lib.backward()
+    for stacked, network in ((member.mask, page.mask), (member.action, page.values)):
+        layers = zip(stacked.weights, stacked.biases, network[::2], strict=True)
+        for weight, bias, layer in layers:
+            for expected, gradient in (
+                (weight.grad[0].T, layer.weight.grad),
+                (bias.grad[0, 0], layer.bias.grad),
+            ):
+                scale = expected.abs().max()
+                assert scale > 0
+                assert (gradient - expected).abs().max() < 1e-5 * scale
 
 
 def test_recommendations(both, people, flow):
-    stack, page = both
+    member, page = both
     x, preferences = people
-    of_lib = stack.recommend(x, preferences)[0]
+    of_lib = member.recommend(x, preferences)
     with torch.no_grad():
-        _, m, a = page(x, *told(stack, preferences), torch.zeros(len(x), one_page.K))
+        _, m, a = page(x, *for_page(preferences), torch.zeros(len(x), one_page.K))
         x_cf = flow.act(x, m, a)
     is_acted = in_columns(m) > 0
     assert torch.equal(is_acted, of_lib.is_acted)
@@ -296,10 +246,10 @@ def test_recommendations(both, people, flow):
     assert torch.allclose(x_cf, of_lib.x_cf, rtol=1e-8, atol=1e-8)
 
 
-def test_nothing_forbidden_is_acted_on(problem, bank, flow):
-    """By networks that know nothing; what is forbidden only follows from other actions."""
+def test_nothing_forbidden_is_acted_on(problem, classifier, flow):
+    """By untrained networks; what is forbidden only follows from other actions."""
     x, population = problem.population.x["recourse/test"], problem.population
-    page = one_page.ICarma(bank, flow, population.low, population.high).double()
+    page = one_page.ICarma(classifier, flow, population.low, population.high).double()
     with torch.no_grad():
         can = torch.randint(2, (len(x), one_page.K)).double()
         hard = can * torch.rand_like(can)
@@ -313,33 +263,33 @@ def test_nothing_forbidden_is_acted_on(problem, bank, flow):
         assert moved[m[:, k] == 0, 3 + k].abs().max() < 1e-9
         assert moved[m[:, k] == 1, 3 + k].abs().max() > 0.1
     assert moved[can.sum(-1) == 0].abs().max() < 1e-9
-    assert (moved[:, :3] == 0).all()
+    assert moved[:, :3].abs().max() < 1e-9
 
 
 # all of it
 
 
 def test_a_quick_run_reports(capsys, monkeypatch):
-    worlds, asked = [], []  # what the run asks the true world, and the networks
-    true_world, forward = one_page.true_world, one_page.ICarma.forward
+    models, asked = [], []  # what the run asks the true model, and the networks
+    true_model, forward = one_page.true_model, one_page.ICarma.forward
 
-    def spied_world(*given):
-        worlds.append(given)
-        return true_world(*given)
+    def spied_model(*arguments):
+        models.append(arguments)
+        return true_model(*arguments)
 
-    def spied_networks(self, x, *given):
-        asked[:] = x, forward(self, x, *given)
+    def spied_networks(self, x, *arguments):
+        asked[:] = x, forward(self, x, *arguments)
         return asked[1]
 
-    monkeypatch.setattr(one_page, "true_world", spied_world)
+    monkeypatch.setattr(one_page, "true_model", spied_model)
     monkeypatch.setattr(one_page.ICarma, "forward", spied_networks)
     one_page.main(0.01)
 
-    (everyone, *nothing), (u, m, a) = worlds
-    past = true_world(everyone, *nothing)[:20_000]
+    (everyone, *nothing), (u, m, a) = models
+    past = true_model(everyone, *nothing)[:20_000]
     x, (_, m_asked, a_asked) = asked
     in_units = x * past.std(0) + past.mean(0)
-    assert torch.allclose(true_world(u, 0 * m, a), in_units, atol=1e-4)
+    assert torch.allclose(true_model(u, 0 * m, a), in_units, atol=1e-4)
     assert torch.equal(m, m_asked)
     values = a_asked * past.std(0)[3:] + past.mean(0)[3:]
     assert torch.allclose(a, values, atol=1e-4)
@@ -347,12 +297,12 @@ def test_a_quick_run_reports(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     report = {line[:40].strip(" ."): float(line[40:]) for line in lines}
     assert len(report) == len(lines) == 11
-    assert report["accuracy of the bank"] > 0.8
+    assert report["accuracy of the classifier"] > 0.8
     assert -12 < report["log-likelihood of the flow, in nats"] < -8.5
     valid, plausible, joint, in_truth = list(report.values())[2:6]
     assert 0.3 < valid < 1 and 0.05 < plausible <= 1
     assert valid + plausible - 1 - 2e-3 <= joint <= min(valid, plausible)
-    assert abs(valid - in_truth) < 0.1  # the flow knows the world by and large
+    assert abs(valid - in_truth) < 0.1  # the flow is close to the true model
     can, acts, forbidden, easiest, hardest = list(report.values())[6:]
     assert abs(can - 2.5) < 0.1 and 0 < acts <= can and forbidden == 0
     assert acts == pytest.approx(m.sum(-1).mean().item(), abs=1e-3)

@@ -5,21 +5,26 @@ import pandas as pd
 import pytest
 import torch
 
+from lib.method.icarma import Settings
 from lib.method.preferences import (
+    CONSTANT,
     GAMMA,
     IMPOSSIBLE,
+    LINEAR,
+    PROFILES,
     WORDS,
     Preferences,
     Profile,
     from_frame,
     from_words,
     read_answers,
+    stack,
 )
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 
 
-def test_scores_say_what_is_actionable():
+def test_scores_give_what_is_actionable():
     preferences = Preferences(torch.tensor([[1, 2, 5, 4], [5, 5, 5, 1]]))
     assert preferences.is_actionable.tolist() == [
         [True, True, False, True],
@@ -30,36 +35,43 @@ def test_scores_say_what_is_actionable():
 
 
 @pytest.mark.parametrize(
-    ("profile", "weights", "priors"),
+    ("profile", "p_min", "weights", "priors"),
     [
-        (Profile(), [1, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]),
-        (Profile(gamma=1, w_max=4, p_min=0.05), [1, 2, 3, 4], [0.5, 0.35, 0.2, 0.05]),
+        (CONSTANT, 0.05, [1, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]),
+        (Profile(gamma=1, w_max=4), 0.05, [1, 2, 3, 4], [0.5, 0.35, 0.2, 0.05]),
         # by slope, the hardest is harder than one step after the other: p stops at p_min
-        (Profile(gamma=2, w_max=4, p_min=0.05), [1, 2, 5, 10], [0.5, 0.35, 0.05, 0.05]),
-        (Profile(gamma=0.5, w_max=4), [1, 2, 1 + 2**0.5, 1 + 3**0.5], [0.5] * 4),
-        (
-            Profile(2, 10, 0.05, shape="normalised"),
-            [1, 2, 5, 10],
-            [0.5, 0.45, 0.3, 0.05],
-        ),
-        (Profile(2, 10, shape="mirrored"), [1, 6, 9, 10], None),
+        (Profile(gamma=2, w_max=4), 0.05, [1, 2, 5, 10], [0.5, 0.35, 0.05, 0.05]),
+        (Profile(0.5, w_max=4), 0.5, [1, 2, 1 + 2**0.5, 1 + 3**0.5], [0.5] * 4),
+        (Profile(2, 10, "normalised"), 0.05, [1, 2, 5, 10], [0.5, 0.45, 0.3, 0.05]),
+        (Profile(2, 10, "mirrored"), 0.05, [1, 6, 9, 10], None),
     ],
 )
-def test_weights_and_priors_by_hand(profile, weights, priors):
-    preferences = Preferences(torch.tensor([[1, 2, 3, 4]]))
-    assert profile.weight(preferences)[0].tolist() == pytest.approx(weights, abs=1e-6)
+def test_weights_and_priors_by_hand(profile, p_min, weights, priors):
+    preferences = Preferences(torch.tensor([[1, 2, 3, 4]]), profile=profile)
+    assert preferences.weight[0].tolist() == pytest.approx(weights, abs=1e-6)
+    prior = Settings(p_max=0.5, p_min=p_min).prior(preferences)
     if priors is not None:
-        assert profile.prior(preferences)[0].tolist() == pytest.approx(priors, abs=1e-6)
+        assert prior[0].tolist() == pytest.approx(priors, abs=1e-6)
+    by_weight = Settings(p_max=0.5, p_min=p_min, prior_form="weight").prior(preferences)
+    expected = [max(0.5 / w, p_min) for w in weights]
+    assert by_weight[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_what_cannot_be_done_has_no_hardness():
-    profile = Profile(gamma=1, w_max=4, p_min=0.05)
-    assert profile.hardness(Preferences(torch.tensor([[5, 4, 1, 5]])))[0].tolist() == [
-        0,
-        1,
-        0,
-        0,
-    ]
+def test_what_cannot_be_done_has_no_difficulty():
+    preferences = Preferences(torch.tensor([[5, 4, 1, 5]]))
+    assert preferences.difficulty[0].tolist() == [0, 1, 0, 0]
+
+
+def test_the_default_profile_is_linear_and_kept():
+    preferences = Preferences(torch.tensor([[1, 2], [2, 1]]))
+    assert preferences.profile == LINEAR == PROFILES["linear"]
+    constant = preferences.with_profile(CONSTANT)
+    assert constant[1].profile == stack([constant, constant]).profile == CONSTANT
+    assert torch.equal(stack([constant] * 3).members([0, 2]).scores[1], constant.scores)
+    with pytest.raises(ValueError, match="same people, features, scale and profile"):
+        stack([preferences, constant])
+    spoken = from_words("a: easy; b: hard", ("a", "b"), profile=CONSTANT)
+    assert spoken.profile == CONSTANT
 
 
 def test_bad_preferences_are_named():
@@ -78,11 +90,8 @@ def test_bad_preferences_are_named():
         {"w_max": float("inf")},
         {"w_max": float("nan")},
         {"w_max": 0.5},
-        {"p_min": 0},
-        {"p_min": 0.6},
-        {"p_max": 1.0},
     ):
-        with pytest.raises(ValueError, match=r"gamma|w_max|Priors"):
+        with pytest.raises(ValueError, match=r"gamma|w_max"):
             Profile(**wrong)
     with pytest.raises(ValueError, match="between 1 and 4"):
         Preferences(torch.tensor([[0, 1, 2, 3]]))
@@ -100,32 +109,24 @@ def test_profiles_of_the_paper_by_hand():
         "linear": [0, 1 / 3, 2 / 3, 1],
         "convex": [0, 1 / 3, 2**1.5 / 3, 3**0.5],
     }
-    scores = Preferences(torch.tensor([[1, 2, 3, 4]]))
+    scores = torch.tensor([[1, 2, 3, 4]])
     for name, gamma in GAMMA.items():
-        profile = Profile(gamma, w_max=11, p_min=0.1)
-        assert profile.hardness(scores)[0].tolist() == pytest.approx(
-            expected[name], abs=1e-6
-        ), name
-        assert profile.weight(scores)[0].tolist() == pytest.approx(
-            [1 + 10 * h for h in expected[name]], abs=1e-5
-        ), name
-        assert profile.prior(scores)[0].tolist() == pytest.approx(
-            [max(0.1, 0.5 - 0.4 * h) for h in expected[name]], abs=1e-6
-        ), name
+        difficulty = Profile(gamma).difficulty(scores, 4)[0].tolist()
+        assert difficulty == pytest.approx(expected[name], abs=1e-6), name
 
 
 def test_the_smallest_prior_is_never_zero():
     """Its logarithm stands in the loss; in single precision 0.5 - (0.5 - 1e-12) is 0."""
-    assert Profile(gamma=1, p_min=1e-12).prior(Preferences(torch.tensor([[4, 1, 1, 1]])))[
-        0, 0
-    ] == torch.tensor(1e-12)
+    preferences = Preferences(torch.tensor([[4, 1, 1, 1]]))
+    prior = Settings(p_max=0.5, p_min=1e-12).prior(preferences)
+    assert prior[0, 0] == torch.tensor(1e-12)
 
 
-def test_what_one_person_says():
-    said = from_words(
+def test_the_answers_of_one_person():
+    preferences = from_words(
         "Income: can't; savings: hard; loan amount: easy; loan_duration: 2", LOAN
     )
-    assert said.scores.tolist() == [[1, 2, 5, 3]]
+    assert preferences.scores.tolist() == [[1, 2, 5, 3]]
     as_mapping = {
         "income": "can\u2019t",
         "savings": "HARD",
@@ -140,15 +141,15 @@ def test_what_one_person_says():
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("answers", "message"),
     [
         (
             "income: can't",
-            r"said about loan_amount, loan_duration, savings. For each feature say easy",
+            r"answer about loan_amount, loan_duration, savings. For each feature say easy",
         ),
         ("incme: easy", "Unknown feature 'incme'.*Did you mean 'income'"),
         ("income: easy; Income: hard", "income is answered twice"),
-        ("income easy", "parts divided by semicolons, got 'income easy'"),
+        ("income easy", "divided by semicolons, got 'income easy'"),
         (
             "income: 5; savings: 1; loan amount: 2; loan duration: 3",
             "income: can't read '5'. Say easy, .* from 1 .easiest. to 4",
@@ -163,9 +164,9 @@ def test_what_one_person_says():
         ),
     ],
 )
-def test_answers_that_cannot_be_read(said, message):
+def test_answers_that_cannot_be_read(answers, message):
     with pytest.raises(ValueError, match=message):
-        from_words(said, LOAN)
+        from_words(answers, LOAN)
 
 
 def test_answers_from_a_file(tmp_path):
@@ -181,7 +182,7 @@ def test_answers_from_a_file(tmp_path):
         "savings,income,loan_duration,loan_amount\n3,1,2,2\n3,1,2,six\n", encoding="utf-8"
     )
     with pytest.raises(
-        ValueError, match=r"answers.csv, line 3: loan_amount: can't read 'six'"
+        ValueError, match=r"answers.csv: line 3: loan_amount: can't read 'six'"
     ):
         read_answers(path, LOAN)
     path.write_text("savings,income,loan_duration\n3,1,2\n", encoding="utf-8")
@@ -214,16 +215,16 @@ def test_some_people_of_many():
         ([], []),
     ]:
         assert torch.equal(preferences[rows].scores, scores[expected]), rows
-        own = stacked[rows].scores
-        assert own.shape == (2, len(expected), 4), rows
-        assert torch.equal(own[1], scores.flip(0)[expected]), rows
+        chosen = stacked[rows].scores
+        assert chosen.shape == (2, len(expected), 4), rows
+        assert torch.equal(chosen[1], scores.flip(0)[expected]), rows
     assert [person.scores.tolist() for person in preferences] == [
         [row] for row in scores.tolist()
     ]
 
 
 @pytest.mark.parametrize("rows", [[True, False], [0.5], [[0, 1]], torch.ones(3)])
-def test_rows_that_say_nobody_are_refused(rows):
+def test_rows_that_name_nobody_are_refused(rows):
     preferences = Preferences(torch.tensor([[1, 2], [2, 1], [1, 1]]))
     with pytest.raises(ValueError, match=r"row numbers of the 3 people, .* shape \(3,\)"):
         preferences[rows]
@@ -259,12 +260,8 @@ def test_words_for_any_number_of_features(n_features, expected):
     for number in range(1, n_features + 1):
         preferences = from_words({features[0]: str(number)} | others, features)
         assert preferences.scores[0, 0] == number
-    hardness = Profile(gamma=1.0).hardness(
-        from_words({features[0]: "hard"} | others, features)
-    )
-    assert hardness[0, 0].item() == pytest.approx(
-        (expected[2] - 1) / max(n_features - 1, 1)
-    )
+    hard = from_words({features[0]: "hard"} | others, features).difficulty[0, 0].item()
+    assert hard == pytest.approx((expected[2] - 1) / max(n_features - 1, 1))
 
 
 def test_who_can_do_nothing_with_one_feature_is_named():
@@ -336,7 +333,7 @@ def test_a_wrong_frame_is_named(change, message):
         (("a_b", "a b"), "read alike"),
     ],
 )
-def test_features_that_cannot_be_told_apart_are_refused(features, message):
+def test_features_that_read_alike_are_refused(features, message):
     with pytest.raises(ValueError, match=message):
         from_words("income: easy", features)
     with pytest.raises(ValueError, match=message):
@@ -346,7 +343,7 @@ def test_features_that_cannot_be_told_apart_are_refused(features, message):
 def test_a_file_names_the_line_and_leaves_other_columns_alone(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("name,income,savings\n\nA,1,\n", encoding="utf-8-sig")
-    with pytest.raises(ValueError, match=r"answers.csv, line 3: savings: can't read ''"):
+    with pytest.raises(ValueError, match=r"answers.csv: line 3: savings: can't read ''"):
         read_answers(path, ("income", "savings"))
     path.write_text('name,income,savings\n"A\nB",1,2\nC,can\'t,no\n', encoding="utf-8")
     with pytest.raises(ValueError, match="line 4: savings: can't read 'no'"):

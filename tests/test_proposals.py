@@ -1,7 +1,5 @@
 """Proposals against closed forms: spread directions, gradients, balls, farthest points."""
 
-import lib.pinned
-
 import math
 
 import numpy as np

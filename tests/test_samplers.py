@@ -1,90 +1,149 @@
-"""Samplers against their distributions."""
+"""Samplers against their distributions; rankings and their probabilities by hand."""
+
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from lib.method import icarma, training
-from lib.method.preferences import Preferences
+from lib.method.preferences import CONSTANT, LINEAR, Preferences
 from lib.method.samplers import (
-    Grouped,
-    HybridSampler,
+    FAVOURITES,
     RankingSampler,
     ScoreSampler,
     TableSampler,
+    WithLimits,
     permutation_probabilities,
 )
 
 LOAN = ("loan_amount", "loan_duration", "income", "savings")
 
 
-@pytest.mark.parametrize(
-    "distribution", ["uniform", "co", "rco", "privileged", "non_privileged"]
-)
-def test_sampled_rankings_follow_their_distribution(distribution):
+# --- rankings and their probabilities
+
+
+@pytest.mark.parametrize("distribution", FAVOURITES)
+def test_probabilities_of_permutations(distribution):
     rankings, probabilities = permutation_probabilities(distribution, LOAN)
-    drawn = (
-        RankingSampler(LOAN, distribution, n_actionable=4)
-        .draw(range(4_000), np.random.default_rng(0))
-        .scores.numpy()
-    )
-    counts = np.array([(drawn == ranking).all(1).sum() for ranking in rankings])
-    assert counts.sum() == 4_000
-    assert (counts[probabilities == 0] == 0).all()
-    for count, probability in zip(counts, probabilities, strict=True):
-        assert (
-            stats.binomtest(int(count), 4_000, probability).pvalue > 0.01 / 24
-        )  # exact, for 24 rankings at once
+    assert rankings.shape == (24, 4) and len(np.unique(rankings, axis=0)) == 24
+    assert probabilities.sum() == pytest.approx(1)
+    favourites = FAVOURITES[distribution]
+    if favourites is None:
+        assert probabilities == pytest.approx(1 / 24)
+        return
+    on_top = np.sort(rankings[:, [LOAN.index(name) for name in favourites]], 1).tolist()
+    both = np.array([ranks == [1, 2] for ranks in on_top])
+    first = np.array([ranks[0] == 1 for ranks in on_top])
+    assert both.sum() == 4 and probabilities[both] == pytest.approx(1 / 6)
+    assert (first & ~both).sum() == 8
+    assert probabilities[first & ~both] == pytest.approx(1 / 24)
+    assert (probabilities[~first] == 0).all()
 
 
-@pytest.mark.parametrize("n_actionable", [1, 2, 3, 4])
-def test_threshold_leaves_the_favourites(n_actionable):
-    drawn = RankingSampler(LOAN, n_actionable=n_actionable).draw(
-        range(500), np.random.default_rng(1)
-    )
-    assert (drawn.is_actionable.sum(-1) == n_actionable).all()
-    ranks = drawn.scores.sort(-1).values[:, :n_actionable]
-    assert (ranks == torch.arange(1, n_actionable + 1)).all()
+def test_causal_order_by_hand():
+    rankings, probabilities = permutation_probabilities("co", LOAN)
+    by_ranking = dict(zip(map(tuple, rankings.tolist()), probabilities, strict=True))
+    assert by_ranking[(1, 3, 2, 4)] == pytest.approx(1 / 6)  # amount, income, ...
+    assert by_ranking[(2, 4, 1, 3)] == pytest.approx(1 / 6)  # income, amount, ...
+    assert by_ranking[(3, 2, 1, 4)] == pytest.approx(1 / 24)  # income, duration, ...
+    assert by_ranking[(2, 1, 3, 4)] == 0  # duration first
 
 
-@pytest.mark.parametrize("fewest", [1, 2, 4])
-def test_random_threshold_is_uniform(fewest):
-    sampler = RankingSampler(LOAN, fewest=fewest)
-    drawn = sampler.draw(range(4_000), np.random.default_rng(2))
-    counts = torch.bincount(drawn.is_actionable.sum(-1), minlength=5)
-    assert counts[:fewest].sum() == 0
-    assert fewest == 4 or stats.chisquare(counts[fewest:].numpy()).pvalue > 0.01
+@pytest.mark.parametrize("n_features", range(1, 8))
+def test_all_rankings_are_there_once(n_features):
+    features = [f"feature {i}" for i in range(n_features)]
+    rankings, probabilities = permutation_probabilities("uniform", features)
+    assert rankings.shape == (math.factorial(n_features), n_features)
+    assert len(np.unique(rankings, axis=0)) == len(rankings)
+    assert (np.sort(rankings, 1) == np.arange(1, n_features + 1)).all()
+    assert probabilities == pytest.approx(1 / math.factorial(n_features))
 
 
-def test_bad_rankings_are_named():
-    with pytest.raises(ValueError, match=r"Did you mean 'rco'"):
-        RankingSampler(LOAN, "rcoo")
-    with pytest.raises(ValueError, match="Unknown favourite"):
-        RankingSampler(("age", "wealth"), "co")
-    with pytest.raises(ValueError, match="expected at least three, got 2"):
-        RankingSampler(("income", "loan_amount"), "co")
-    for wrong in (0, 5, 2.5, "2", True):
-        with pytest.raises(ValueError, match=f"n_actionable is {wrong}: expected 1 to 4"):
-            RankingSampler(LOAN, n_actionable=wrong)
-        with pytest.raises(ValueError, match=f"fewest is {wrong}: expected 1 to 4"):
-            RankingSampler(LOAN, fewest=wrong)
-    nine = [f"feature {i}" for i in range(9)]
-    with pytest.raises(ValueError, match="9 features have 362,880 rankings"):
-        RankingSampler(nine)
-    assert RankingSampler(list(LOAN), n_actionable=np.int64(2)).n_actionable == 2
+@pytest.mark.parametrize(
+    ("distribution", "features", "message"),
+    [
+        ("rcoo", LOAN, "Did you mean 'rco'"),
+        ("co", ("age", "wealth"), "Unknown favourite"),
+        ("co", ("income", "loan_amount"), "expected at least three, got 2"),
+        ("uniform", (), "one feature or more, each once"),
+        ("uniform", "income", "one feature or more, each once"),
+        ("uniform", ("income", "income"), "one feature or more, each once"),
+        ("uniform", tuple("abcdefghi"), r"362,880 rankings.*ScoreSampler.*TableSampler"),
+        ("uniform", [f"x{i}" for i in range(20)], "2,432,902,008,176,640,000 rankings"),
+    ],
+)
+def test_what_cannot_be_ranked_is_named(distribution, features, message):
+    for refuse in (permutation_probabilities, lambda d, f: RankingSampler(f, d)):
+        with pytest.raises(ValueError, match=message):
+            refuse(distribution, features)
 
 
-def counts(scores: torch.Tensor, n_scores: int) -> np.ndarray:
+# --- samplers and their distributions
+
+
+def scores_of(sampler, n=4_000, seed=0):
+    return sampler.draw(range(n), np.random.default_rng(seed)).scores
+
+
+def counts(scores, n_scores):
     return torch.bincount(scores.flatten(), minlength=n_scores + 1)[1:].numpy()
 
 
+@pytest.mark.parametrize("distribution", FAVOURITES)
+def test_sampled_rankings_follow_their_distribution(distribution):
+    rankings, probabilities = permutation_probabilities(distribution, LOAN)
+    drawn = scores_of(RankingSampler(LOAN, distribution, n_actionable=4)).numpy()
+    n_drawn = np.array([(drawn == ranking).all(1).sum() for ranking in rankings])
+    assert n_drawn.sum() == 4_000 and (n_drawn[probabilities == 0] == 0).all()
+    for count, probability in zip(n_drawn, probabilities, strict=True):
+        test = stats.binomtest(int(count), 4_000, probability)
+        assert test.pvalue > 0.01 / 24  # 24 rankings at once
+
+
+@given(
+    n_features=st.integers(1, 6),
+    data=st.data(),
+    seed=st.integers(0, 1000),
+    n=st.integers(0, 9),
+)
+@settings(max_examples=60, deadline=None)
+def test_rankings_are_whole_up_to_the_threshold(n_features, data, seed, n):
+    """What a person can do is ranked 1, 2, ...; the others are all "can't"."""
+    features = [f"feature {i}" for i in range(n_features)]
+    fixed = data.draw(st.none() | st.integers(1, n_features))
+    fewest = data.draw(st.integers(1, n_features))
+    sampler = RankingSampler(features, n_actionable=fixed, min_actionable=fewest)
+    for scores in scores_of(sampler, n, seed).tolist():
+        able = sorted(score for score in scores if score <= n_features)
+        assert able == list(range(1, len(able) + 1))
+        assert len(able) == fixed if fixed else len(able) >= fewest
+        assert scores.count(n_features + 1) == n_features - len(able)
+
+
+@pytest.mark.parametrize("fewest", [1, 2, 3])
+def test_a_random_threshold_is_uniform(fewest):
+    sampler = RankingSampler(LOAN, min_actionable=fewest)
+    n_actionable = (scores_of(sampler, seed=2) <= 4).sum(-1)
+    seen = torch.bincount(n_actionable, minlength=5)
+    assert seen[:fewest].sum() == 0
+    assert stats.chisquare(seen[fewest:].numpy()).pvalue > 0.01
+
+
+def test_the_number_of_features_is_checked():
+    for wrong in (0, 5, 2.5, "2", True):
+        with pytest.raises(ValueError, match=f"n_actionable is {wrong}: expected 1 to 4"):
+            RankingSampler(LOAN, n_actionable=wrong)
+        with pytest.raises(ValueError, match=f"min_actionable is {wrong}: expected 1 to 4"):
+            RankingSampler(LOAN, min_actionable=wrong)
+    assert RankingSampler(list(LOAN), n_actionable=np.int64(2)).n_actionable == 2
+
+
 def test_soft_scores_are_uniform_and_independent():
-    drawn = (
-        ScoreSampler.uniform(4, with_impossible=False)
-        .draw(range(4_000), np.random.default_rng(0))
-        .scores
-    )
+    drawn = scores_of(ScoreSampler.uniform(4, with_impossible=False))
     assert (drawn <= 4).all()
     for j in range(4):
         assert stats.chisquare(counts(drawn[:, j], 4)).pvalue > 0.01
@@ -94,11 +153,7 @@ def test_soft_scores_are_uniform_and_independent():
 
 def test_mixed_scores_are_uniform_given_that_something_is_left():
     """Of the 5^4 answers, all but "can't" four times are alike."""
-    drawn = (
-        ScoreSampler.uniform(4, with_impossible=True)
-        .draw(range(20_000), np.random.default_rng(1))
-        .scores
-    )
+    drawn = scores_of(ScoreSampler.uniform(4, with_impossible=True), 20_000, seed=1)
     code = ((drawn - 1) * torch.tensor([125, 25, 5, 1])).sum(-1)
     seen = torch.bincount(code, minlength=625).numpy()
     assert seen[624] == 0
@@ -106,82 +161,19 @@ def test_mixed_scores_are_uniform_given_that_something_is_left():
 
 
 def test_biased_scores_follow_their_probabilities():
-    given = (0.1, 0.2, 0.3, 0.4, 0.0)
-    drawn = ScoreSampler(given).draw(range(5_000), np.random.default_rng(2)).scores
-    assert stats.chisquare(counts(drawn, 4), np.array(given[:4]) * 20_000).pvalue > 0.01
+    probabilities = (0.1, 0.2, 0.3, 0.4, 0.0)
+    drawn = scores_of(ScoreSampler(probabilities), 5_000, seed=2)
+    expected = np.array(probabilities[:4]) * 20_000
+    assert stats.chisquare(counts(drawn, 4), expected).pvalue > 0.01
 
 
 def test_a_table_is_drawn_row_by_row():
     answers = Preferences(torch.tensor([[1, 2, 3, 4], [4, 4, 5, 1], [2, 2, 2, 2]]))
-    drawn = TableSampler(answers).draw(range(3_000), np.random.default_rng(3)).scores
+    drawn = scores_of(TableSampler(answers), 3_000, seed=3)
     rows = np.array([(drawn == row).all(-1).sum() for row in answers.scores])
     assert rows.sum() == 3_000 and stats.chisquare(rows).pvalue > 0.01
 
 
-def test_a_hybrid_draws_from_each_part_by_its_share():
-    one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
-    drawn = (
-        HybridSampler((one, two), (0.25, 0.75))
-        .draw(range(4_000), np.random.default_rng(4))
-        .scores
-    )
-    assert (drawn == drawn[:, :1]).all()
-    assert stats.binomtest(int((drawn[:, 0] == 1).sum()), 4_000, 0.25).pvalue > 0.01
-
-
-def test_groups_draw_from_their_own_distribution():
-    group = torch.tensor([0, 1, 1, 0, 1])
-    one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
-    sampler = Grouped((one, two), group)
-    for people, expected in [
-        (range(5), [1, 2, 2, 1, 2]),
-        (np.array([4, 3, 2, 1, 0]), [2, 1, 2, 2, 1]),
-        (torch.tensor([0, 3, 1, 2, 4]), [1, 1, 2, 2, 2]),
-    ]:
-        drawn = sampler.draw(people, np.random.default_rng(0)).scores
-        assert drawn[:, 0].tolist() == expected, people
-
-
-@pytest.mark.parametrize(
-    ("people", "message"),
-    [
-        (range(3), "groups are of 2 people, but preferences of 3 are to be drawn"),
-        (range(1), "groups are of 2 people, but preferences of 1 are to be drawn"),
-        ([0, 2], "no group for person 2: the groups are of 2 people"),
-        ([-1, 0], "no group for person -1"),
-    ],
-)
-def test_groups_of_other_people_are_refused(people, message):
-    one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
-    sampler = Grouped((one, two), torch.tensor([0, 1]))
-    with pytest.raises(ValueError, match=message):
-        sampler.draw(people, np.random.default_rng(0))
-
-
-def test_groups_of_all_applicants_do_not_pass_for_those_of_the_refused(problem):
-    """In training `training.fit` hands over the rows of the refused people."""
-    applicants, refused = problem.population.x["recourse/train"], problem.refused("train")
-    one, two = (TableSampler(Preferences(torch.tensor([[s] * 4]))) for s in (1, 2))
-    settings = [icarma.Settings(n_epochs=1)]
-    of_applicants = Grouped((one, two), (applicants[:, 0] > 0).long())
-    with pytest.raises(ValueError, match="Make one sampler for each split"):
-        training.fit(problem, [of_applicants], settings, [0])
-    of_refused = Grouped((one, two), (refused[:, 0] > 0).long())
-    stack, _ = training.fit(problem, [of_refused], settings, [0])
-    assert stack.n_members == 1
-
-
-def test_groups_of_named_distributions():
-    group = torch.arange(4_000) % 2
-    sampler = Grouped(
-        (RankingSampler(LOAN, "privileged", 4), RankingSampler(LOAN, "non_privileged", 4)),
-        group,
-    )
-    favourite = sampler.draw(range(4_000), np.random.default_rng(5)).scores.argmin(-1)
-    assert ((favourite >= 2) == (group == 0)).all()  # income or savings, amount or duration
-
-
-LIKELY = RankingSampler(LOAN)
 EMPTY = torch.ones(0, 4, dtype=torch.long)
 
 
@@ -194,24 +186,12 @@ EMPTY = torch.ones(0, 4, dtype=torch.long)
         (lambda: ScoreSampler((float("nan"), 1.0)), "one probability for each"),
         (lambda: ScoreSampler((0.0, 0.0, 1.0)), '"can\'t" for everyone'),
         (lambda: ScoreSampler.uniform(0, True), "n_features must be above zero"),
-        (
-            lambda: HybridSampler((LIKELY,), (0.5, 0.5)),
-            "a share for each of the 1 samplers",
-        ),
-        (lambda: HybridSampler((LIKELY, LIKELY), (0.5, 0.6)), "summing to 1"),
-        (lambda: HybridSampler((), ()), "a share for each of the 0 samplers"),
-        (
-            lambda: Grouped((LIKELY,), torch.tensor([0, 1])),
-            r"from 0 to 0, .* values .0, 1.",
-        ),
-        (lambda: Grouped((LIKELY,), torch.tensor([0.0])), r"got torch.float32"),
-        (lambda: Grouped((LIKELY,), torch.tensor([[0]])), r"with shape \(1, 1\)"),
-        (lambda: Grouped((), torch.tensor([0])), "a sampler for each group, got none"),
         (lambda: TableSampler(Preferences(EMPTY)), r"of one person or more, .* \(0, 4\)"),
         (
             lambda: TableSampler(Preferences(torch.ones(2, 3, 4, dtype=torch.long))),
             r"got shape \(2, 3, 4\)",
         ),
+        (lambda: WithLimits(RankingSampler(LOAN), None, 1.5), "share is 1.5"),
     ],
 )
 def test_a_bad_sampler_is_named(make, message):
@@ -219,10 +199,54 @@ def test_a_bad_sampler_is_named(make, message):
         make()
 
 
-def test_samplers_of_different_features_do_not_mix():
-    two = TableSampler(Preferences(torch.tensor([[1, 2]])))
-    hybrid = HybridSampler((LIKELY, two), (0.5, 0.5))
-    with pytest.raises(
-        ValueError, match=r"same people, features and scale, got .*\(3, 2\)"
-    ):
-        hybrid.draw(range(3), np.random.default_rng(0))
+def test_preferences_carry_the_profile_of_their_sampler(population):
+    answers = Preferences(torch.tensor([[1, 2, 3, 4]]), profile=CONSTANT)
+    samplers = [
+        RankingSampler(LOAN, profile=CONSTANT),
+        ScoreSampler.uniform(4, with_impossible=True, n_categories=5, profile=CONSTANT),
+        TableSampler(answers),
+    ]
+    samplers += [WithLimits(sampler, population) for sampler in samplers]
+    for sampler in samplers:
+        drawn = sampler.draw(range(3), np.random.default_rng(0))
+        assert sampler.profile == drawn.profile == CONSTANT
+        assert hash(sampler) == hash(sampler)  # equal samplers are drawn from once
+    assert RankingSampler(LOAN).profile == LINEAR
+
+
+# --- limits
+
+
+def test_six_limits_are_drawn_alike(population):
+    sampler = WithLimits(RankingSampler(LOAN), population, share=0.6)
+    limits = sampler.draw(range(3_000), np.random.default_rng(4)).limits
+    assert limits.allowed_categories is None and limits.step.isnan().all()
+    changes = (limits.max_decrease, limits.max_increase)
+    kinds = [change == 0 for change in changes] + [change > 0 for change in changes]
+    kinds += [~limits.low.isnan(), ~limits.high.isnan()]
+    assert torch.stack(kinds).sum(0).max() == 1  # one a feature at most
+    n_drawn = np.array([int(kind.sum()) for kind in kinds])
+    assert stats.chisquare(n_drawn).pvalue > 0.01
+    assert stats.binomtest(int(n_drawn.sum()), 12_000, 0.6).pvalue > 0.01
+    ends = population.to_records(torch.stack([population.low, population.high]))
+    low, high = ends[:, population.actionable_index]
+    for k in range(4):
+        share = (limits.low[:, k] - low[k]) / (high[k] - low[k])
+        assert stats.kstest(share[~share.isnan()].numpy(), "uniform").pvalue > 0.01
+        amount = limits.max_increase[:, k] / (high[k] - low[k])
+        assert stats.kstest(amount[amount > 0].numpy(), "uniform").pvalue > 0.01
+
+
+def test_any_set_of_categories_is_drawn_alike(population):
+    categories = {"income": ("low", "middle", "high"), "savings": ("no", "yes")}
+    sampler = WithLimits(RankingSampler(LOAN), replace(population, categories=categories))
+    limits = sampler.draw(range(4_000), np.random.default_rng(5)).limits
+    limits.check(LOAN, categories)
+    mask = limits.allowed_categories
+    assert mask.shape == (4_000, 4, 3) and not mask[:, :2].any()
+    for k, n_sets in ((2, 7), (3, 3)):
+        number = (mask[:, k] * torch.tensor([1, 2, 4])).sum(-1)
+        assert stats.binomtest(int((number > 0).sum()), 4_000, 0.4).pvalue > 0.01
+        assert stats.chisquare(counts(number[number > 0], n_sets)).pvalue > 0.01
+    nobody = replace(sampler, share=0.0).draw(range(9), np.random.default_rng(0))
+    assert not nobody.limits.is_stated

@@ -1,7 +1,5 @@
 """Spaces: nothing forbidden, and a walk back to the boundary against closed forms."""
 
-import lib.pinned
-
 import numpy as np
 import pytest
 import torch

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base.files import DATA
 from lib.beyond.hare import tabular
+from lib.io import DATA
 from lib.paper import gmsc
 
 GMSC = gmsc.find(download=False)

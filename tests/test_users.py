@@ -1,7 +1,5 @@
 """Users: noise against exact chances, one real person, and a dialogue that goes on."""
 
-import lib.pinned
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,7 @@ import torch
 from lib.beyond.hare.hare import Dialogue, Question, remembered, rounds
 from lib.beyond.hare.proposals import Local
 from lib.beyond.hare.spaces import Features
-from lib.beyond.hare.users import Asked, Simulated, refine, when_alike
+from lib.beyond.hare.users import Asked, Simulated, refine
 from lib.method.classifier import Classifier
 from lib.method.problem import Recommendation
 
@@ -118,18 +116,6 @@ def test_a_coin_chooses_like_a_coin():
         assert share == pytest.approx(chance, abs=3.3 * se), place
 
 
-def test_noise_by_distance_is_the_formula():
-    apart = torch.linspace(0, 3, 7, dtype=torch.float64)
-    expected = 1 / (1 + np.exp(2 * (1 + apart.numpy())))
-    assert when_alike(apart).numpy() == pytest.approx(expected)
-    x = torch.zeros(N, 1, dtype=torch.float64)
-    user = Simulated(x, flips=when_alike, rngs=streams(N))
-    is_better, _ = user.reply(question(option(x + 1), option(x + 1.2)))
-    chance = 1 / (1 + np.exp(2.4))
-    se = (chance * (1 - chance) / N) ** 0.5
-    assert is_better.double().mean().item() == pytest.approx(chance, abs=4 * se)
-
-
 def test_only_who_is_asked_draws_a_number():
     """Law 14: what others are asked changes nobody's wrong answers."""
     x = torch.zeros(2, 1, dtype=torch.float64)
@@ -214,7 +200,7 @@ def test_bad_input_is_named():
         ({"flips": 1.5}, "flips is 1.5, expected a probability"),
         ({"flips": float("nan")}, "flips is nan"),
         ({"flips": 0.1}, "expected 2 rngs, one a person, got 0"),
-        ({"flips": when_alike, "rngs": streams(3)}, "expected 2 rngs.*got 3"),
+        ({"flips": 0.1, "rngs": streams(3)}, "expected 2 rngs.*got 3"),
         ({"rules_out": torch.ones(2, 2) > 0}, r"rules_out has shape \(2, 2\)"),
     ):
         with pytest.raises(ValueError, match=message):

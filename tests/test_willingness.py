@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.base.files import PUBLISHED
 from lib.beyond.evaluation import gamm, willingness
 from lib.beyond.evaluation.willingness import (
     FLAT,
@@ -19,6 +18,7 @@ from lib.beyond.evaluation.willingness import (
     curve,
     predicted,
 )
+from lib.io import PUBLISHED
 
 LATENT = Latent(3.2, 1.1, 0.15, 0.9, 1.2, "elbow at 3.5")
 ERRORS = 4  # standard errors within which a mean of draws has to be
@@ -200,29 +200,6 @@ def test_another_latent_draws_the_same_people():
         assert own == pytest.approx(own[0])
     _, first = np.unique(people, return_index=True)
     assert stats.kstest(effects[first] / 1.1, "norm").pvalue > 0.01
-
-
-def test_shares_by_hand():
-    latent = Latent(3.0, 0.8, 0.1, 1.0, 0.9, "line")
-    x = np.array([1.0, 5.0, 11.0])
-    shares = latent.shares(x, 0.4)
-    for row, mean, variance in zip(
-        shares, (3.54, 3.09, 2.415), (1.65, 1.89, 2.85), strict=True
-    ):
-        answer = stats.norm(mean, np.sqrt(variance))
-        middle = [answer.cdf(p + 0.5) - answer.cdf(p - 0.5) for p in range(2, 7)]
-        assert row == pytest.approx([answer.cdf(1.5), *middle, answer.sf(6.5)], rel=1e-12)
-    assert shares.sum(1) == pytest.approx(np.ones(3), abs=1e-15)
-
-
-def test_shares_are_those_of_many_answers():
-    points, n = np.array([1.0, 2.0, 4.0, 9.0]), 50_000
-    x = np.repeat(points, n)
-    y = LATENT.answers(x, np.arange(4 * n), np.random.default_rng(4)).reshape(4, n)
-    share = np.stack([(y == point).mean(1) for point in range(1, 8)], axis=1)
-    expected = LATENT.shares(points, curve(LATENT.shape, points).mean())
-    error = np.sqrt(expected * (1 - expected) / n)
-    assert (np.abs(share - expected) < ERRORS * error).all()
 
 
 @pytest.mark.parametrize(

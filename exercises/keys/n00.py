@@ -7,9 +7,9 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.base.files import inside
+from lib.io import inside
 from lib.method import grid, icarma
-from lib.method.loan import HER_ANSWERS, first_applicant
+from lib.method.loan import EXAMPLE_PREFERENCES, first_applicant
 from lib.method.preferences import GAMMA, Preferences, Profile, from_words
 
 STEPS = np.array([-1.0, -2.0, 1.0])  # of amount, duration and income, in model units
@@ -28,7 +28,7 @@ def income_closed_too() -> Key:
     """What ten networks do once she can act on amount and duration alone."""
     population = problem().population
     x = first_applicant(population, problem().classifier)
-    answers = {**HER_ANSWERS, "income": "can't"}
+    answers = {**EXAMPLE_PREFERENCES, "income": "can't"}
     preferences = from_words(answers, population.actionable)
     networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
     x_cf = networks.recommend(x, preferences).x_cf[:, 0]
@@ -174,7 +174,7 @@ def how_many_times_as_dense() -> Key:
     """The density of the second applicant's profile after, over that before."""
     x, truth = problem().refused("test")[:1], problem().population.truth
     assert truth is not None
-    preferences = from_words(HER_ANSWERS, problem().population.actionable)
+    preferences = from_words(EXAMPLE_PREFERENCES, problem().population.actionable)
     profile = Profile(GAMMA["linear"], w_max=7.0)
     found = grid.Grid(problem(), truth, profile=profile, slack=np.inf).recommend(
         x, preferences

@@ -14,7 +14,7 @@ FIVE = slice(16, 21)  # refused test people, of whom some have an income above z
 
 def by_rule(x: Tensor) -> Tensor:
     """Return who would pay back by the rule of the label."""
-    return loan.label(problem().population.in_units(x))
+    return loan.label(problem().population.inverse_transform(x))
 
 
 def promised_and_brought(
@@ -91,7 +91,7 @@ def follows_from_education() -> Key:
 def savings_by_hand() -> Key:
     """Savings of five people once their income is 3."""
     population = problem().population
-    units = population.in_units(problem().refused("test")[FIVE])
+    units = population.inverse_transform(problem().refused("test")[FIVE])
     income, savings = units[:, 5], units[:, 6]
     noise = savings - (-4 + 1.5 * income.clamp(min=0))
     after = -4 + 1.5 * 3.0

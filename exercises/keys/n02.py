@@ -12,7 +12,8 @@ from exercises.keys import applied, as_percent, problem
 from lib.method import flow, loan
 from lib.method.maps import Affine
 from lib.method.scm import SCM, additive
-from lib.method.world import Graph, World
+from lib.method.graph import Graph
+from lib.method.scm import CausalModel
 
 # four people of the toy chain education, income, savings; who acts on what, to what value
 CHAIN_X = torch.tensor([[0, 0, 0], [1, 0, 2], [0.5, -1, 0], [0, 2, 1]])
@@ -25,7 +26,7 @@ def what_can_be_wrong() -> Key:
     """What the flow may get wrong after an action on education and income."""
     graph = problem().flow.graph
     acted = [graph.index(name) for name in ("education", "income")]
-    wrong = frozenset(graph.features[j] for j in graph.reached_by(acted) if j not in acted)
+    wrong = frozenset(graph.features[j] for j in graph.descendants_of(acted) if j not in acted)
     return Key(
         wrong,
         "Income follows from education, but not when it is set itself.",
@@ -90,7 +91,7 @@ def density_of_savings() -> Key:
     """The log-density of five people's savings, given their income."""
     fitted, x = problem().flow, problem().refused("test")[:5]
     savings = fitted.index("savings")
-    own = fitted.map_of(savings, x[:, [fitted.index("income")]])
+    own = fitted.transform_of(savings, x[:, [fitted.index("income")]])
     assert isinstance(own, Affine)
     z = own.log_scale.exp() * x[:, savings] + own.shift
     normal = standard_normal(z)

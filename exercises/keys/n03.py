@@ -7,7 +7,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.base.files import inside
+from lib.io import inside
 from lib.method import icarma, metrics
 from lib.method.preferences import Preferences
 

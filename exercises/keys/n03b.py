@@ -7,8 +7,8 @@ import pandas as pd
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, place_by_place
-from lib.base import files
-from lib.base.files import PARAMS
+from lib import io
+from lib.io import PARAMS
 from lib.paper import calibration, choosing
 
 READING = ["plausibility", "bank", "prior", "p_max", "p_min", "width"]
@@ -200,7 +200,7 @@ def readings() -> pd.DataFrame:
 @functools.cache
 def paper() -> dict[str, float]:
     """Return the paper's numbers in the cells of stage 3."""
-    given = files.entries(PARAMS / "calibration.yaml")
+    given = io.load_yaml(PARAMS / "calibration.yaml")
     found: dict[str, float] = given["cells"]["networks"]
     return found
 

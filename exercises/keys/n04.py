@@ -6,7 +6,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import problem
-from lib.base.files import ROOT, inside
+from lib.io import ROOT, inside
 from lib.method import grid, icarma
 from lib.method.preferences import Preferences
 from lib.method.problem import Recommendation
@@ -26,7 +26,7 @@ def searched(n_people: int, mask: list[bool], reach: float | None = None) -> Rec
     assert truth is not None
     own = Preferences.from_mask(torch.tensor([mask] * n_people))
     centred = reach or readings.reach()
-    return grid.Grid(problem(), truth, centred=centred).recommend(x, own)
+    return grid.Grid(problem(), truth, half_width=centred).recommend(x, own)
 
 
 @key("04.1")

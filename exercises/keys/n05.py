@@ -8,7 +8,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.base.files import inside
+from lib.io import inside
 from lib.method import grid, icarma, metrics
 from lib.method.preferences import GAMMA, Preferences, Profile
 from lib.method.problem import Recommendation
@@ -163,7 +163,7 @@ def exact_search(profile: Profile) -> grid.Grid:
     """Return the notebook's exact search by the weights of a profile."""
     truth = problem().population.truth
     assert truth is not None
-    return grid.Grid(problem(), truth, profile=profile, centred=readings.reach())
+    return grid.Grid(problem(), truth, profile=profile, half_width=readings.reach())
 
 
 @functools.cache

@@ -8,7 +8,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.base.files import ROOT
+from lib.io import ROOT
 from lib.paper.fairness import twins
 from lib.paper.fairness.scenarios import Scenario, sets
 from lib.search import continuous
@@ -20,7 +20,7 @@ N_SEARCHED = 100  # refused people of each gender
 def helped() -> pd.DataFrame:
     """Return the share helped with each pair of features, a column for each gender."""
     population, x = problem().population, problem().refused("test")
-    is_man = population.in_units(x)[:, 0] > 0.5
+    is_man = population.inverse_transform(x)[:, 0] > 0.5
     assert population.truth is not None
     people = torch.cat([x[~is_man][:N_SEARCHED], x[is_man][:N_SEARCHED]])
     table = continuous.Search(problem(), population.truth).table(people)
@@ -84,7 +84,7 @@ def men_in_a_womans_world() -> Key:
     """How many men are refused if all four effects see a woman in them."""
     population = problem().population
     x = population.x["recourse/test"]
-    is_man = population.in_units(x)[:, 0] > 0.5
+    is_man = population.inverse_transform(x)[:, 0] > 0.5
     truth = population.truth
     assert truth is not None
     effects = [name for name, e in truth.equations.items() if "gender" in e.parents]

@@ -9,7 +9,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import as_percent
-from lib.base.files import MODELS, ROOT
+from lib.io import MODELS, ROOT
 from lib.method import flow
 from lib.method.classifier import NetworkClassifier
 from lib.method.problem import Problem
@@ -69,7 +69,7 @@ def what_follows() -> Key:
     graph = gmsc.graph()
     names = np.array(graph.features)
     acted = [graph.index(name) for name in ("income", "credit_lines")]
-    follow = frozenset(names[graph.reaches.numpy()[acted].any(0)].tolist())
+    follow = frozenset(names[graph.reachability.numpy()[acted].any(0)].tolist())
     follow -= {"income", "credit_lines"}
     return Key(
         follow,
@@ -239,7 +239,7 @@ def rests_on_an_arrow() -> Key:
 def a_milder_bank() -> Key:
     """How many of the refused a bank with a weight of 1 would accept."""
     own, w = stand_in(), weight_of_a_default()
-    x = own.population.possible(own.refused("test"))
+    x = own.population.to_feasible(own.refused("test"))
     chance = torch.sigmoid(own.classifier.logit(x) + math.log(w))
     share = (chance >= 0.5).double().mean().item()
     return choice(

@@ -8,7 +8,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.base.files import MODELS, ROOT
+from lib.io import MODELS, ROOT
 from lib.beyond.hare import dialogues, ideals
 from lib.beyond.hare.spaces import Actions, Features, walk_back
 from lib.beyond.hare.users import Simulated

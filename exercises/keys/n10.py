@@ -9,7 +9,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, place_by_place, problem
-from lib.base.files import MODELS, ROOT
+from lib.io import MODELS, ROOT
 from lib.beyond.evaluation import distances, gamm, willingness
 from lib.method import grid, icarma
 from lib.method.preferences import Preferences

@@ -10,7 +10,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.base.files import MODELS, ROOT
+from lib.io import MODELS, ROOT
 from lib.beyond.propose import margins, propose
 from lib.method.preferences import Preferences, Profile
 from lib.paper import designs
@@ -136,7 +136,7 @@ def without_the_walk() -> Key:
     found = {}
     for name, walk in (("walked", propose.Walk()), ("verified", None)):
         r = proposer().recommend(x, own, walk=walk)
-        rows = margins.carried_out(
+        rows = margins.discretise(
             problem(), {"flow": problem().flow, "truth": truth}, x, own, r
         )
         joint = rows.groupby("world").joint.mean()

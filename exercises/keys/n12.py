@@ -5,7 +5,7 @@ import pandas as pd
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent
-from lib.base.files import DATA, ROOT
+from lib.io import DATA, ROOT
 from lib.beyond.own_table import checkup, credit_union
 
 LEAKS = [  # a column, and who repaid

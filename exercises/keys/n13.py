@@ -5,7 +5,7 @@ import pandas as pd
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 TOLD = [  # before, after, and what each person may change
     (

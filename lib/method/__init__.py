@@ -1,5 +1,1 @@
-"""iCARMA, from the world to the metrics: the method, for anybody's data.
-
-Read in this order: world, scm, maps, networks, flow, limits, preferences, frames,
-population, classifier, problem, icarma, training, grid, metrics, words, loan.
-"""
+"""iCARMA, from the causal graph to the report; `lib/__init__.py` has the reading order."""

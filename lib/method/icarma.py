@@ -1,130 +1,217 @@
-"""iCARMA: two small networks that recommend an action for everyone at once.
+r"""iCARMA: two small networks that recommend an action for everyone at once.
 
-Networks of several seeds (or settings) are trained side by side:
-every tensor of weights has a leading member axis M, every batch has
-shape (M, B, ...), and one matrix product serves all members.
+The mask network says which features a person acts on, the action
+network to what values. Both are conditioned on the person's noise z,
+on what the person can do (A_u), and on how hard it is, h(s).
+
+.. math:: \min\; \mathbb{E}\big[\text{cost} + \text{KL}(q \| p)
+          + \lambda\,\text{hinge}(h(x^{CF})) - \log p(x^{CF}) + \text{out of range}\big]
+
+Networks of several seeds are trained together as one ensemble: each
+weight has a leading member axis M, and one batched product serves all
+members.
 """
 
-import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
+from torch.distributions import Bernoulli, kl_divergence
 
-from lib.base import checks, files
-from lib.base.arithmetic import network
+from lib import checks, io
+from lib.method import preferences as preferences_of
 from lib.method.limits import Interval
-from lib.method.networks import LOG_2_PI
-from lib.method.preferences import CONSTANT, Preferences, Profile
-from lib.method.problem import Problem, Recommendation, in_columns
+from lib.method.preferences import LINEAR, Preferences, Profile
+from lib.method.problem import Problem, Recommendation, scatter_to_features
+from lib.method.samplers import Sampler
 
 TERMS = ("cost", "mask", "hinge", "plausibility", "feasibility")
 
+# settings in which all members of an ensemble agree
+SHARED = (
+    "n_epochs",
+    "batch_size",
+    "learning_rate",
+    "weight_decay",
+    "cosine_schedule",
+    "width",
+)
+
+# by how much CARMA's code holds its multiplier back while people still lack validity
+DAMPING = 10.0
+
 # people who are answered in one go; more of them do not fit a processor's caches
-PEOPLE_AT_ONCE = 16_384
+PEOPLE_BATCH_SIZE = 16_384
+
+AfterEpoch = Callable[[int, "ICarma"], np.ndarray | None]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold how one member is trained. All but `hidden` may differ within a stack.
+    """Hold how a member is trained; the defaults are the paper's as printed, for rankings.
+
+    What the paper's text has lost (width, prior, the form of the
+    plausibility term) is as `make calibrate` chose it. Members of an
+    ensemble may differ in all but `SHARED`.
 
     Arguments:
-        profile: From scores to weights and priors.
         cost, mask, plausibility, feasibility: Weights of four of the
             five terms of the loss.
-        hinge: Weight of the fifth; None: a multiplier that grows in
-            training, as in CARMA's code (see `training.fit`).
-        likelihood: Whether the plausibility term is -log p(x_cf), or
-            only by how much the log-density falls.
-        cap: Level, in nats, that such a fall of one person
-            approaches and never exceeds, and so the hinge where it is
-            on the log-odds; math.inf: none.
-        margin: Demanded of the log-odds of a positive decision, or of
-            2 h(x_cf) - 1.
-        on_probability: Whether the hinge is on 2 h(x_cf) - 1, as
-            printed in the paper. For people who are far from
-            acceptance that is -1 and hardly changes; the log-odds
-            still tell them where to go.
+        hinge: Weight of the fifth, or "lagrangian": a multiplier that
+            grows in training, as in CARMA's code (see `fit`).
+        plausibility_form: "nll", -log p(x_cf), or "drop", by how much
+            the log-density falls.
+        saturation: Level, in nats, that such a drop of one person
+            approaches and never exceeds, and so does the hinge where
+            it is on the log-odds; math.inf: none.
+        margin: Demanded of 2 h(x_cf) - 1, or of the log-odds.
+        margin_on: "probability", as printed in the paper, or
+            "log_odds". For people far from acceptance 2 h - 1 is near
+            -1 and hardly changes; the log-odds still do.
         tau: Temperature of the relaxed mask.
+        p_max, p_min: Prior probability of acting on the easiest and
+            on the hardest feature.
+        prior_form: "difficulty", p falls with h(s); or "weight",
+            p = p_max / w(s), as in CARMA's code.
         n_epochs, batch_size, learning_rate, weight_decay: Of Adam.
-        falling: Whether its learning rate falls to zero along a
-            cosine, or stays.
-        hidden: Width of the two hidden layers of either network.
-    Raises: ValueError: a weight is below zero, or another setting is
-        not above zero.
-    Example:
-        >>> Settings(n_epochs=10).cost
-        1.1
+        cosine_schedule: Whether the learning rate falls to zero along
+            a cosine, or stays.
+        width: Of the two hidden layers of either network.
+    Raises: ValueError: a setting is out of its range.
+    Source: appendix C of arXiv:2604.08030.
     """
 
-    profile: Profile = CONSTANT
     cost: float = 1.1
-    mask: float = 0.001
-    hinge: float | None = 0.2
-    plausibility: float = 0.4
+    mask: float = 1.5
+    hinge: float | str = "lagrangian"
+    plausibility: float = 0.225
+    plausibility_form: str = "nll"
     feasibility: float = 0.1
-    likelihood: bool = False
-    cap: float = 4.0
-    margin: float = 0.05
-    on_probability: bool = False
+    saturation: float = 4.0
+    margin: float = 0.013
+    margin_on: str = "probability"
     tau: float = 0.36
-    n_epochs: int = 300
+    p_max: float = 0.99
+    p_min: float = 0.01
+    prior_form: str = "difficulty"
+    n_epochs: int = 450
     batch_size: int = 128
-    learning_rate: float = 3e-3
+    learning_rate: float = 5e-3
     weight_decay: float = 0.0
-    falling: bool = True
-    hidden: int = 128
+    cosine_schedule: bool = True
+    width: int = 64
 
     def __post_init__(self) -> None:
         checks.positive(tau=self.tau, learning_rate=self.learning_rate)
-        checks.counts(
-            n_epochs=self.n_epochs, batch_size=self.batch_size, hidden=self.hidden
+        checks.positive_int(
+            n_epochs=self.n_epochs, batch_size=self.batch_size, width=self.width
         )
-        if not self.cap > 0:
-            raise ValueError(f"cap must be above zero (math.inf: none), got {self.cap!r}.")
-        for name in TERMS:
-            weight = getattr(self, name)
-            if name == "hinge" and weight is None:
-                continue
-            if not 0 <= weight < math.inf:
-                raise ValueError(
-                    f"The weight of {name} must not be below zero, got {weight!r}; "
-                    "expected a finite number."
-                )
-        if not 0 <= self.weight_decay < math.inf:
+        checks.one_of("plausibility_form", [self.plausibility_form], ("nll", "drop"))
+        checks.one_of("margin_on", [self.margin_on], ("probability", "log_odds"))
+        checks.one_of("prior_form", [self.prior_form], ("difficulty", "weight"))
+        if isinstance(self.hinge, str):
+            checks.one_of("hinge", [self.hinge], ("lagrangian",))
+        if not self.saturation > 0:
             raise ValueError(
-                f"weight_decay is {self.weight_decay!r}, expected zero or more."
+                f"saturation must be above zero (math.inf: none), got {self.saturation!r}."
             )
+        for name in (*TERMS, "weight_decay"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and not 0 <= value < math.inf:
+                raise ValueError(
+                    f"{name} must be zero or above, and finite, got {value!r}."
+                )
         if not math.isfinite(self.margin):
             raise ValueError(f"margin must be finite, got {self.margin!r}.")
+        if not 0 < self.p_min <= self.p_max < 1:
+            raise ValueError(
+                "Priors must satisfy 0 < p_min <= p_max < 1 (0 and 1 would make the "
+                f"mask's KL term infinite), got {self.p_min!r} and {self.p_max!r}."
+            )
+
+    def prior(self, preferences: Preferences) -> Tensor:
+        """Return the prior probability p(s) of acting on each feature, (*, N, K).
+
+        Example:
+            >>> ranks = Preferences(torch.tensor([[1, 2, 3]]))
+            >>> Settings(p_max=0.5, p_min=0.1).prior(ranks)
+            tensor([[0.5000, 0.3000, 0.1000]])
+        """
+        if self.prior_form == "weight":
+            return (self.p_max / preferences.weight).clamp_min(self.p_min)
+        difficulty = preferences.difficulty
+        prior = self.p_max * (1 - difficulty) + self.p_min * difficulty
+        return prior.clamp_min(self.p_min)
 
 
-class ICarma:
-    """Hold a stack of M members, each a mask network and an action network.
+class StackedMLP(nn.Module):
+    """M independent ReLU networks; from (M, N, in) to (M, N, out).
 
     Arguments:
-        problem: What they were trained for.
+        n_members: M.
+        widths: Of the inputs, the hidden layers and the outputs.
+    """
+
+    def __init__(self, n_members: int, *widths: int) -> None:
+        super().__init__()
+        layers = list(pairwise(widths))
+        self.weights = nn.ParameterList(
+            torch.zeros(n_members, n_in, n_out) for n_in, n_out in layers
+        )
+        self.biases = nn.ParameterList(
+            torch.zeros(n_members, 1, n_out) for _, n_out in layers
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what each member's network gives for its inputs."""
+        *hidden, last = zip(self.weights, self.biases, strict=True)
+        for weight, bias in hidden:
+            x = torch.baddbmm(bias, x, weight).relu()
+        weight, bias = last
+        return torch.baddbmm(bias, x, weight)
+
+    @torch.no_grad()
+    def draw_weights(self, rngs: Sequence[np.random.Generator]) -> None:
+        """Draw each member's weights from its generator, uniform within 1/sqrt(fan-in)."""
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            bound = weight.shape[1] ** -0.5
+            for parameter in (weight, bias):
+                shape = parameter.shape[1:]
+                drawn = np.stack([rng.uniform(-bound, bound, shape) for rng in rngs])
+                parameter.copy_(torch.from_numpy(drawn))
+
+    def select(self, members: Sequence[int]) -> dict[str, Tensor]:
+        """Return the weights of some members, as a `state_dict`."""
+        return {name: w[list(members)] for name, w in self.state_dict().items()}
+
+
+class ICarma(nn.Module):
+    """Hold an ensemble of M members, each a mask network and an action network.
+
+    `icarma[3]` is one member, and `icarma.best` the one that did best
+    on validation people; each is a solver. `recommend_each` asks all
+    members at once.
+
+    Arguments:
+        problem: What they are trained for.
         settings: Of each member.
-        seeds: Of each member's random draws; several members may
-            share one.
-        weights: By name, "mask_weight_0" with shape (M, in, out),
-            "mask_bias_0" with shape (M, 1, out), ... Networks with
-            `n_context` inputs for it hear limits; answers of others
-            are only cut to them.
-        ids: A number of its own for each member; left out: 0 to M -
-            1.
-    Raises: ValueError: not one setting, seed and id a member, or an
-        id twice; the classifier has no gradient.
+        seeds: Of each member's random draws.
+        profile: From scores to difficulty, under which they are
+            trained.
+        limit_conditioned: Whether the networks are conditioned on
+            limits. If not, answers are only cut to them.
+        best_index: Of the best member on validation people.
+    Raises: ValueError: not one setting and seed a member; settings
+        differ in what is shared; the classifier has no gradient.
     Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is
         explained term by term in notebook 03.
-    Example:
-        >>> stack.n_members, stack.seeds[:2], stack.ids[:2]
-        (10, [1000, 2000], [0, 1])
     """
 
     def __init__(
@@ -132,100 +219,64 @@ class ICarma:
         problem: Problem,
         settings: Sequence[Settings],
         seeds: Sequence[int],
-        weights: dict[str, Tensor],
-        ids: Sequence[int] | None = None,
+        profile: Profile = LINEAR,
+        limit_conditioned: bool = False,
+        best_index: int = 0,
     ) -> None:
-        self.problem, self.weights = problem, weights
-        self.settings, self.seeds = list(settings), list(seeds)
-        self.ids = list(range(len(self.seeds)) if ids is None else ids)
-        if not len(self.settings) == len(self.seeds) == len(set(self.ids)) == len(self.ids):
+        super().__init__()
+        if not len(settings) == len(seeds) > 0:
             raise ValueError(
-                f"Expected one setting, seed and id a member, got {len(self.settings)}, "
-                f"{len(self.seeds)} and {len(self.ids)} ({len(set(self.ids))} of them "
-                "different)."
+                f"Expected one setting and one seed a member, got {len(settings)} and "
+                f"{len(seeds)}."
             )
+        for name in SHARED:
+            if len({getattr(s, name) for s in settings}) > 1:
+                raise ValueError(
+                    f"Members of one ensemble must share {name}. Train those that differ "
+                    "in an ensemble of their own."
+                )
+        problem.check_gradient("iCARMA")
+        self.problem, self.profile = problem, profile
+        self.settings, self.seeds = list(settings), [int(seed) for seed in seeds]
+        self.limit_conditioned, self.best_index = limit_conditioned, best_index
         self.columns = problem.population.actionable_index
-        n_inputs = weights["mask_weight_0"].shape[1]
-        self.hears_limits = n_inputs == n_context(problem, hears_limits=True)
-        self._tau, self._margin, self._cap = (
-            torch.tensor([getattr(s, name) for s in self.settings])[:, None]
-            for name in ("tau", "margin", "cap")
+        n_features, n_actionable = len(problem.population.features), len(self.columns)
+        n_context = n_features + (4 if limit_conditioned else 2) * n_actionable
+        n_members, width = len(self.seeds), self.settings[0].width
+        self.mask = StackedMLP(n_members, n_context, width, width, n_actionable)
+        self.action = StackedMLP(
+            n_members, n_context + n_actionable, width, width, n_actionable
         )
-        self._on_probability, self._likelihood = (
-            torch.tensor([[getattr(s, name)] for s in self.settings])
-            for name in ("on_probability", "likelihood")
-        )
+        self.to(problem.flow.dtype)
 
-    @property
-    def n_members(self) -> int:
-        """Number M of members.
-
-        Example:
-            >>> stack.n_members
-            10
-        """
+    def __len__(self) -> int:
+        """Return the number of members M."""
         return len(self.seeds)
 
-    def select(self, members: Sequence[int]) -> "ICarma":
-        """Return the members at these positions as a stack of their own; ids stay.
+    def __getitem__(self, index: int | slice | Sequence[int]) -> "ICarma":
+        """Return one member, or several as a smaller ensemble.
 
-        Example:
-            >>> stack.select([2, 5]).ids
-            [2, 5]
+        Raises: IndexError: there is no such member.
         """
-        weights = {name: weight[list(members)] for name, weight in self.weights.items()}
-        settings = [self.settings[i] for i in members]
-        seeds, ids = ([part[i] for i in members] for part in (self.seeds, self.ids))
-        return ICarma(self.problem, settings, seeds, weights, ids)
-
-    def position(self, member: int) -> int:
-        """Return where the member with this id stands in the stack.
-
-        Raises: ValueError: there is no such member.
-        Example:
-            >>> stack.select([2, 5]).position(5)
-            1
-        """
-        checks.known("member", [member], self.ids)
-        return self.ids.index(member)
-
-    def member(self, member: int) -> "Member":
-        """Return the member with this id as a solver of its own.
-
-        Raises: ValueError: there is no such member.
-        Example:
-            >>> x = problem.refused("test")[:2]
-            >>> anything = Preferences.from_mask(torch.ones(2, 4, dtype=torch.bool))
-            >>> stack.member(3).recommend(x, anything).values.shape
-            torch.Size([2, 7])
-        """
-        return Member(self.select([self.position(member)]))
-
-    def _network(self, which: str, inputs: Tensor) -> Tensor:
-        """Return what the "mask" or the "action" networks give for inputs (M, N, in)."""
-        weights, biases = (
-            [self.weights[f"{which}_{part}_{i}"] for i in range(3)]
-            for part in ("weight", "bias")
+        members = np.arange(len(self))[index]
+        members = np.atleast_1d(members).tolist()
+        best = members.index(self.best_index) if self.best_index in members else 0
+        chosen = ICarma(
+            self.problem,
+            [self.settings[i] for i in members],
+            [self.seeds[i] for i in members],
+            self.profile,
+            self.limit_conditioned,
+            best,
         )
-        return network(inputs, weights, biases)
+        chosen.mask.load_state_dict(self.mask.select(members))
+        chosen.action.load_state_dict(self.action.select(members))
+        return chosen.requires_grad_(False)
 
-    def _by_profile(self, what: str, preferences: Preferences) -> Tensor:
-        """Return each member's "hardness", "weight" or "prior", with shape (M, N, K).
-
-        Scores have shape (N, K), or (M, N, K) for preferences of each
-        member's own.
-        """
-        profiles = [member.profile for member in self.settings]
-        if len(set(profiles)) == 1:
-            return getattr(profiles[0], what)(preferences).expand(self.n_members, -1, -1)
-        given = torch.empty(self.n_members, *preferences.scores.shape[-2:])
-        for profile in dict.fromkeys(profiles):
-            members = [i for i, own in enumerate(profiles) if own == profile]
-            own = preferences
-            if preferences.scores.ndim == 3:
-                own = preferences.member(members)
-            given[members] = getattr(profile, what)(own)
-        return given
+    @property
+    def best(self) -> "ICarma":
+        """The member with the best result on validation people; see `fit`."""
+        return self[self.best_index]
 
     def context(
         self,
@@ -234,78 +285,34 @@ class ICarma:
         x: Tensor | None = None,
         interval: Interval | None = None,
     ) -> Tensor:
-        """Return what the networks know of each person, with shape (M, N, D + 2K).
+        """Return what the networks are conditioned on, with shape (M, N, D + 2K).
 
-        That is the latent, the mask of what the person can act on
-        (A_u), and the hardness. Networks that hear limits are told
-        the room as well, `Interval.room`, with shape (M, N, D + 4K).
+        That is the noise z, the mask of what the person can act on
+        (A_u), and the difficulty. Limit-conditioned networks get the
+        headroom as well, `Interval.headroom`: (M, N, D + 4K).
 
         Arguments:
-            z: Latent of each person, with shape (N, D) or (M, N, D).
+            z: Noise of each person, with shape (N, D) or (M, N, D).
             preferences: With scores (N, K) or (M, N, K).
             x, interval: People, and to what values they may set
-                features, where the networks hear limits.
-        Example:
-            >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
-            >>> stack.context(torch.zeros(3, 7), anything).shape
-            torch.Size([10, 3, 15])
+                features, where networks are limit-conditioned.
+        Raises: ValueError: networks are limit-conditioned, and these
+            are missing.
         """
-        parts = [z, preferences.is_actionable, self._by_profile("hardness", preferences)]
-        if self.hears_limits:
-            assert x is not None and interval is not None
+        inputs = [z, preferences.is_actionable, preferences.difficulty]
+        if self.limit_conditioned:
+            if x is None or interval is None:
+                raise ValueError("Limit-conditioned networks need x and interval.")
             spread = self.problem.range[self.columns].to(x)
-            parts.append(interval.room(x[..., self.columns], spread))
-        return torch.cat([p.to(z.dtype).expand(self.n_members, -1, -1) for p in parts], -1)
-
-    def batch(
-        self, factual: Mapping[str, Tensor], preferences: Preferences, noise: Tensor
-    ) -> dict[str, Tensor]:
-        """Return what `loss_terms` reads, for all people of an epoch, by name.
-
-        Arguments:
-            factual: As `CausalFlow.factual` gives it, each tensor
-                with shape (N, *) or (M, N, *).
-            preferences: With scores (N, K) or (M, N, K).
-            noise: Difference of two Gumbel draws, with shape (M, N,
-                K).
-        Example:
-            >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
-            >>> factual = problem.flow.factual(problem.refused("test")[:3], stack.columns)
-            >>> batch = stack.batch(factual, anything, torch.zeros(10, 3, 4))
-            >>> batch["allowed"].shape
-            torch.Size([10, 3, 4])
-        """
-        prior = self._by_profile("prior", preferences).to(noise.dtype)
-        x, may, interval = factual["x"], preferences.is_actionable, None
-        ends = {}
-        if self.hears_limits:
-            interval = self.problem.interval(x, preferences)
-            may, ends = interval.may, {"low": interval.low, "high": interval.high}
-        rows = {
-            **factual,
-            **ends,
-            "context": self.context(factual["z"], preferences, x, interval),
-            "allowed": may,
-            "weight": self._by_profile("weight", preferences),
-            "log_prior": prior.log(),
-            "log_no_prior": (1 - prior).log(),
-            "noise": noise,
-        }
-        return {
-            name: row.to(noise.dtype).expand(self.n_members, -1, -1)
-            for name, row in rows.items()
-        }
+            inputs.append(interval.headroom(x[..., self.columns], spread))
+        return torch.cat([t.to(z.dtype).expand(len(self), -1, -1) for t in inputs], -1)
 
     def mask_logits(self, context: Tensor) -> Tensor:
-        """Return the log-odds of q, with shape (M, N, K); see `loss_terms` for an example.
+        """Return the log-odds of acting on each actionable feature, with shape (M, N, K).
 
-        q is the probability of acting on each actionable feature.
-
-        Example:
-            >>> stack.mask_logits(torch.zeros(10, 3, 15)).shape
-            torch.Size([10, 3, 4])
+        Their sigmoid is q.
         """
-        return self._network("mask", context)
+        return self.mask(context)
 
     def action_values(self, x: Tensor, context: Tensor, m: Tensor) -> Tensor:
         """Return the values a_j of the actionable features, with shape (M, N, K).
@@ -315,250 +322,453 @@ class ICarma:
             context: As `context` gives it.
             m: Which features are acted on (0 or 1), with shape (M, N,
                 K).
-        Example:
-            >>> parts = (torch.zeros(10, 3, n) for n in (7, 15, 4))
-            >>> stack.action_values(*parts).shape
-            torch.Size([10, 3, 4])
         """
-        return x[..., self.columns] + self._network("action", torch.cat([context, m], -1))
+        return x[..., self.columns] + self.action(torch.cat([context, m], -1))
+
+    def batch(
+        self, factual: Mapping[str, Tensor], preferences: Preferences, noise: Tensor
+    ) -> dict[str, Tensor]:
+        """Return what `loss_terms` reads, by name, each with shape (M, N, *).
+
+        Arguments:
+            factual: As `CausalFlow.factual` gives it, each tensor
+                with shape (N, D) or (M, N, D).
+            preferences: With scores (N, K) or (M, N, K).
+            noise: Difference of two Gumbel draws, with shape (M, N,
+                K).
+        """
+        x, is_allowed, interval = factual["x"], preferences.is_actionable, None
+        rows = dict(factual)
+        if self.limit_conditioned:
+            interval = self.problem.interval(x, preferences)
+            is_allowed = interval.is_allowed
+            rows |= {"low": interval.low, "high": interval.high}
+        rows |= {
+            "context": self.context(factual["z"], preferences, x, interval),
+            "is_allowed": is_allowed,
+            "weight": preferences.weight,
+            "prior": self._prior(preferences),
+            "noise": noise,
+        }
+        return {
+            name: row.to(noise.dtype).expand(len(self), -1, -1)
+            for name, row in rows.items()
+        }
+
+    def _prior(self, preferences: Preferences) -> Tensor:
+        """Return each member's prior, with shape (M, N, K)."""
+        if len({(s.p_max, s.p_min, s.prior_form) for s in self.settings}) == 1:
+            return self.settings[0].prior(preferences)
+        if preferences.scores.ndim == 2:
+            return torch.stack([s.prior(preferences) for s in self.settings])
+        pairs = enumerate(self.settings)
+        return torch.stack([s.prior(preferences.members(i)) for i, s in pairs])
+
+    def _setting(self, name: str, like: Tensor) -> Tensor:
+        """Return a setting of each member, with shape (M, 1)."""
+        values = [getattr(s, name) for s in self.settings]
+        return torch.tensor(values, dtype=like.dtype)[:, None]
 
     def loss_terms(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
         r"""Return the five terms of the loss, each a mean over the batch, with shape (M,).
 
+        The mask is drawn by the Gumbel trick: 0 or 1 in value, with
+        the slope of the relaxed one (straight-through). It is
+        multiplied by A_u, so that nobody acts on what they can't.
+
         Arguments:
             batch: Tensors with leading axes (M, B), cut from what
                 `batch` gives.
-        Example:
-            >>> anything = Preferences.from_mask(torch.ones(3, 4, dtype=torch.bool))
-            >>> factual = problem.flow.factual(problem.refused("test")[:3], stack.columns)
-            >>> batch = stack.batch(factual, anything, torch.zeros(10, 3, 4))
-            >>> list(stack.loss_terms(batch))
-            ['cost', 'mask', 'hinge', 'plausibility', 'feasibility']
         """
-        allowed, logits = batch["allowed"], self.mask_logits(batch["context"])
-        soft = torch.sigmoid((logits + batch["noise"]) / self._tau[..., None])
-        # straight-through, hard constraints
-        m = ((soft > 0.5).to(soft.dtype) + soft - soft.detach()) * allowed
-        q, log_q, log_no_q = (
-            torch.sigmoid(logits),
-            F.logsigmoid(logits),
-            F.logsigmoid(-logits),
+        logits = self.mask_logits(batch["context"])
+        tau = self._setting("tau", logits)[..., None]
+        soft = torch.sigmoid((logits + batch["noise"]) / tau)
+        hard = (soft > 0.5).to(soft.dtype)
+        m = (hard + soft - soft.detach()) * batch["is_allowed"]
+        divergence = kl_divergence(
+            Bernoulli(logits=logits, validate_args=False),
+            Bernoulli(batch["prior"], validate_args=False),
         )
-        divergence = q * (log_q - batch["log_prior"]) + (1 - q) * (
-            log_no_q - batch["log_no_prior"]
-        )
-        terms = self.terms_of_each(batch, m)
-        terms["mask"] = (allowed * divergence).sum(-1)
+        terms = self.terms_by_person(batch, m)
+        terms["mask"] = (batch["is_allowed"] * divergence).sum(-1)
         return {name: terms[name].mean(-1) for name in TERMS}
 
-    def terms_of_each(self, batch: Mapping[str, Tensor], m: Tensor) -> dict[str, Tensor]:
-        """Return all terms but the mask's for each person under a mask, with shape (M, B).
+    def terms_by_person(self, batch: Mapping[str, Tensor], m: Tensor) -> dict[str, Tensor]:
+        """Return all terms but the mask's, of each person under a mask, with shape (M, B).
 
         Arguments:
             batch: As for `loss_terms`.
             m: Which features are acted on (0 or 1 in value), with
                 shape (M, B, K).
-        Example:
-            Who does nothing has no cost:
-            >>> stack = stack.select([0])
-            >>> anything = Preferences.from_mask(torch.ones(1, 4, dtype=torch.bool))
-            >>> factual = problem.flow.factual(problem.refused("test")[:1], stack.columns)
-            >>> batch = stack.batch(factual, anything, torch.zeros(1, 1, 4))
-            >>> terms = stack.terms_of_each(batch, torch.zeros(1, 1, 4))
-            >>> bool(terms["cost"] == 0)
-            True
         """
-        x = batch["x"]
+        problem, x = self.problem, batch["x"]
         a = self.action_values(x, batch["context"], m)
-        if self.hears_limits:
-            a = Interval(batch["allowed"], batch["low"], batch["high"]).smoothly(a)
-        x_cf, gain = self.problem.flow.act(batch, self.columns, m, a)
-        log_odds = self.problem.log_odds(x_cf)
+        if self.limit_conditioned:
+            a = Interval(batch["is_allowed"] > 0, batch["low"], batch["high"]).soft_clamp(a)
+        x_cf, log_p_cf = problem.flow.act(batch, self.columns, m, a)
         return {
-            "cost": self.problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
-            "hinge": self._hinge(log_odds),
-            "plausibility": self._implausible(batch, gain),
-            "feasibility": self.problem.outside(x_cf),
+            "cost": problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
+            "hinge": self._hinge(problem.log_odds(x_cf)),
+            "plausibility": self._implausibility(batch["log_p"].sum(-1), log_p_cf),
+            "feasibility": problem.out_of_range(x_cf),
         }
 
     def _hinge(self, log_odds: Tensor) -> Tensor:
         """Return what each person lacks of the margin, with shape (M, N)."""
-        lacking = capped((self._margin - log_odds).relu(), self._cap)
-        if not self._on_probability.any():
-            return lacking
-        printed = (self._margin - (2 * torch.sigmoid(log_odds) - 1)).relu()
-        return torch.where(self._on_probability, printed, lacking)
+        margin = self._setting("margin", log_odds)
+        on_probability = (margin - (2 * log_odds.sigmoid() - 1)).relu()
+        is_printed = [s.margin_on == "probability" for s in self.settings]
+        if all(is_printed):
+            return on_probability
+        saturation = self._setting("saturation", log_odds)
+        on_log_odds = saturating((margin - log_odds).relu(), saturation)
+        return torch.where(torch.tensor(is_printed)[:, None], on_probability, on_log_odds)
 
-    def _implausible(self, batch: Mapping[str, Tensor], gain: Tensor) -> Tensor:
-        """Return -log p(x_cf) of each person, or what is lost of log p, shape (M, N)."""
-        # at a gain of exactly zero, that of people who do nothing, the gradient is zero
-        falls = capped((-gain).relu(), self._cap)
-        if not self._likelihood.any():
-            return falls
-        z, slope = batch["z"], batch["slope"]
-        log_p = (slope - 0.5 * (z.square() + LOG_2_PI)).sum(-1)
-        return torch.where(self._likelihood, -(log_p + gain), falls)
+    def _implausibility(self, log_p: Tensor, log_p_cf: Tensor) -> Tensor:
+        """Return -log p(x_cf) of each person, or by how much log p falls, (M, N)."""
+        is_nll = [s.plausibility_form == "nll" for s in self.settings]
+        if all(is_nll):
+            return -log_p_cf
+        saturation = self._setting("saturation", log_p)
+        drop = saturating((log_p - log_p_cf).relu(), saturation)
+        return torch.where(torch.tensor(is_nll)[:, None], -log_p_cf, drop)
 
-    @torch.no_grad()
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
-        """Return every member's recommendation, each part with shape (M, N, D).
+        """Return the member's recommendation, each part with shape (N, D).
 
         A feature is acted on where its probability, the one used in
         training, is above one half and the person can. Values may be
         fractions: where a population has whole numbers, hand the
-        result to `Problem.carried_out`.
+        result to `Problem.discretise`.
 
         Arguments:
             x: Refused people, with shape (N, D).
-            preferences: Theirs, with scores (N, K).
-        Raises: ValueError: shapes differ, x holds NaN, or someone is
-            accepted already.
-        Example:
-            >>> x = problem.refused("test")[:2]
-            >>> income_only = torch.tensor([[False, False, True, False]]).expand(2, -1)
-            >>> found = stack.recommend(x, Preferences.from_mask(income_only))
-            >>> bool(found.is_acted[..., [3, 4, 6]].any())  # nothing forbidden
-            False
+            preferences: Theirs, with scores (N, K), under the profile
+                of the training.
+        Raises: ValueError: this is an ensemble of several; shapes
+            differ, x holds NaN, or someone is accepted already; the
+            profile is another.
+        """
+        if len(self) > 1:
+            raise ValueError(
+                f"This ensemble holds {len(self)} members, and each recommends something "
+                "of its own. Ask one, icarma.best or icarma[3]; or all of them, "
+                "icarma.recommend_each(x, preferences)."
+            )
+        return self.recommend_each(x, preferences)[0]
+
+    @torch.no_grad()
+    def recommend_each(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return every member's recommendation, each part with shape (M, N, D).
+
+        Arguments and errors as for `recommend`.
         """
         self.problem.check(x, preferences)
-        firsts = range(0, len(x), PEOPLE_AT_ONCE)
-        some = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
-        parts = [self._recommend(x[own], preferences[own]) for own in some]
-        return Recommendation(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
+        if preferences.profile != self.profile:
+            raise ValueError(
+                f"The networks were trained under {self.profile}, the preferences carry "
+                f"{preferences.profile}. Take preferences.with_profile(icarma.profile), or "
+                "train networks under the other profile."
+            )
+        batches = [
+            self._recommend(x[rows], preferences[rows])
+            for rows in torch.arange(len(x)).split(PEOPLE_BATCH_SIZE)
+        ]
+        return Recommendation(*(torch.cat(part, 1) for part in zip(*batches, strict=True)))
 
     def _recommend(
         self, x: Tensor, preferences: Preferences
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return what is acted on, the values, and the features after, each (M, N, D)."""
-        z, interval = self.problem.flow.abduct(x), self.problem.interval(x, preferences)
+        problem, n_features = self.problem, x.shape[-1]
+        z, interval = problem.flow.abduct(x), problem.interval(x, preferences)
         context = self.context(z, preferences, x, interval)
-        m = ((self.mask_logits(context) > 0) & interval.may).to(x.dtype)
-        x, z = x.expand(self.n_members, -1, -1), z.expand(self.n_members, -1, -1)
+        m = ((self.mask_logits(context) > 0) & interval.is_allowed).to(x.dtype)
+        x, z = x.expand(len(self), -1, -1), z.expand(len(self), -1, -1)
         a = self.action_values(x, context, m)
-        if self.hears_limits:
-            a = interval.smoothly(a)
+        if self.limit_conditioned:
+            a = interval.soft_clamp(a)
         if interval.step is not None:
-            a = interval.nearest(a)
-        is_acted = in_columns(m, self.columns, x.shape[-1]) > 0.5
-        values = torch.where(is_acted, in_columns(a, self.columns, x.shape[-1]), x)
-        x_cf = self.problem.flow.counterfactual(x, is_acted, values, z)
+            a = interval.project(a)
+        is_acted = scatter_to_features(m, self.columns, n_features) > 0.5
+        values = torch.where(is_acted, scatter_to_features(a, self.columns, n_features), x)
+        x_cf = problem.flow.counterfactual(x, is_acted, values, z)
         return is_acted, values, x_cf
 
+    def _header(self) -> dict[str, Any]:
+        """Return what rebuilds the ensemble beside its weights, as JSON can hold it."""
+        return {
+            "seeds": self.seeds,
+            "settings": [asdict(s) for s in self.settings],
+            "profile": asdict(self.profile),
+            "limit_conditioned": self.limit_conditioned,
+            "best_index": self.best_index,
+        }
+
+    @classmethod
+    def _rebuilt(
+        cls, problem: Problem, weights: Mapping[str, Tensor], header: Mapping[str, Any]
+    ) -> "ICarma":
+        """Return the ensemble with these weights, frozen."""
+        settings = [io.from_dict(Settings, entries) for entries in header["settings"]]
+        profile = io.from_dict(Profile, header["profile"])
+        icarma = cls(
+            problem,
+            settings,
+            header["seeds"],
+            profile,
+            header["limit_conditioned"],
+            header["best_index"],
+        )
+        icarma.load_state_dict(dict(weights), strict=True)
+        return icarma.requires_grad_(False)
+
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
-        """Save to folder/name.safetensors; arguments and result as for `files.save`.
+        """Save to folder/name.safetensors; arguments and result as for `io.save`.
 
         The fingerprint of the problem's population goes with it.
-
-        Example:
-            >>> folder = Path(tempfile.mkdtemp())
-            >>> stack.select([0]).save(folder, "mine", {"seed": 1000}).name
-            'mine.safetensors'
         """
-        members: dict[str, Any] = {
-            "seeds": self.seeds,
-            "settings": [dataclasses.asdict(s) for s in self.settings],
-        }
-        if self.ids != list(range(self.n_members)):
-            members["ids"] = self.ids
         fingerprint = self.problem.population.fingerprint
-        return files.save(folder, name, self.weights, members, made_with, fingerprint)
+        return io.save(
+            folder, name, self.state_dict(), self._header(), made_with, fingerprint
+        )
 
     @classmethod
     def load(cls, folder: Path, name: str, problem: Problem) -> "ICarma":
-        """Load the stack in folder/name.safetensors.
+        """Return the ensemble of folder/name.safetensors.
 
-        Raises: ValueError: no such file, it holds no stack, or it was
-            fitted to another population.
-        Example:
-            >>> other = loan.problem()
-            >>> ICarma.load(files.MODELS, "loan_flow", other)  # doctest: +ELLIPSIS
-            Traceback (most recent call last):
-            ...
-            ValueError: ...loan_flow.safetensors holds no stack: seeds must be a list...
+        Raises: ValueError: no such file, it holds no ensemble, or it
+            was fitted to another population.
         """
-        weights, members = files.load(folder, name, problem.population.fingerprint)
-        with files.holding("stack", folder, name):
-            seeds = files.whole_numbers("seeds", members.get("seeds"))
-            ids = files.whole_numbers("ids", members.get("ids", list(range(len(seeds)))))
-            given = files.filled("settings", members.get("settings"))
-            settings = [files.rebuilt(Settings, own) for own in given]
-            if len({own.hidden for own in settings}) > 1:
-                raise ValueError("its members have layers of different widths.")
-            first = weights.get("mask_weight_0", torch.zeros(0, 0, 0))
-            hears = first.shape[1:2] == (n_context(problem, hears_limits=True),)
-            shapes = weight_shapes(problem, settings[0].hidden, len(seeds), hears)
-            files.check_tensors(weights, shapes, [problem.flow.dtype])
-            return cls(problem, settings, seeds, weights, ids)
+        weights, header = io.load(folder, name, problem.population.fingerprint)
+        with io.loading("ensemble of iCARMA", folder, name):
+            return cls._rebuilt(problem, weights, header)
 
 
-@dataclass(frozen=True)
-class Member:
-    """Hold one member of a stack, which recommends as any solver does; see `ICarma.member`.
+def save_by_profile(
+    ensembles: Mapping[str, ICarma], folder: Path, name: str, made_with: Mapping[str, Any]
+) -> Path:
+    """Save ensembles of several profiles as one file, and return its path.
 
     Arguments:
-        stack: Of this member alone.
-    Example:
-        >>> x = problem.refused("test")[:2]
-        >>> anything = Preferences.from_mask(torch.ones(2, 4, dtype=torch.bool))
-        >>> stack.member(3).recommend(x, anything).values.shape
-        torch.Size([2, 7])
+        ensembles: By the name of their profile.
     """
-
-    stack: ICarma
-
-    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
-        """Return the member's recommendation, each part with shape (N, D)."""
-        return self.stack.recommend(x, preferences)[0]
+    weights = io.flatten({key: e.state_dict() for key, e in ensembles.items()})
+    headers = {key: e._header() for key, e in ensembles.items()}
+    fingerprint = next(iter(ensembles.values())).problem.population.fingerprint
+    return io.save(folder, name, weights, headers, made_with, fingerprint)
 
 
-def n_context(problem: Problem, hears_limits: bool) -> int:
-    """Return how many numbers networks know of a person; see `ICarma.context`.
-
-    Example:
-        >>> n_context(problem, hears_limits=False), n_context(problem, hears_limits=True)
-        (15, 23)
-    """
-    n_known = 4 if hears_limits else 2
-    n_actionable = len(problem.population.actionable)
-    return len(problem.population.features) + n_known * n_actionable
-
-
-def weight_shapes(
-    problem: Problem, hidden: int, n_members: int, hears_limits: bool = False
-) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each weight of a stack, by its name.
-
-    Arguments:
-        hidden: Width of the two hidden layers of either network.
-        hears_limits: Whether they are told how far people may move
-            each feature.
-    Example:
-        >>> shapes = weight_shapes(problem, 64, n_members=2)
-        >>> shapes["mask_weight_0"]  # members, inputs, width
-        (2, 15, 64)
-    """
-    n_actionable = len(problem.population.actionable)
-    n_known = n_context(problem, hears_limits)
-    n_inputs = {"mask": n_known, "action": n_known + n_actionable}
-    found: dict[str, tuple[int, ...]] = {}
-    for which, n_first in n_inputs.items():
-        widths = [n_first, hidden, hidden, n_actionable]
-        found |= files.layers(widths, f"{which}_", n_members)
-    return found
+def load_by_profile(folder: Path, name: str, problem: Problem) -> dict[str, ICarma]:
+    """Return the ensembles that `save_by_profile` saved, by the name of their profile."""
+    weights, headers = io.load(folder, name, problem.population.fingerprint)
+    by_profile = io.unflatten(weights)
+    with io.loading("ensembles of iCARMA", folder, name):
+        return {
+            key: ICarma._rebuilt(problem, by_profile[key], header)
+            for key, header in headers.items()
+        }
 
 
-def capped(lacking: Tensor, cap: Tensor | float) -> Tensor:
-    """Return what is lacking, bent so that it approaches the cap and never exceeds it.
+def saturating(penalty: Tensor, level: Tensor | float) -> Tensor:
+    """Return a penalty that approaches a level and never exceeds it.
 
-    Of somebody whom no action helps, a term without a cap would
+    Of somebody whom no action helps, a penalty without a bound would
     weigh more than that of everybody who can be helped.
 
     Arguments:
-        lacking: Zero or more, with any shape.
-        cap: Above zero, infinite for none; a number, or a shape that
-            expands to that of `lacking`.
+        penalty: Zero or more, with any shape.
+        level: Above zero, infinite for none; a number, or a shape
+            that expands to that of the penalty.
     Example:
-        >>> capped(torch.tensor([0.0, 4.0, 1e9]), 4.0)
+        >>> saturating(torch.tensor([0.0, 4.0, 1e9]), 4.0)
         tensor([0., 2., 4.])
     """
-    return lacking / (1 + lacking / cap)
+    return penalty / (1 + penalty / level)
+
+
+def fit(
+    problem: Problem,
+    samplers: Sampler | Sequence[Sampler],
+    settings: Settings | Sequence[Settings] | None = None,
+    seeds: Sequence[int] = (0,),
+    progress: Callable[[range], Iterable[int]] | None = None,
+    after_epoch: AfterEpoch | None = None,
+) -> tuple[ICarma, pd.DataFrame]:
+    r"""Train an ensemble on the refused people of the training split.
+
+    Preferences are drawn anew for every person in every epoch; an
+    epoch ends with the last full batch. Each member has its own
+    random stream, so that its result does not depend on who is
+    trained beside it (up to rounding).
+
+    Where `Settings.hinge` is "lagrangian", the hinge has a Lagrange
+    multiplier, as in CARMA's code. It begins at zero and grows with
+    every batch by the hinge H of that batch; the weight is
+    :math:`\lambda - 10 H`.
+
+    Arguments:
+        samplers, settings: Of each of the M members; one alone serves
+            them all. Settings left out: the paper's. Networks whose
+            sampler draws limits are conditioned on them.
+        seeds: Of each member.
+        progress: Wraps the range of epochs; None: a progress bar.
+        after_epoch: Called with the number of epochs done and the
+            ensemble as it stands. It may return a number for each
+            member.
+    Returns: The ensemble, and a table of the mean of each loss term
+        (see `TERMS`), with the index (term, epoch) and a column a
+        seed. If `after_epoch` was given, what it returned stands
+        there as the term "after_epoch", NaN where it was nothing.
+        `icarma.best` is the member with the lowest mean cost of valid
+        recommendations plus share of people who stay refused, on
+        refused validation people with preferences drawn by its
+        sampler (appendix C.2.4).
+    Raises: ValueError: lists of different lengths; profiles or shared
+        settings differ; no one is refused; the classifier has no
+        gradient; the fit diverges.
+    Source: CARMA's multiplier: its public code, see notebook 03.
+    """
+    settings = Settings() if settings is None else settings
+    settings = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
+    samplers = list(samplers) if isinstance(samplers, Sequence) else [samplers] * len(seeds)
+    x = problem.refused("train")
+    drawn = _check_members(samplers, settings, seeds, len(x))
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    limit_conditioned = drawn.limits is not None
+    icarma = ICarma(problem, settings, seeds, drawn.profile, limit_conditioned)
+    icarma.mask.draw_weights(rngs)
+    icarma.action.draw_weights(rngs)
+    how = settings[0]
+    adam = torch.optim.Adam(
+        icarma.parameters(), how.learning_rate, weight_decay=how.weight_decay, fused=True
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, how.n_epochs)
+    term_weights = _term_weights(settings, x.dtype)
+    multiplier = torch.zeros(len(seeds), dtype=x.dtype)
+    factual = problem.flow.factual(x)
+    batch_size = min(how.batch_size, len(x))
+    n_batches = len(x) // batch_size
+    progress = progress or io.progress_bar("iCARMA")
+    history = np.zeros((len(TERMS), how.n_epochs, len(seeds)))
+    extra = np.full((how.n_epochs, len(seeds)), np.nan)
+    for epoch in progress(range(how.n_epochs)):
+        people = _draw_epoch(icarma, samplers, factual, rngs)
+        for i in range(n_batches):
+            rows = slice(i * batch_size, (i + 1) * batch_size)
+            terms = icarma.loss_terms({name: t[:, rows] for name, t in people.items()})
+            multiplier += terms["hinge"].detach()
+            loss = _weighted_sum(terms, term_weights, multiplier)
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            history[:, epoch] += torch.stack(list(terms.values())).detach().numpy()
+        history[:, epoch] /= n_batches
+        means = dict(zip(TERMS, history[:, epoch].sum(-1).tolist(), strict=True))
+        checks.converging("networks", epoch, means)
+        if how.cosine_schedule:
+            schedule.step()
+        if after_epoch is not None:
+            returned = after_epoch(epoch + 1, icarma)
+            extra[epoch] = np.nan if returned is None else returned
+    icarma.requires_grad_(False)
+    if len(seeds) > 1:
+        icarma.best_index = _best_member(icarma, samplers)
+    epochs = pd.RangeIndex(1, how.n_epochs + 1)
+    by_term = zip(TERMS, history, strict=True)
+    tables = {term: pd.DataFrame(rows, epochs) for term, rows in by_term}
+    if after_epoch is not None:
+        tables["after_epoch"] = pd.DataFrame(extra, epochs)
+    table = pd.concat(tables, names=["term", "epoch"]).set_axis(icarma.seeds, axis=1)
+    return icarma, table
+
+
+def _term_weights(settings: Sequence[Settings], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Return the weight of each term, with shape (M,); NaN where a multiplier grows."""
+    weights = {}
+    for name in TERMS:
+        values = [getattr(member, name) for member in settings]
+        numbers = [math.nan if value == "lagrangian" else value for value in values]
+        weights[name] = torch.tensor(numbers, dtype=dtype)
+    return weights
+
+
+def _weighted_sum(
+    terms: Mapping[str, Tensor], term_weights: Mapping[str, Tensor], multiplier: Tensor
+) -> Tensor:
+    """Return the loss of all members in sum, with shape ().
+
+    Arguments:
+        terms: As `ICarma.loss_terms` gives them.
+        term_weights: As `_term_weights` gives them.
+        multiplier: Lagrange multiplier of the hinge, with shape (M,).
+    """
+    lagrangian = multiplier - DAMPING * terms["hinge"].detach()
+    loss = terms["hinge"].new_zeros(())
+    for name in TERMS:
+        weight = term_weights[name]
+        weight = torch.where(weight.isnan(), lagrangian, weight)
+        loss = loss + (weight * terms[name]).sum()
+    return loss
+
+
+def _check_members(
+    samplers: Sequence[Sampler],
+    settings: Sequence[Settings],
+    seeds: Sequence[int],
+    n_people: int,
+) -> Preferences:
+    """Return preferences that a sampler draws; ValueError unless members fit together."""
+    if not len(samplers) == len(settings) == len(seeds) > 0:
+        raise ValueError(
+            "Expected one sampler, one setting and one seed a member, got "
+            f"{len(samplers)}, {len(settings)} and {len(seeds)}."
+        )
+    if n_people == 0:
+        raise ValueError(
+            "Nobody in the training split is refused, so there is no one to train on. "
+            "Does the classifier return log-odds, 0 or above for yes? (A probability p "
+            "has the log-odds log(p / (1 - p)).) Else draw more people."
+        )
+    drawn = [
+        s.draw(range(n_people), np.random.default_rng(0)) for s in dict.fromkeys(samplers)
+    ]
+    if len({p.profile for p in drawn}) > 1 or len({p.limits is None for p in drawn}) > 1:
+        raise ValueError(
+            "The samplers differ in their profile, or in whether they draw limits. Train "
+            "those that differ in an ensemble of their own."
+        )
+    return drawn[0]
+
+
+def _draw_epoch(
+    icarma: ICarma,
+    samplers: Sequence[Sampler],
+    factual: Mapping[str, Tensor],
+    rngs: Sequence[np.random.Generator],
+) -> dict[str, Tensor]:
+    """Return the people of an epoch as `ICarma.loss_terms` reads them, in random order."""
+    x = factual["x"]
+    orders = [rng.permutation(len(x)) for rng in rngs]
+    draws = zip(samplers, orders, rngs, strict=True)
+    drawn = preferences_of.stack([s.draw(order, rng) for s, order, rng in draws])
+    uniform = np.stack([rng.random((len(x), len(icarma.columns))) for rng in rngs])
+    noise = torch.logit(torch.from_numpy(uniform), eps=1e-9).to(x.dtype)
+    order = torch.from_numpy(np.stack(orders))
+    shuffled = {name: values[order] for name, values in factual.items()}
+    return icarma.batch(shuffled, drawn, noise)
+
+
+def _best_member(icarma: ICarma, samplers: Sequence[Sampler]) -> int:
+    """Return the member with the lowest cost plus share refused on validation people."""
+    problem = icarma.problem
+    x = problem.refused("validation")
+    if len(x) == 0:
+        return 0
+    preferences = samplers[0].draw(range(len(x)), np.random.default_rng(0))
+    recommendation = problem.discretise(x, icarma.recommend_each(x, preferences))
+    is_valid = problem.accepts(recommendation.x_cf)
+    cost = problem.cost_of(x, recommendation)
+    mean_cost = (cost * is_valid).sum(-1) / is_valid.sum(-1)
+    score = mean_cost + 1 - is_valid.to(cost.dtype).mean(-1)
+    return int(score.nan_to_num(math.inf).argmin())

@@ -7,11 +7,11 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from lib.base import checks
-from lib.base.files import MODELS
+from lib import checks
+from lib.io import MODELS
 from lib.method.classifier import Classifier, NetworkClassifier
+from lib.method.data import Population
 from lib.method.flow import CausalFlow
-from lib.method.population import Population
 from lib.method.problem import Problem
 from lib.method.scm import SCM, Equation, Parents, additive
 
@@ -25,8 +25,8 @@ KINDS = {
     "savings": "actionable",
 }
 
-# what the first applicant says of each feature, in the words of `preferences.from_words`
-HER_ANSWERS = {
+# the first applicant's preferences, as `preferences.from_words` reads them
+EXAMPLE_PREFERENCES = {
     "loan_amount": "easy",
     "loan_duration": "manageable",
     "income": "hard",
@@ -39,8 +39,8 @@ LIMITS = {
     "income": "only up",
     "savings": "only up",
 }
-# her place in the order of `first_applicant`: before her is one whom networks fail
-HER_PLACE = 1
+# her index in the order of `first_applicant`: the one before her networks fail
+EXAMPLE_INDEX = 1
 
 
 def scm() -> SCM:
@@ -192,29 +192,22 @@ def first_applicant(population: Population, classifier: Classifier) -> Tensor:
     order: first who stands nearest to the middle of all the refused,
     both in the rating and in how common a profile is (the larger of
     the two distances counts). She is the first of them for whom, with
-    `HER_ANSWERS`, the grid and every network as printed, of the
+    `EXAMPLE_PREFERENCES`, the grid and every network as printed, of the
     constant and the linear profile, hold an answer. A test asks them;
-    here her place is known.
+    here her index is known.
 
     Arguments:
         population: Loan.
-        classifier: The bank.
+        classifier: Who decides.
     Raises: ValueError: no woman is refused.
-    Example:
-        She earns more than 72 of 100 applicants:
-
-        >>> from lib.method import words
-        >>> x = first_applicant(problem.population, problem.classifier)
-        >>> words.standing(problem.population, x[0]).loc["income", "more than"]
-        '72 of 100'
     """
     assert population.truth is not None  # Loan's equations are known
     x = population.x["recourse/test"]
     x = x[~classifier.accepts(x)]
-    women = (population.in_units(x)[:, 0] < 0.5).nonzero()[:, 0]
+    women = (population.inverse_transform(x)[:, 0] < 0.5).nonzero()[:, 0]
     if len(women) == 0:
         raise ValueError("No woman of the test split is refused: draw more people.")
     both = torch.stack([classifier.logit(x), population.truth.log_prob(x)])
     places = both.argsort(-1).argsort(-1) / len(x)
     order = (places - 0.5).abs().amax(0)[women].argsort(stable=True)
-    return x[women[order[: HER_PLACE + 1]][-1:]]
+    return x[women[order[: EXAMPLE_INDEX + 1]][-1:]]

@@ -1,6 +1,11 @@
-"""Structural causal models whose equations can be inverted."""
+"""Structural causal models: what a person would look like, had they acted otherwise.
 
-from collections.abc import Callable, Mapping
+The true SCM and the causal flow (`lib/method/flow.py`) are both
+causal models. They differ in how one feature follows from its parents
+and its noise. The walk along the graph is the same, and stands here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,41 +13,258 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from lib.base import checks
-from lib.method.world import Graph, World
+from lib import checks
+from lib.method.graph import Graph
 
 Parents = dict[str, Tensor]
-N_TRIED = 8  # people drawn to try the equations of a new model
+
+N_TRIED = 8  # people for whom the equations are tried when a model is made
+
+
+class CausalModel:
+    """A causal graph whose features follow from their parents and their noise.
+
+    Subclasses give `abduct` (features to noise), `feature` (one
+    feature from its parents and its noise) and `draw_noise`. One
+    person has shape (D,), many have (N, D) or any (*, D).
+
+    Arguments:
+        graph: Over the D features.
+    """
+
+    graph: Graph
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the D features, in the order of the graph."""
+        return self.graph.features
+
+    def index(self, name: str) -> int:
+        """Return the column of a feature.
+
+        Raises: ValueError: there is none of that name.
+        """
+        return self.graph.index(name)
+
+    def check(self, name: str, x: Tensor) -> None:
+        """Raise ValueError unless x can be handed to this model: finite numbers, (*, D).
+
+        Arguments:
+            name: What the message calls x.
+        """
+        checks.people(name, x, self.features)
+
+    def abduct(self, x: Tensor) -> Tensor:
+        """Return the noise behind each person's features, both with shape (*, D)."""
+        raise NotImplementedError
+
+    def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
+        """Return feature j (*,) from its parents (*, P) and its noise (*,)."""
+        raise NotImplementedError
+
+    def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
+        """Return noise drawn from its distribution, with shape (N, D)."""
+        raise NotImplementedError
+
+    def sample(self, n_people: int, rng: np.random.Generator) -> Tensor:
+        """Return the features of people drawn from this model, with shape (N, D).
+
+        Raises: ValueError: n_people is no whole number above zero.
+        """
+        checks.positive_int(n_people=n_people)
+        return self.predict(self.draw_noise(n_people, rng))
+
+    def predict(self, noise: Tensor) -> Tensor:
+        """Return the features that follow from the noise, both with shape (*, D).
+
+        This is the inverse of `abduct`.
+
+        Raises: ValueError: noise has another shape, or is not finite.
+        """
+        self.check("noise", noise)
+        columns = list(noise.unbind(-1))
+        for j in self.graph.order:
+            columns[j] = self.feature(j, self.parent_values(j, columns), noise[..., j])
+        return torch.stack(columns, -1)
+
+    def parent_values(self, j: int, columns: Sequence[Tensor]) -> Tensor:
+        """Return the direct causes of feature j, stacked, with shape (*, P).
+
+        Arguments:
+            columns: All D features, each with shape (*,).
+        """
+        causes = [columns[i] for i in self.graph.parent_index[j]]
+        if not causes:
+            return columns[0].new_zeros(*columns[0].shape, 0)
+        return torch.stack(causes, -1)
+
+    def counterfactual(
+        self,
+        x: Tensor,
+        is_acted: Tensor | None = None,
+        values: Tensor | None = None,
+        noise: Tensor | None = None,
+        *,
+        do: Mapping[str, float | Tensor] | None = None,
+    ) -> Tensor:
+        r"""Return each person after an action :math:`do(X_I = a)`.
+
+        .. math:: x^{CF}_j = a_j \text{ if } j \in I, \text{ else }
+                  f_j(x^{CF}_{pa(j)}, u_j), \quad u = f^{-1}(x)
+
+        The action is given in one of two ways: as `is_acted` and
+        `values`, so that each person has their own action; or by name
+        as `do`, so that all act on the same features.
+
+        Arguments:
+            x: Features before the action, with shape (*, D).
+            is_acted: True where the person acts, with shape (*, D).
+            values: What they set it to, with shape (*, D); read only
+                where `is_acted`.
+            noise: What `abduct` gives for x, where that is known
+                already.
+            do: What each feature by name is set to: a number, or a
+                tensor with shape (*,).
+        Returns: Features after the action, with shape (*, D).
+            Features that no acted-on feature reaches are returned
+            unchanged, to the bit.
+        Raises: ValueError: the action is given in both ways or in
+            none; shapes or dtypes differ; a feature is unknown; a
+            value that is used is not finite.
+        Source: sections 3 and 4 of arXiv:2604.08030 (abduction,
+            action, prediction). By hand in notebook 01.
+        Example:
+            Of two people, everyone earns 2 more; then only the first
+            does. Savings follow.
+
+            >>> from scipy import stats
+            >>> scm = SCM({
+            ...     "income": additive((), lambda pa: 0.0, stats.norm()),
+            ...     "savings": additive(("income",), lambda pa: pa["income"], stats.norm()),
+            ... })
+            >>> x = torch.tensor([[1.0, 3.0], [2.0, 2.0]])
+            >>> scm.counterfactual(x, do={"income": x[:, 0] + 2})
+            tensor([[3., 5.],
+                    [4., 4.]])
+            >>> is_acted = torch.tensor([[True, False], [False, False]])
+            >>> scm.counterfactual(x, is_acted, x + 2)
+            tensor([[3., 5.],
+                    [2., 2.]])
+        """
+        self.check("x", x)
+        if do is not None and is_acted is None and values is None:
+            is_acted, values = self._action_by_name(x, do)
+        elif do is not None or is_acted is None or values is None:
+            raise ValueError(
+                "Expected an action in one of two ways: "
+                "counterfactual(x, is_acted, values), or "
+                'counterfactual(x, do={"income": 3.0}).'
+            )
+        _check_like("is_acted", is_acted, x, torch.bool)
+        _check_like("values", values, x, x.dtype)
+        values = torch.where(is_acted, values, torch.zeros((), dtype=x.dtype))
+        checks.people("values", values, self.features)
+        if noise is None:
+            noise = self.abduct(x)
+        else:
+            _check_like("noise", noise, x, x.dtype)
+        noise = self.counterfactual_noise(x, noise)
+        columns = torch.where(is_acted, values, x).unbind(-1)
+        return torch.stack(self.propagate(columns, self.affected(is_acted), noise), -1)
+
+    def counterfactual_noise(self, x: Tensor, noise: Tensor) -> Tensor:
+        """Return the noise after an action: the person keeps theirs.
+
+        A subclass may draw some of it anew.
+
+        Arguments:
+            x, noise: Features before the action, and the noise behind
+                them, each with shape (*, D).
+        """
+        return noise
+
+    def affected(self, is_acted: Tensor) -> dict[int, Tensor]:
+        """Return who moves each feature by acting on others, by its column.
+
+        Arguments:
+            is_acted: True where the person acts, with shape (*, D).
+        Returns: A mask (*,) for each feature that somebody moves,
+            causes first.
+        """
+        downstream = (is_acted.float() @ self.graph.reachability.float()) > 0
+        moves = downstream & ~is_acted
+        is_moved = moves.reshape(-1, len(self.features)).any(0).tolist()
+        return {j: moves[..., j] for j in self.graph.order if is_moved[j]}
+
+    def propagate(
+        self, columns: Sequence[Tensor], affected: Mapping[int, Tensor], noise: Tensor
+    ) -> list[Tensor]:
+        """Return features after an action, once what is acted on has been set.
+
+        It is the walk of `counterfactual` without its checks, for
+        callers that try many values on the same features.
+
+        Arguments:
+            columns: The D features: as they are set where they are
+                acted on, else as before; each with shape (*,).
+            affected: As the method of this name gives it.
+            noise: As `counterfactual_noise` gives it, with shape (*, D).
+        """
+        after = list(columns)
+        for j, moves in affected.items():
+            follows = self.feature(j, self.parent_values(j, after), noise[..., j])
+            after[j] = torch.where(moves, follows, after[j])
+        return after
+
+    def _action_by_name(
+        self, x: Tensor, do: Mapping[str, float | Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Return `is_acted` and `values` (*, D) of an action that is given by name."""
+        checks.one_of("feature", do, self.features)
+        columns = list(x.unbind(-1))
+        for name, value in do.items():
+            try:
+                as_tensor = torch.as_tensor(value, dtype=x.dtype)
+                columns[self.index(name)] = as_tensor.expand(x.shape[:-1])
+            except (TypeError, ValueError, RuntimeError):
+                came = (
+                    f"a tensor with shape {tuple(value.shape)}"
+                    if isinstance(value, Tensor)
+                    else repr(value)
+                )
+                raise ValueError(
+                    f"{name} must be set to a number or to a tensor with one value a "
+                    f"person, shape {tuple(x.shape[:-1])}, got {came}."
+                ) from None
+        is_acted = torch.tensor([name in do for name in self.features])
+        return is_acted.expand(x.shape), torch.stack(columns, -1)
+
+
+def _check_like(name: str, tensor: Tensor, x: Tensor, dtype: torch.dtype) -> None:
+    """Raise ValueError unless this is a tensor with the shape of x and this dtype."""
+    if not isinstance(tensor, Tensor) or tensor.dtype != dtype:
+        came = (
+            f"a tensor of {tensor.dtype}"
+            if isinstance(tensor, Tensor)
+            else type(tensor).__name__
+        )
+        raise ValueError(
+            f"{name} must be a tensor of {dtype} with the shape of x, {tuple(x.shape)}, "
+            f"got {came}. Convert it with {name}.to({dtype})."
+        )
+    checks.shape(name, tensor, x.shape)
 
 
 @dataclass(frozen=True)
 class Equation:
-    """One structural equation x = f(parents, u), its inverse in u, and the law of u.
-
-    Both functions work on people side by side, entry by entry, and
-    are written in torch. Where noise is just added, `additive` is
-    shorter.
+    """One structural equation x = f(parents, u), its inverse in u, and u's distribution.
 
     Arguments:
         parents: Names of the direct causes.
-        forward: f; takes the parents by name, each with shape (*,),
-        and u with shape (*,).
-        inverse: The u for which f gives x; takes the parents and x.
-        noise: Law of u, a frozen scipy distribution.
-    Example:
-        Rent is a share of the income, and the share is what chance
-        decides:
-
-        >>> rent = Equation(
-        ...     ("income",),
-        ...     forward=lambda pa, u: pa["income"] * u.sigmoid(),
-        ...     inverse=lambda pa, x: torch.logit(x / pa["income"]),
-        ...     noise=stats.norm(),
-        ... )
-        >>> parents = {"income": torch.tensor([1_000.0, 3_000.0])}
-        >>> x = rent.forward(parents, torch.tensor([0.0, 0.0]))
-        >>> x, rent.inverse(parents, x)
-        (tensor([ 500., 1500.]), tensor([0., 0.]))
+        forward: From the parents by name, and u, to x; each with
+            shape (*,).
+        inverse: From the parents by name, and x, to u.
+        noise: A frozen scipy distribution.
     """
 
     parents: tuple[str, ...]
@@ -56,51 +278,26 @@ def additive(
     mechanism: Callable[[Parents], Tensor | float],
     noise: stats.distributions.rv_frozen,
 ) -> Equation:
-    """Return the equation x = mechanism(parents) + u.
-
-    Example:
-        >>> savings = additive(("income",), lambda pa: pa["income"] / 2, stats.norm())
-        >>> savings.forward({"income": torch.tensor(4.0)}, torch.tensor(1.0))
-        tensor(3.)
-        >>> savings.inverse({"income": torch.tensor(4.0)}, torch.tensor(3.0))
-        tensor(1.)
-    """
+    """Return the equation x = mechanism(parents) + u."""
     return Equation(
-        parents, lambda pa, u: mechanism(pa) + u, lambda pa, x: x - mechanism(pa), noise
+        parents,
+        lambda pa, u: mechanism(pa) + u,
+        lambda pa, x: x - mechanism(pa),
+        noise,
     )
 
 
-class SCM(World):
+class SCM(CausalModel):
     """A structural causal model: one equation a feature, each with its inverse.
 
-    A few people are drawn when the model is made, to try every
-    equation and its inverse.
-
     Arguments:
-        equations: One equation a feature, by name. Features keep the
-            order in which they are listed; causes may be listed after
-            their effects.
-        mean, std: Features are handed over and returned as (model
-            units - mean) / std, each with shape (D,). Left out: model
-            units.
-    Raises: ValueError: as `Graph`; an equation fails, gives another
-        shape or values that are not finite, or its inverse does not
-        give its noise back; the scaler does not fit.
-    Source: definition in section 3 of arXiv:2604.08030.
-    Example:
-        Savings follow income, income follows age. What if a person of
-        40 earned 5 instead of 3?
-
-        >>> scm = SCM({
-        ...     "age": additive((), lambda pa: 18.0, stats.gamma(10, scale=3.5)),
-        ...     "income": additive(("age",), lambda pa: pa["age"] / 10, stats.norm()),
-        ...     "savings": additive(("income",), lambda pa: 2 * pa["income"], stats.norm()),
-        ... })
-        >>> person = torch.tensor([40.0, 3.0, 5.0])
-        >>> scm.abduct(person)
-        tensor([22., -1., -1.])
-        >>> scm.counterfactual(person, do={"income": 5.0})
-        tensor([40.,  5.,  9.])
+        equations: By feature; causes may be listed after effects.
+        mean, std: Where features are spoken of in standard deviations
+            from the mean: both, with shape (D,). Equations are always
+            in the model's units.
+    Raises: ValueError: as `Graph`; an equation fails for a few people
+        who are drawn, or its inverse does not invert it; mean or std
+        have another shape.
     """
 
     def __init__(
@@ -115,18 +312,81 @@ class SCM(World):
                     f"{name} must be an Equation, got {type(equation).__name__}. Write "
                     "additive(parents, mechanism, noise) where the noise is just added."
                 )
-        super().__init__(Graph({name: e.parents for name, e in equations.items()}))
+        self.graph = Graph({name: e.parents for name, e in equations.items()})
         self.equations = dict(equations)
         n_features = len(self.features)
         mean = torch.zeros(n_features) if mean is None else mean
         std = torch.ones(n_features) if std is None else std
-        for name, part in (("mean", mean), ("std", std)):
-            self.check(name, part)
-            checks.shape(name, part, (n_features,))
+        for name, tensor in (("mean", mean), ("std", std)):
+            self.check(name, tensor)
+            checks.shape(name, tensor, (n_features,))
         if not (std > 0).all():
             raise ValueError(f"std must be above zero everywhere, got {std.tolist()}.")
         self.mean, self.std = mean.double(), std.double()
         self._try_equations()
+
+    def standardised(self, mean: Tensor, std: Tensor) -> "SCM":
+        """Return the same model, with features in standard deviations from the mean."""
+        return SCM(self.equations, mean, std)
+
+    def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
+        """Return noise from each equation's distribution, in float64, with shape (N, D)."""
+        noise = [
+            equation.noise.rvs(n_people, random_state=rng)
+            for equation in self.equations.values()
+        ]
+        return torch.tensor(np.stack(noise, -1), dtype=torch.float64)
+
+    def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
+        """Return feature j, with shape (*,); see `CausalModel.feature`."""
+        equation = self.equations[self.features[j]]
+        value = equation.forward(self._parents_by_name(j, x_parents), noise)
+        return (value - self.mean[j].to(value)) / self.std[j].to(value)
+
+    def abduct(self, x: Tensor) -> Tensor:
+        """Return the noise behind each person's features; see `CausalModel.abduct`.
+
+        Raises: ValueError: x has another shape, or is not finite.
+        """
+        self.check("x", x)
+        in_units = x * self.std.to(x) + self.mean.to(x)
+        noise = []
+        for j, equation in enumerate(self.equations.values()):
+            parents = self._parents_by_name(j, x[..., self.graph.parent_index[j]])
+            noise.append(equation.inverse(parents, in_units[..., j]))
+        return torch.stack(noise, -1)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Return the log-density of each person, in nats and float64, with shape (*,).
+
+        The density is that of standardised features; of a feature
+        with single values only it is the probability.
+
+        Raises: ValueError: x has another shape, or is not finite.
+        """
+        self.check("x", x)
+        with torch.enable_grad():  # the slope of the noise by its feature
+            x = x.detach().double().requires_grad_()
+            u = self.abduct(x)
+            total = torch.zeros(x.shape[:-1], dtype=torch.float64)
+            for j, equation in enumerate(self.equations.values()):
+                u_j = u[..., j].detach().numpy()
+                if _is_discrete(equation):
+                    total += torch.from_numpy(
+                        np.asarray(equation.noise.logpmf(u_j.round()))
+                    )
+                    continue
+                (slope,) = torch.autograd.grad(u[..., j].sum(), x, retain_graph=True)
+                total += torch.from_numpy(np.asarray(equation.noise.logpdf(u_j)))
+                total += slope[..., j].abs().log()
+        return total
+
+    def _parents_by_name(self, j: int, x_parents: Tensor) -> Parents:
+        """Return the parents of feature j by name, in model units, each with shape (*,)."""
+        causes = self.graph.parent_index[j]
+        mean, std = self.mean[causes].to(x_parents), self.std[causes].to(x_parents)
+        names = self.graph.parents[self.features[j]]
+        return dict(zip(names, (x_parents * std + mean).unbind(-1), strict=True))
 
     def _try_equations(self) -> None:
         """Raise ValueError unless each equation works and is inverted, for a few people."""
@@ -139,118 +399,19 @@ class SCM(World):
                     f"The noise of {name} must be a frozen scipy distribution such as "
                     f"stats.norm(0, 1), got {type(equation.noise).__name__}."
                 )
-            u = torch.from_numpy(
-                np.asarray(equation.noise.rvs(N_TRIED, random_state=rng), dtype=float)
-            )
+            drawn = equation.noise.rvs(N_TRIED, random_state=rng)
+            u = torch.from_numpy(np.asarray(drawn, dtype=float))
             parents = {cause: x[cause] for cause in equation.parents}
             x[name] = _tried(f"forward of {name}", equation.forward, parents, u)
-            # the log-density asks for its derivative, where the noise is not discrete
-            given = x[name].clone().requires_grad_(not _is_discrete(equation))
-            found = _tried(f"inverse of {name}", equation.inverse, parents, given)
-            if not torch.allclose(found, u, rtol=1e-4, atol=1e-6):
-                worst = int((found - u).abs().argmax())
+            value = x[name].clone().requires_grad_(not _is_discrete(equation))
+            inverted = _tried(f"inverse of {name}", equation.inverse, parents, value)
+            if not torch.allclose(inverted, u, rtol=1e-4, atol=1e-6):
+                worst = int((inverted - u).abs().argmax())
                 raise ValueError(
                     f"The inverse of {name} does not invert its forward: from the noise "
                     f"{u[worst]:.6g}, forward gives {x[name][worst]:.6g}, and from that, "
-                    f"inverse gives {found[worst]:.6g}."
+                    f"inverse gives {inverted[worst]:.6g}."
                 )
-
-    def standardised(self, mean: Tensor, std: Tensor) -> "SCM":
-        """Return the same model, speaking of features in standard deviations from the mean.
-
-        Arguments:
-            mean, std: In model units, each with shape (D,).
-        Example:
-            >>> scm = SCM({"age": additive((), lambda pa: 0.0, stats.norm(40, 10))})
-            >>> scaled = scm.standardised(torch.tensor([40.0]), torch.tensor([10.0]))
-            >>> scaled.abduct(torch.tensor([1.0]))  # one standard deviation above the mean
-            tensor([50.])
-        """
-        return SCM(self.equations, mean, std)
-
-    def draw_noise(self, n_people: int, rng: np.random.Generator) -> Tensor:
-        """Return noise by the law of each equation, in float64, with shape (N, D).
-
-        Example:
-            >>> scm = SCM({"age": additive((), lambda pa: 18.0, stats.gamma(10))})
-            >>> (scm.draw_noise(100, np.random.default_rng(0)) > 0).all()
-            tensor(True)
-        """
-        noise = [
-            equation.noise.rvs(n_people, random_state=rng)
-            for equation in self.equations.values()
-        ]
-        return torch.tensor(np.stack(noise, -1), dtype=torch.float64)
-
-    def _by_name(self, j: int, x_parents: Tensor) -> Parents:
-        """Return the parents of feature j by name, in model units, each with shape (*,)."""
-        causes = self.graph.parent_index[j]
-        std, mean = self.std[causes].to(x_parents), self.mean[causes].to(x_parents)
-        names = self.graph.parents[self.features[j]]
-        return dict(zip(names, (x_parents * std + mean).unbind(-1), strict=True))
-
-    def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        """Return feature j, with shape (*,); see `World.feature`.
-
-        Example:
-            >>> scm = SCM({"age": additive((), lambda pa: 18.0, stats.gamma(10))})
-            >>> scm.feature(0, torch.zeros(1, 0), torch.tensor([4.0]))
-            tensor([22.])
-        """
-        value = self.equations[self.features[j]].forward(self._by_name(j, x_parents), noise)
-        return (value - self.mean[j].to(value)) / self.std[j].to(value)
-
-    def abduct(self, x: Tensor) -> Tensor:
-        """Return the noise behind each person's features; see `World.abduct`.
-
-        Raises: ValueError: x has another shape, or is not finite.
-        Example:
-            >>> scm = SCM({"age": additive((), lambda pa: 18.0, stats.gamma(10))})
-            >>> scm.abduct(torch.tensor([22.0]))
-            tensor([4.])
-        """
-        self.check("x", x)
-        in_units = x * self.std.to(x) + self.mean.to(x)
-        noise = [
-            equation.inverse(
-                self._by_name(j, x[..., self.graph.parent_index[j]]), in_units[..., j]
-            )
-            for j, equation in enumerate(self.equations.values())
-        ]
-        return torch.stack(noise, -1)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        r"""Return the log-density of each person, in nats and float64, with shape (*,).
-
-        .. math:: \log p(x) = \sum_j \log p(u_j) + \log |du_j / dx_j|
-
-        Discrete noise counts with its probability and without a
-        volume term.
-
-        Arguments:
-            x: Features, with shape (*, D).
-        Raises: ValueError: x has another shape, or is not finite.
-        Example:
-            >>> scm = SCM({"age": additive((), lambda pa: 40.0, stats.norm(0, 10))})
-            >>> scm.log_prob(torch.tensor([[40.0], [60.0]])).numpy().round(2)
-            array([-3.22, -5.22])
-            >>> stats.norm(40, 10).logpdf([40.0, 60.0]).round(2)
-            array([-3.22, -5.22])
-        """
-        self.check("x", x)
-        x = x.detach().double().requires_grad_()
-        u = self.abduct(x)
-        total = torch.zeros(x.shape[:-1], dtype=torch.float64)
-        for j, equation in enumerate(self.equations.values()):
-            own = u[..., j].detach().numpy()
-            if _is_discrete(equation):
-                total += torch.from_numpy(np.asarray(equation.noise.logpmf(own.round())))
-                continue
-            # u_j depends on x_j and on the parents; only the derivative by x_j is volume
-            (gradient,) = torch.autograd.grad(u[..., j].sum(), x, retain_graph=True)
-            total += torch.from_numpy(np.asarray(equation.noise.logpdf(own)))
-            total += gradient[..., j].abs().log()
-        return total
 
 
 def _is_discrete(equation: Equation) -> bool:
@@ -262,34 +423,34 @@ def _tried(
     what: str,
     function: Callable[[Parents, Tensor], Tensor],
     parents: Parents,
-    given: Tensor,
+    value: Tensor,
 ) -> Tensor:
     """Return what one function of an equation gives; ValueError unless it is usable."""
     try:
-        result = function(dict(parents), given)
+        result = function(dict(parents), value)
     except Exception as error:
         raise ValueError(
             f"The {what} failed with {type(error).__name__}: {error}. It is called with a "
             f"dictionary of its parents ({', '.join(parents) or 'none'}) and a tensor, "
             "both with one number a person, and must be written in torch."
         ) from error
-    if not isinstance(result, Tensor) or result.shape != given.shape:
+    if not isinstance(result, Tensor) or result.shape != value.shape:
         came = (
             f"a tensor with shape {tuple(result.shape)}"
             if isinstance(result, Tensor)
             else type(result).__name__
         )
         raise ValueError(
-            f"The {what} gives {came} for {len(given)} people, expected a tensor with "
-            f"shape {tuple(given.shape)}."
+            f"The {what} gives {came} for {len(value)} people, expected a tensor with "
+            f"shape {tuple(value.shape)}."
         )
-    if given.requires_grad and not result.requires_grad:
+    if value.requires_grad and not result.requires_grad:
         raise ValueError(
             f"The {what} has no derivative that torch can follow, and the log-density "
             "needs it. Write it with torch's own functions, and let it depend on its "
             "second argument."
         )
-    if not torch.isfinite(result).all():
+    if not result.isfinite().all():
         raise ValueError(
             f"The {what} gives NaN or infinite values for people drawn from the model. Can "
             "it take every value that its parents and its noise can have?"

@@ -15,7 +15,7 @@ compare features as people can have them: where a population has whole
 numbers, whole numbers.
 
 Rulers have different units. What can be compared between them is how
-they order recommendations for the same person; see `agreement`.
+they order recommendations for the same person; see `kendall`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 from lib.method import metrics
 from lib.method.problem import Problem, Recommendation
 
@@ -95,9 +95,9 @@ def _percentile_shifts(change: _Change) -> np.ndarray:
     shifts = np.zeros_like(change.before)
     for k, column in enumerate(np.sort(change.people, axis=0).T):
         ranks = [  # mid-ranks: those who have the same value count by half
-            np.searchsorted(column, own[:, k], "left")
-            + np.searchsorted(column, own[:, k], "right")
-            for own in (change.before, change.action)
+            np.searchsorted(column, x[:, k], "left")
+            + np.searchsorted(column, x[:, k], "right")
+            for x in (change.before, change.action)
         ]
         shifts[:, k] = np.abs(ranks[1] - ranks[0]) / (2 * len(column))
     return shifts
@@ -235,17 +235,17 @@ def measure(
     features = problem.population.features
     checks.people("recommendation.values", recommendation.values, features)
     checks.people("recommendation.x_cf", recommendation.x_cf, features)
-    checks.known("ruler", rulers, tuple(RULERS))
+    checks.one_of("ruler", rulers, tuple(RULERS))
     checks.positive(tolerance=tolerance)
     has = recommendation.has_recourse
-    own, x = recommendation[has], x[has]
+    given, x = recommendation[has], x[has]
     change = _Change(
         problem,
-        cost=problem.cost_of(x, own).numpy(),
-        is_acted=own.is_acted.numpy(),
+        cost=problem.cost_of(x, given).numpy(),
+        is_acted=given.is_acted.numpy(),
         before=_as_they_are(problem, x),
-        action=_as_they_are(problem, torch.where(own.is_acted, own.values, x)),
-        profile=_as_they_are(problem, own.x_cf),
+        action=_as_they_are(problem, torch.where(given.is_acted, given.values, x)),
+        profile=_as_they_are(problem, given.x_cf),
         tolerance=tolerance,
     )
     table = pd.DataFrame(np.nan, index=range(len(has)), columns=list(rulers))
@@ -288,47 +288,3 @@ def kendall(values: np.ndarray) -> np.ndarray:
     untied = np.abs(signs).sum(0)
     with np.errstate(invalid="ignore"):
         return alike / np.sqrt(untied[:, :, None] * untied[:, None, :])
-
-
-def agreement(measured: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return how alike every two rulers order solvers, averaged over people.
-
-    Kendall's tau-b is taken within each person. A person has none
-    where one of the solvers has no recommendation for them, and none
-    with a ruler that gives all solvers the same value; they are left
-    out of that mean.
-
-    Arguments:
-        measured: By solver, as `measure` gives it for the same
-            people.
-    Returns: A row for each ruler and other, in the order of the
-        columns: the mean tau, NaN if nobody has one, and over how
-        many people it is. A ruler beside itself has tau 1, and says
-        how many people it orders solvers for.
-    Raises: ValueError: there are fewer than two solvers, or their
-        tables have other rulers or people.
-    """
-    tables = list(measured.values())
-    if len(tables) < 2:
-        raise ValueError(f"Expected two solvers or more to order, got {list(measured)}.")
-    rulers = list(tables[0])
-    for solver, table in measured.items():
-        if list(table) != rulers or not table.index.equals(tables[0].index):
-            raise ValueError(
-                f"{solver} has {len(table)} people and the rulers {', '.join(table)}; "
-                f"{next(iter(measured))} has {len(tables[0])} and {', '.join(rulers)}. "
-                "Measure the same people with the same rulers."
-            )
-    tau = kendall(np.stack([table.to_numpy(float) for table in tables]))
-    people = (~np.isnan(tau)).sum(0)
-    total = np.nansum(tau, 0)
-    return pd.DataFrame(
-        {
-            "ruler": np.repeat(rulers, len(rulers)),
-            "other": np.tile(rulers, len(rulers)),
-            "tau": np.divide(
-                total, people, out=np.full_like(total, np.nan), where=people > 0
-            ).ravel(),
-            "people": people.ravel(),
-        }
-    )

@@ -33,13 +33,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import optimize, stats
 from scipy.sparse.linalg import eigsh
-from torch import Tensor
 
-from lib.base import checks
-from lib.base.arithmetic import each
+from lib import checks
 from lib.beyond.evaluation.reml import FLAT, N_FIXED, ROUNDING, Products, Search, State
 
 TERMS = ("smooth", "intercepts", "slopes")
@@ -145,7 +142,7 @@ class Fit:
         Raises: ValueError: the model has no such term.
         Source: see `curve_test` and `effects_test`.
         """
-        checks.known("term", [term], tuple(self.edf))
+        checks.one_of("term", [term], tuple(self.edf))
         return _test_smooth(self) if term == "smooth" else _test_effects(self, term)
 
 
@@ -307,7 +304,7 @@ def _edf_of_variances(search: Search, log_lambda: np.ndarray, state: State) -> f
     active = np.flatnonzero(products.sizes)
     if not len(active):
         return 0.0
-    ratio = each(math.exp, log_lambda)
+    ratio = np.exp(log_lambda)
     moves = []
     for i in active:  # of the fitted answers, by a log ratio
         pulls = np.zeros_like(state.effects)  # the penalty's pull on each coefficient
@@ -318,11 +315,11 @@ def _edf_of_variances(search: Search, log_lambda: np.ndarray, state: State) -> f
             pulls[i - 1] = ratio[i] * state.effects[i - 1]
         beta = state.inverse @ (pull - np.einsum("jm,jmk->k", pulls, state.solved))
         first, mixed, second = state.own_inverse
-        own = np.array(
+        effects = np.array(
             [first * pulls[0] + mixed * pulls[1], mixed * pulls[0] + second * pulls[1]]
         )
-        own -= state.solved @ beta
-        moves.append(products.fitted(beta, own))
+        effects -= state.solved @ beta
+        moves.append(products.fitted(beta, effects))
     moved = np.array(moves)
     values, vectors = np.linalg.eigh(search.hessian(log_lambda)[np.ix_(active, active)] / 2)
     is_curved = values > FLAT
@@ -345,9 +342,9 @@ def _reference_df(fit: Fit) -> float:
     F maps the coefficients without a penalty to those with one, and
     the trace is over the curve's own.
     """
-    products, ratio = fit.design._products, each(math.exp, fit.log_lambda)
+    products, ratio = fit.design._products, np.exp(fit.log_lambda)
     inverse = fit.covariance / fit.sigma2
-    *_, solved = products.solve(ratio, products.own)
+    *_, solved = products.solve(ratio, products.cross)
     lost = ratio[0] * (inverse[N_FIXED:, N_FIXED:] ** 2).sum()
     lost += ratio[1:] @ ((solved @ inverse[:, N_FIXED:]) ** 2).sum((1, 2))
     return fit.design.k - 1 - ratio[0] * lost
@@ -359,10 +356,10 @@ def _test_effects(fit: Fit, term: str) -> TermTest:
     The statistic weighs them by the information that the other kind
     of effects and the curve leave.
     """
-    products, ratio = fit.design._products, each(math.exp, fit.log_lambda)
+    products, ratio = fit.design._products, np.exp(fit.log_lambda)
     inverse = fit.covariance / fit.sigma2
-    own = products.own
-    _, own_inverse, solved = products.solve(ratio, own)
+    cross = products.cross
+    _, own_inverse, solved = products.solve(ratio, cross)
     one = TERMS.index(term) - 1  # the row of these effects, and of the other kind
     other = 1 - one
     solved = solved[one]
@@ -372,8 +369,8 @@ def _test_effects(fit: Fit, term: str) -> TermTest:
     covariance = joint - ratio[1 + one] * joint @ joint - ratio[0] * to_curve @ to_curve.T
     mixed = products.own_squares[1]
     squares = products.own_squares[::2][one] + mixed**2 / ratio[1 + other] + ratio[1 + one]
-    left = own[one] + mixed[:, None] * own[other] / ratio[1 + other]
-    fixed = products.gram + own[other].T @ own[other] / ratio[1 + other]
+    left = cross[one] + mixed[:, None] * cross[other] / ratio[1 + other]
+    fixed = products.gram + cross[other].T @ cross[other] / ratio[1 + other]
     wiggly = range(N_FIXED, len(fixed))
     fixed[wiggly, wiggly] += ratio[0]
     weight = np.diag(squares) - left @ np.linalg.solve(fixed, left.T)
@@ -407,31 +404,31 @@ def curve_test(
     Example:
         With a whole number of directions it is the usual F test:
 
-        >>> found = curve_test(np.array([3.0, 1.0]), np.eye(2), 2.0, 100.0)
-        >>> round(found.f, 3), round(found.p, 4), round(float(stats.f.sf(5, 2, 100)), 4)
+        >>> test = curve_test(np.array([3.0, 1.0]), np.eye(2), 2.0, 100.0)
+        >>> round(test.f, 3), round(test.p, 4), round(float(stats.f.sf(5, 2, 100)), 4)
         (5.0, 0.0085, 0.0085)
     """
     checks.positive(reference_df=reference_df, residual_df=residual_df)
-    own, vectors = np.linalg.eigh(covariance)
-    own, vectors = own[::-1], vectors[:, ::-1]
-    squares = (vectors.T @ values) ** 2 / np.abs(own)
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    squares = (vectors.T @ values) ** 2 / np.abs(eigenvalues)
     whole = int(reference_df)
-    part = reference_df - whole
-    n_directions = int((own > own[0] * np.finfo(float).eps ** 0.9).sum())
+    fraction = reference_df - whole
+    n_directions = int((eigenvalues > eigenvalues[0] * np.finfo(float).eps ** 0.9).sum())
     if whole == 0:
         raise ValueError(
             f"reference_df is {reference_df:g}: expected 1 or more, as any curve has "
             "that holds the straight line."
         )
-    if part == 0 or n_directions <= whole:
+    if fraction == 0 or n_directions <= whole:
         rank = min(whole, n_directions)
         f = float(squares[:rank].sum() / rank)
         return TermTest(f, float(rank), float(stats.f.sf(f, rank, residual_df)))
     weights = np.ones(whole + 1)
-    weights[-2] = (part + 1 + np.sqrt((part + 1) * (1 - part))) / 2
-    weights[-1] = part + 1 - weights[-2]
-    statistic = squares[:whole].sum() + part * squares[whole]
-    mixed = np.sqrt(2 * part * (1 - part) * squares[whole - 1] * squares[whole])
+    weights[-2] = (fraction + 1 + np.sqrt((fraction + 1) * (1 - fraction))) / 2
+    weights[-1] = fraction + 1 - weights[-2]
+    statistic = squares[:whole].sum() + fraction * squares[whole]
+    mixed = np.sqrt(2 * fraction * (1 - fraction) * squares[whole - 1] * squares[whole])
     n_error = max(1, round(residual_df))
     p = [tail(weights, n_error, statistic + sign * mixed) for sign in (-1, 1)]
     return TermTest(float(statistic / reference_df), float(reference_df), sum(p) / 2)
@@ -453,8 +450,8 @@ def effects_test(
         models, Biometrika 2013; mgcv 1.8-41, reTest.
     """
     checks.positive(residual_df=residual_df)
-    own, vectors = np.linalg.eigh(weight)
-    root = vectors * np.sqrt(np.maximum(own, 0))
+    eigenvalues, vectors = np.linalg.eigh(weight)
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 0))
     weights = np.maximum(np.linalg.eigvalsh(root.T @ covariance @ root), 0)
     rank = int((weights > weights.max() * np.finfo(float).eps ** 0.8).sum())
     statistic = float(values @ weight @ values)
@@ -491,28 +488,23 @@ def tail(weights: np.ndarray, n_error: int, value: float) -> float:
     checks.positive(n_error=n_error, value=value, largest_weight=float(weights.max()))
     weights = weights[weights > ROUNDING * weights.max()]
 
-    # torch's log and exp are pinned, and numpy's differ in bits from processor to processor
-    w = torch.from_numpy(weights)[:, None]
-
-    def log_transform(s: Tensor) -> Tensor:
-        own = torch.log(1 - 2 * w * s).sum(0)
-        of_error = torch.log(1 + 2 * s * value / n_error)
-        return -own / 2 - n_error / 2 * of_error - torch.log(s)
+    def log_transform(s: np.ndarray) -> np.ndarray:
+        of_weights = np.log(1 - 2 * weights[:, None] * s).sum(0)
+        of_error = np.log(1 + 2 * s * value / n_error)
+        return -of_weights / 2 - n_error / 2 * of_error - np.log(s)
 
     end = 0.5 / weights.max()
-    found = optimize.minimize_scalar(
-        lambda s: float(log_transform(torch.tensor([s], dtype=torch.float64))),
+    saddle = optimize.minimize_scalar(
+        lambda s: log_transform(np.array([s])).item(),
         bounds=(0, end),
         method="bounded",
         options={"xatol": 1e-6 * end},
-    )
-    middle = found.x
-    # s = middle + i width sinh(v): equal steps in v see the peak and the long tails
+    ).x
+    # s = saddle + i width sinh(v): equal steps in v see the peak and the long tails
     v = np.arange(0, END, STEP)
-    width = min(middle, end - middle)
-    along = torch.from_numpy(width * each(math.sinh, v))
-    s = torch.complex(torch.full_like(along, middle), along)
-    terms = torch.exp(log_transform(s)).real * torch.from_numpy(each(math.cosh, v))
+    width = min(saddle, end - saddle)
+    s = saddle + 1j * width * np.sinh(v)
+    terms = np.exp(log_transform(s)).real * np.cosh(v)
     terms[0] /= 2
     return float(terms.sum() * (width * STEP / math.pi))
 
@@ -536,7 +528,7 @@ class ThinPlate:
     """
 
     def __init__(self, x: np.ndarray, k: int) -> None:
-        checks.counts(k=k)
+        checks.positive_int(k=k)
         self._knots = np.unique(x)
         if not N_FIXED <= k <= len(self._knots):
             raise ValueError(
@@ -625,7 +617,7 @@ def _check_people(
 
 def _check_size(x: np.ndarray, n_people: int, k: int, has_effects: bool) -> None:
     """Raise ValueError unless there are enough answers for the model."""
-    checks.counts(k=k)
+    checks.positive_int(k=k)
     n_distinct = len(np.unique(x))
     fewest = FEWEST_X if k > N_FIXED else 2
     if n_distinct < fewest:

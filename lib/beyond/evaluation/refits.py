@@ -17,9 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import root
 
-from lib.base import checks, tables
-from lib.base.arithmetic import each
-from lib.base.files import PUBLISHED
+from lib import checks, io
 from lib.beyond.evaluation import gamm
 from lib.beyond.evaluation.willingness import (
     FIRST,
@@ -30,6 +28,7 @@ from lib.beyond.evaluation.willingness import (
     Latent,
     Pool,
 )
+from lib.io import PUBLISHED
 
 N_ANSWERS = 5 * N_PEOPLE - N_REMOVED
 N_STEPS, N_COMMON = 3, 24  # Newton's, and data sets whose mean they bring to the print
@@ -76,8 +75,8 @@ def printed(model: int) -> Printed:
 
     Raises: ValueError: there is no such model.
     """
-    checks.known("model", [model], MODELS)
-    table = tables.read(PUBLISHED / "tominaga_tableS2.csv")
+    checks.one_of("model", [model], MODELS)
+    table = io.read_csv(PUBLISHED / "tominaga_tableS2.csv")
     rows = table[table.model == model].set_index("kind")
     first = rows.loc["parametric"]
     kinds = dict(
@@ -140,13 +139,13 @@ def samples(pool: Pool, n: int, seed: int, **terms: bool) -> list[Sample]:
         n: How many draws.
         terms: As for `gamm.Design`: slopes, intercepts.
     """
-    checks.counts(n=n)
-    found = []
+    checks.positive_int(n=n)
+    drawn = []
     for i in range(n):
         x, people = pool.drawn(np.random.default_rng([seed, i]))
         k = min(K, len(np.unique(x)))
-        found.append(Sample(x, people, gamm.Design(x, people, k, **terms)))
-    return found
+        drawn.append(Sample(x, people, gamm.Design(x, people, k, **terms)))
+    return drawn
 
 
 def read_backwards(model: Printed, sample: Sample) -> tuple[Latent, float]:
@@ -171,7 +170,7 @@ def read_backwards(model: Printed, sample: Sample) -> tuple[Latent, float]:
     target = {term: model.edf[term] for term in gamm.TERMS}
     n, n_people = len(sample.x), len(np.unique(sample.people))
     # where penalties weigh about as much as answers
-    start = each(math.log, np.array([n, n / n_people, sample.x @ sample.x / n_people]))
+    start = np.log(np.array([n, n / n_people, sample.x @ sample.x / n_people]))
 
     def near(log_lambda: np.ndarray) -> np.ndarray:
         return log_lambda.clip(start - REACH, start + REACH)
@@ -191,7 +190,7 @@ def read_backwards(model: Printed, sample: Sample) -> tuple[Latent, float]:
             f"these numbers of its distance, {model.distance}? Else take another pool."
         )
     _, se = sample.design.known(log_lambda)
-    _, between, slope = model.error * each(math.exp, -log_lambda / 2)
+    _, between, slope = model.error * np.exp(-log_lambda / 2)
     latent = Latent(
         mean=model.intercept,
         between=float(between),
@@ -232,20 +231,20 @@ def refits(
         rng = np.random.default_rng([seed, i, 1])  # not the stream of what was shown
         y = latent.answers(sample.x, sample.people, rng, is_rounded)
         fitted = sample.design.fit(y)
-        found = {
+        row = {
             "intercept": fitted.intercept,
             "se": fitted.intercept_se,
             "sigma2": fitted.sigma2,
             "aic": fitted.aic,
         }
-        found |= {f"edf_{term}": own for term, own in fitted.edf.items()}
+        row |= {f"edf_{term}": edf for term, edf in fitted.edf.items()}
         for term in tested:
             test = fitted.test(term)
-            found |= {f"F_{term}": test.f, f"p_{term}": test.p}
-        found["drop"], _ = fitted.difference(FIRST, LAST)
-        found["drop_8"], _ = fitted.difference(FIRST, 8.0)
-        found["tail"], found["tail_se"] = fitted.difference(4.0, LAST)
-        rows.append(found)
+            row |= {f"F_{term}": test.f, f"p_{term}": test.p}
+        row["drop"], _ = fitted.difference(FIRST, LAST)
+        row["drop_8"], _ = fitted.difference(FIRST, 8.0)
+        row["tail"], row["tail_se"] = fitted.difference(4.0, LAST)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -287,7 +286,7 @@ def calibrated(
         or its parameter begins at zero, so that shares of it are
         nothing.
     """
-    checks.known("printed number", moved, tuple(CALIBRATED))
+    checks.one_of("printed number", moved, tuple(CALIBRATED))
     checks.not_empty("moved", moved)
     goal = _of_print(model)[list(moved)]
     names = [CALIBRATED[name] for name in moved]
@@ -305,7 +304,7 @@ def calibrated(
             [v if name == "intercept" else math.log(v) for name, v in numbers.items()]
         )
 
-    def found(latent: Latent) -> np.ndarray:
+    def refitted(latent: Latent) -> np.ndarray:
         return scaled(refits(latent, drawn, seed, is_rounded)[list(moved)].mean())
 
     def stepped(latent: Latent, step: np.ndarray) -> Latent:
@@ -316,10 +315,10 @@ def calibrated(
 
     latent = start
     for _ in range(N_STEPS):
-        here = found(latent)
+        here = refitted(latent)
         slopes = np.column_stack(
             [
-                (found(stepped(latent, SMALL * unit)) - here) / SMALL
+                (refitted(stepped(latent, SMALL * unit)) - here) / SMALL
                 for unit in np.eye(len(names))
             ]
         )

@@ -26,8 +26,6 @@ from itertools import product
 
 import numpy as np
 
-from lib.base.arithmetic import each
-
 N_FIXED = 2  # columns without a penalty: the constant and the straight line
 REACH = 25.0  # log ratios are looked for so far around the columns' own scale
 FLAT = 1e-7  # of a gradient, in effective degrees of freedom
@@ -57,8 +55,8 @@ class Products:
         # how many coefficients of each term are penalised
         self.sizes = np.append(n_columns - N_FIXED, self.n_people * has_own)
         self.gram = columns.T @ columns  # (k, k)
-        own = self.by_person(own_columns[:, None] * columns.T)
-        self.own = np.ascontiguousarray(own.swapaxes(1, 2))  # (2, m, k)
+        cross = self.by_person(own_columns[:, None] * columns.T)
+        self.cross = np.ascontiguousarray(cross.swapaxes(1, 2))  # (2, m, k)
         first, second = own_columns
         squares = np.array([first * first, first * second, second * second])
         self.own_squares = self.by_person(squares)  # (3, m)
@@ -67,7 +65,7 @@ class Products:
         scales = np.array(
             [wiggly.sum() / max(1, len(wiggly)), *self.own_squares[::2].mean(1)]
         )
-        self.centre = each(math.log, np.where(self.sizes > 0, scales, 1.0))
+        self.centre = np.log(np.where(self.sizes > 0, scales, 1.0))
 
     def by_person(self, values: np.ndarray) -> np.ndarray:
         """Return sums of values (*, n) over each person's answers, with shape (*, m)."""
@@ -77,28 +75,28 @@ class Products:
 
     def fitted(self, beta: np.ndarray, effects: np.ndarray) -> np.ndarray:
         """Return the fitted answers (n,) of coefficients (k,) and effects (2, m)."""
-        own = (self.own_columns * effects[:, self.person]).sum(0)
-        return self.columns @ beta + own
+        of_people = (self.own_columns * effects[:, self.person]).sum(0)
+        return self.columns @ beta + of_people
 
     def solve(
-        self, ratio: np.ndarray, own: np.ndarray
+        self, ratio: np.ndarray, cross: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what each person's own columns explain, for given variances.
 
         Arguments:
             ratio: Of sigma2 and each variance, with shape (3,).
-            own: Products of own columns and others, with shape (2, m,
+            cross: Products of own columns and others, with shape (2, m,
                 C).
         Returns: Determinant of each person's penalised products (m,),
             entries 11, 12, 22 of its inverse (3, m), and the inverse
-            times own, with shape (2, m, C).
+            times cross, with shape (2, m, C).
         """
         first, mixed, second = self.own_squares
         first, second = first + ratio[1], second + ratio[2]
         determinant = first * second - mixed * mixed
         inverse = np.array([second, -mixed, first]) / determinant
         a, b, c = inverse[:, :, None]
-        solved = np.array([a * own[0] + b * own[1], b * own[0] + c * own[1]])
+        solved = np.array([a * cross[0] + b * cross[1], b * cross[0] + c * cross[1]])
         return determinant, inverse, solved
 
 
@@ -145,15 +143,17 @@ class Search:
         self.total = float(y @ y)
         both = np.column_stack([products.columns, y])
         self.gram = both.T @ both  # (k + 1, k + 1)
-        own = products.by_person(products.own_columns * y)
-        self.own = np.concatenate([products.own, own[..., None]], axis=2)  # (2, m, k + 1)
+        cross = products.by_person(products.own_columns * y)
+        self.cross = np.concatenate(
+            [products.cross, cross[..., None]], axis=2
+        )  # (2, m, k + 1)
 
     def at(self, log_lambda: np.ndarray) -> State:
         """Return what the model is at given log ratios, with shape (3,)."""
         products, k = self.products, len(self.gram) - 1
-        ratio = each(math.exp, log_lambda)
-        determinant, own_inverse, solved = products.solve(ratio, self.own)
-        left = self.gram - self.own[0].T @ solved[0] - self.own[1].T @ solved[1]
+        ratio = np.exp(log_lambda)
+        determinant, own_inverse, solved = products.solve(ratio, self.cross)
+        left = self.gram - self.cross[0].T @ solved[0] - self.cross[1].T @ solved[1]
         penalised = left[:k, :k].copy()
         penalised[range(N_FIXED, k), range(N_FIXED, k)] += ratio[0]
         root = np.linalg.cholesky(penalised)
@@ -172,8 +172,8 @@ class Search:
         edf = np.where(products.sizes > 0, products.sizes - ratio * traces, 0.0)
         deviance = (
             n_free * math.log(rss)
-            + 2 * each(math.log, root.diagonal()).sum()
-            + each(math.log, determinant).sum()
+            + 2 * np.log(root.diagonal()).sum()
+            + np.log(determinant).sum()
             - products.sizes @ log_lambda
         )
         gradient = np.where(

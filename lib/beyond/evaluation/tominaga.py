@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from lib.base import checks, tables
-from lib.base.files import PUBLISHED
+from lib import checks, io
+from lib.io import PUBLISHED
 
 TABLES = ("table1", "table2", "tableS1", "tableS2", "quotes", "numbers", "questionnaire")
 # what quotes call otherwise than table 1 does
@@ -34,8 +34,8 @@ def published(name: str) -> pd.DataFrame:
     Raises: ValueError: there is no such table.
     Source: data/published/tominaga_*.csv, from arXiv:2405.14264.
     """
-    checks.known("table of the study", [name], TABLES)
-    return tables.read(PUBLISHED / f"tominaga_{name}.csv")
+    checks.one_of("table of the study", [name], TABLES)
+    return io.read_csv(PUBLISHED / f"tominaga_{name}.csv")
 
 
 def items() -> dict[str, tuple[str, ...]]:
@@ -59,7 +59,7 @@ def plan(changes: str) -> dict[str, tuple[str, str]]:
         >>> plan("TOEIC: No -> 0-400; Position: Employee -> Section Chief")
         {'TOEIC Best score': ('No', '10-400'), 'Position': ('Employee', 'Section Chief')}
     """
-    found = {}
+    renamed = {}
     for change in changes.split("; "):
         item, named, options = change.partition(": ")
         before, arrow, after = options.partition(" -> ")
@@ -68,11 +68,11 @@ def plan(changes: str) -> dict[str, tuple[str, str]]:
                 f"{change!r} is no change: expected 'item: before -> after', several of "
                 "them with '; ' between."
             )
-        found[ITEMS_IN_QUOTES.get(item, item)] = (
+        renamed[ITEMS_IN_QUOTES.get(item, item)] = (
             OPTIONS_IN_QUOTES.get(before, before),
             OPTIONS_IN_QUOTES.get(after, after),
         )
-    return found
+    return renamed
 
 
 def distances(
@@ -106,13 +106,13 @@ def distances(
         >>> distances(changes, items())
         (2, 0.5)
     """
-    checks.known("item", changes, tuple(options))
+    checks.one_of("item", changes, tuple(options))
     deltas = []
     for item, ends in changes.items():
-        own = list(options[item])
-        checks.known(f"option of {item}", ends, own)
-        before, after = map(own.index, ends)
-        deltas.append(abs(after - before) / (len(own) - 1))
+        places = list(options[item])
+        checks.one_of(f"option of {item}", ends, places)
+        before, after = map(places.index, ends)
+        deltas.append(abs(after - before) / (len(places) - 1))
     return sum(delta != 0 for delta in deltas), sum(deltas)
 
 
@@ -125,8 +125,8 @@ def quoted() -> pd.DataFrame:
     """
     quotes, options = published("quotes"), items()
     rows = quotes[quotes.changes_named_are == "all"].reset_index(drop=True)
-    found = [distances(plan(changes), options) for changes in rows.changes_named]
-    sparsity, proximity = (pd.Series(own) for own in zip(*found, strict=True))
+    by_formula = [distances(plan(changes), options) for changes in rows.changes_named]
+    sparsity, proximity = (pd.Series(values) for values in zip(*by_formula, strict=True))
     columns = ["participant", "changes_named", "sparsity", "proximity"]
     return (
         rows[columns]

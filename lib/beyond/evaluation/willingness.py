@@ -11,7 +11,6 @@ Source: Tominaga, Yamashita and Kurashima, Reassessing Evaluation
 Functions in Algorithmic Recourse (IJCAI 2024), called the study.
 """
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
-from lib.base import checks, files, sandbox, tables
-from lib.base.arithmetic import each
+from lib import checks, io
 
 N_PEOPLE, N_REMOVED = 362, 72  # people, and answers removed: a change was impossible
 LOWEST, HIGHEST = 1, 7  # of the scale; 4 is neutral
@@ -85,7 +82,7 @@ class Pool:
             n_removed: Answers removed.
         Raises: ValueError: there is nobody, or nothing would be left.
         """
-        checks.counts(n_people=n_people)
+        checks.positive_int(n_people=n_people)
         if not 0 <= n_removed < 5 * n_people:
             raise ValueError(
                 f"n_removed is {n_removed}, expected 0 to {5 * n_people - 1}: each of "
@@ -118,7 +115,7 @@ def _elbow(at: float) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _decay(over: float) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda x: each(math.exp, -(x - 1) / over)
+    return lambda x: np.exp(-(x - 1) / over)
 
 
 def _later(share: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -157,7 +154,7 @@ def curve(shape: str, x: np.ndarray) -> np.ndarray:
         >>> curve("line", np.array([1.0, 5.0, 9.0])).tolist()
         [1.0, 0.5, 0.0]
     """
-    checks.known("shape", [shape], (*SHAPES, FLAT))
+    checks.one_of("shape", [shape], (*SHAPES, FLAT))
     x = np.asarray(x, dtype=float)
     if (x < 1).any():
         raise ValueError(
@@ -201,7 +198,7 @@ class Latent:
                 "between, slope and error are standard deviations: expected 0 or more, and "
                 f"an error above 0; got {self.between}, {self.slope} and {self.error}."
             )
-        checks.known("shape", [self.shape], (*SHAPES, FLAT))
+        checks.one_of("shape", [self.shape], (*SHAPES, FLAT))
 
     def answers(
         self,
@@ -225,28 +222,6 @@ class Latent:
         f = curve(self.shape, x)
         y = self.mean + self.amplitude * (f - f.mean()) + b + c * x + error
         return np.rint(y).clip(LOWEST, HIGHEST) if is_rounded else y
-
-    def shares(self, x: np.ndarray, f_0: float) -> np.ndarray:
-        """Return how often each point of the scale is the answer, with shape (n, 7).
-
-        Exact: areas under the normal density between half points.
-
-        Arguments:
-            x: Numbers of changes, with shape (n,).
-            f_0: Mean of the curve over the plans shown.
-        Example:
-            >>> centred = Latent(4.0, 0.0, 0.0, 1.0, 0.0, FLAT)
-            >>> shares = centred.shares(np.array([1.0]), 0.0)
-            >>> shares.round(2).tolist()
-            [[0.01, 0.06, 0.24, 0.38, 0.24, 0.06, 0.01]]
-        """
-        x = np.asarray(x, dtype=float)
-        mean = self.mean + self.amplitude * (curve(self.shape, x) - f_0)
-        sd = np.sqrt(self.between**2 + (self.slope * x) ** 2 + self.error**2)
-        halves = np.arange(LOWEST, HIGHEST) + 0.5  # between two points, with shape (6,)
-        below = ndtr((halves - mean[:, None]) / sd[:, None])
-        edges = np.zeros((len(x), 1)), below, np.ones((len(x), 1))
-        return np.diff(np.concatenate(edges, axis=1), axis=1)
 
 
 def predicted(
@@ -308,10 +283,7 @@ def read_answers(path: Path) -> pd.DataFrame:
     Raises: ValueError: a column is missing, a person or a number is,
         a rating is off the scale of 1 to 7, or a distance is below 0.
     """
-    found = sandbox.table(path)
-    with files.in_file(path):
-        tables.check_columns(found, COLUMNS)
-    table = found[list(COLUMNS)]
+    table = io.read_csv(path, COLUMNS)[list(COLUMNS)]
     _check_cells(path, table[["uid"]].isna(), "is missing: whose answer is it?")
     numbers = table[list(COLUMNS[1:])].apply(pd.to_numeric, errors="coerce").astype(float)
     _check_cells(path, ~np.isfinite(numbers), "is not a finite number")

@@ -38,15 +38,15 @@ def typed(one: str, other: str) -> str:
     print(f"1: {one}\n2: {other}")
     while True:
         try:
-            said = input("Which is better, 1 or 2? ").strip()
+            answer = input("Which is better, 1 or 2? ").strip()
         except (EOFError, StdinNotImplementedError):
             raise ValueError(
                 "Expected 1 or 2, but nobody can type here, or the input has ended. Run "
                 "this where somebody answers, or give a function that does."
             ) from None
-        if said in ("1", "2"):
-            return one if said == "1" else other
-        print(f"Expected 1 or 2, got {said!r}.")
+        if answer in ("1", "2"):
+            return one if answer == "1" else other
+        print(f"Expected 1 or 2, got {answer!r}.")
 
 
 def buttons(dialogue: Dialogue, in_words: InWords) -> widgets.Widget:
@@ -125,7 +125,9 @@ class _Buttons:
             text.value, choice.disabled = "", True
         best = self.tell(self.dialogue.incumbent)
         while (question := self.dialogue.question) is not None:
-            two = [self.tell(part) for part in (question.incumbent, question.challenger)]
+            two = [
+                self.tell(option) for option in (question.incumbent, question.challenger)
+            ]
             if two[0] != two[1]:
                 break
             no = torch.tensor([False])
@@ -138,8 +140,8 @@ class _Buttons:
             self.status.value = f"At its end after {answered}. The best: <b>{best}</b>"
             return
         self.status.value = f"{answered} answered. The best so far: <b>{best}</b>"
-        for text, choice, told in zip(self.texts, self.choices, two, strict=True):
-            text.value, choice.disabled = told, False
+        for text, choice, words in zip(self.texts, self.choices, two, strict=True):
+            text.value, choice.disabled = words, False
         self.shown = question
 
     def tell(self, option: Recommendation) -> str:

@@ -3,21 +3,20 @@
 Each is fitted once for a data set. It encodes people into a small
 latent space, and what it decodes looks like people again; so a
 generator can look for recourse among plausible people. Weights are
-rounded to float32 after the fit and then used in float64: a fitted
-autoencoder and the same one loaded from a file give equal bits.
+rounded to float32 after the fit, as they are saved, and then used in
+float64.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.base import checks, fits
-from lib.base.arithmetic import Adam, network
+from lib import checks
 from lib.beyond.hare.tabular import Tabular
 
 KINDS = ("CCHVAE", "CLUE", "CRUDS")
@@ -55,27 +54,42 @@ FOR_COMPAS = {
 }
 
 
-@dataclass(frozen=True)
-class Autoencoder:
-    """Hold a fitted autoencoder of people with D features.
+class Autoencoder(nn.Module):
+    """Hold an autoencoder of people with D features, in float64.
+
+    Its networks are `encoder`, `decoder` and, for CRUDS, `w` (the
+    encoder of features and label), `prior` (of w given the label) and
+    `label` (which guesses the label from the rest).
 
     Arguments:
+        table: The data set, for the number of features and which of
+            them are immutable.
         kind: One of `KINDS`. CCHVAE and CRUDS encode the mutable
-            features, and their decoders are told the immutable ones;
-            CLUE encodes all. CRUDS has two latent dimensions more,
-            w, in which people with and without a positive label lie
-            apart.
+            features, and their decoders get the immutable ones; CLUE
+            encodes all. CRUDS has two latent dimensions more, w, in
+            which people with and without a positive label lie apart.
+    Attributes:
+        kind: As above.
         is_seen: Which features are encoded and decoded, with shape
             (D,).
-        nets: Weights and biases in turn, float64, of the networks
-            "encoder", "decoder" and, for CRUDS, "w" (the encoder of
-            features and label), "prior" (of w given the label) and
-            "label" (which guesses the label from the rest).
     """
 
-    kind: str
-    is_seen: Tensor
-    nets: Mapping[str, Sequence[Tensor]]
+    def __init__(self, table: Tabular, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        is_clue = kind == "CLUE"
+        self.is_seen = torch.ones_like(table.is_free) if is_clue else ~table.is_immutable
+        recipe = recipe_for(table, kind)
+        hidden, n_latent = recipe.hidden, recipe.n_latent
+        n_seen = int(self.is_seen.sum())
+        n_codes = n_latent + len(table.features) - n_seen
+        n_codes += N_LABEL if kind == "CRUDS" else 0
+        self.encoder = dense(n_seen, *hidden, 2 * n_latent)
+        self.decoder = dense(n_codes, *hidden[::-1], n_seen)
+        if kind == "CRUDS":
+            self.w = dense(n_seen + 1, *hidden, 2 * N_LABEL)
+            self.prior = dense(1, 2 * N_LABEL)
+            self.label = dense(n_latent, *hidden, 1)
 
     def encode(self, x: Tensor) -> Tensor:
         """Return the latent mean of people (N, D), with shape (N, latent).
@@ -83,11 +97,11 @@ class Autoencoder:
         For CRUDS w is that of somebody with a negative label.
         """
         seen = x[:, self.is_seen]
-        mean = _halves(_run(self.nets["encoder"], seen))[0]
+        mean = _halves(self.encoder(seen))[0]
         if self.kind != "CRUDS":
             return mean
         label = torch.zeros_like(x[:, :1])
-        w = _halves(_run(self.nets["w"], torch.cat([seen, label], -1)))[0]
+        w = _halves(self.w(torch.cat([seen, label], -1)))[0]
         return torch.cat([mean, w], -1)
 
     def decode(self, z: Tensor, x: Tensor) -> Tensor:
@@ -100,13 +114,30 @@ class Autoencoder:
             the other two may leave it.
         """
         people = x.clone()
-        people[..., self.is_seen] = self.seen(torch.cat([z, x[..., ~self.is_seen]], -1))
+        codes = torch.cat([z, x[..., ~self.is_seen]], -1)
+        people[..., self.is_seen] = self.decode_seen(codes)
         return people
 
-    def seen(self, conditioned: Tensor) -> Tensor:
-        """Return the decoded features alone, for latent points and what goes with them."""
-        out = _run(self.nets["decoder"], conditioned)
+    def decode_seen(self, codes: Tensor) -> Tensor:
+        """Return the decoded features alone, with shape (*, seen).
+
+        Arguments:
+            codes: Latent points, and the features that are not
+                encoded, with shape (*, latent + D - seen).
+        """
+        out = self.decoder(codes)
         return out.sigmoid() if self.kind == "CCHVAE" else out
+
+
+def dense(*widths: int) -> nn.Sequential:
+    """Return linear layers of these widths with ReLU between them, in float64.
+
+    Weights are drawn by torch, in float32.
+    """
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(widths):
+        layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+    return nn.Sequential(*layers[:-1]).double()
 
 
 def fit(
@@ -124,43 +155,38 @@ def fit(
     Source: Pawelczyk et al. (2020) for CCHVAE, Antoran et al. (2021)
         for CLUE, Downs et al. (2020) for CRUDS.
     """
-    checks.known("kind of autoencoder", [kind], KINDS)
-    recipe = recipe_for(table, kind)
-    rng = np.random.default_rng(seed)
-    model = _initial(table, kind, rng)
-    others = [part for name, net in model.nets.items() if name != "label" for part in net]
-    descent = Adam(others, recipe.learning_rate)
-    guess = list(model.nets.get("label", ()))
-    guessing = Adam(guess, recipe.learning_rate) if guess else None
+    checks.one_of("kind of autoencoder", [kind], KINDS)
+    recipe, rng = recipe_for(table, kind), np.random.default_rng(seed)
+    model = Autoencoder(table, kind)
+    _draw_weights(model, rng)
+    networks = [net for name, net in model.named_children() if name != "label"]
+    weights = nn.ModuleList(networks).parameters()
+    adam = torch.optim.Adam(weights, recipe.learning_rate, fused=True)
+    if kind == "CRUDS":
+        guessing = torch.optim.Adam(
+            model.label.parameters(), recipe.learning_rate, fused=True
+        )
     x, y = table.x["train"], table.y["train"].double()[:, None]
     losses = np.zeros(recipe.n_epochs)
-
-    def epoch(number: int, step: Callable[[Tensor], None]) -> dict[str, float]:
+    for epoch in progress(range(recipe.n_epochs)):
         order = torch.from_numpy(rng.permutation(len(x)))
-        total = 0.0
         for rows in order.split(recipe.batch_size):
-            own, label = x[rows], y[rows]
-            loss = _LOSSES[kind](model, own, label, rng, number / recipe.n_epochs)
-            step(loss)
-            total += loss.item() * len(rows)
-            if guessing:
-                z = _drawn(_run(model.nets["encoder"], own[:, model.is_seen]), rng)
-                error = 100 * F.binary_cross_entropy_with_logits(
-                    _run(guess, z.detach()), label
-                )
-                guessing.step(torch.autograd.grad(error, guess))
-        losses[number] = total / len(x)
-        return {"loss": losses[number]}
-
-    how = (recipe.n_epochs, epoch, fits.Live())
-    fits.descend(f"{kind} autoencoder", descent, *how, progress=progress)
-    nets = {name: [_rounded(part) for part in net] for name, net in model.nets.items()}
-    return Autoencoder(kind, model.is_seen, nets), losses
-
-
-def is_seen(table: Tabular, kind: str) -> Tensor:
-    """Return which features an autoencoder encodes and decodes, with shape (D,)."""
-    return torch.ones_like(table.is_free) if kind == "CLUE" else ~table.is_immutable
+            loss = _LOSSES[kind](model, x[rows], y[rows], rng, epoch / recipe.n_epochs)
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            losses[epoch] += loss.item() * len(rows) / len(x)
+            if kind == "CRUDS":
+                z = _draw(model.encoder(x[rows][:, model.is_seen]), rng).detach()
+                error = F.binary_cross_entropy_with_logits(model.label(z), y[rows])
+                guessing.zero_grad()
+                (100 * error).backward()
+                guessing.step()
+        checks.converging(f"{kind} autoencoder", epoch, {"loss": losses[epoch]})
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(weight.float())
+    return model.requires_grad_(False), losses
 
 
 def recipe_for(table: Tabular, kind: str) -> Recipe:
@@ -168,41 +194,16 @@ def recipe_for(table: Tabular, kind: str) -> Recipe:
     return (FOR_COMPAS if table.name == "compas" else {}).get(kind, RECIPES[kind])
 
 
-def widths(table: Tabular, kind: str) -> dict[str, tuple[int, ...]]:
-    """Return the widths of each network of an autoencoder: inputs, hidden, outputs."""
-    recipe = recipe_for(table, kind)
-    n_seen = int(is_seen(table, kind).sum())
-    n_told, hidden, n_z = len(table.features) - n_seen, recipe.hidden, recipe.n_latent
-    n_in = n_z + n_told + (N_LABEL if kind == "CRUDS" else 0)
-    sizes = {
-        "encoder": (n_seen, *hidden, 2 * n_z),
-        "decoder": (n_in, *hidden[::-1], n_seen),
-    }
-    if kind == "CRUDS":
-        sizes |= {
-            "w": (n_seen + 1, *hidden, 2 * N_LABEL),
-            "prior": (1, 2 * N_LABEL),
-            "label": (n_z, *hidden, 1),
-        }
-    return sizes
-
-
-def _initial(table: Tabular, kind: str, rng: np.random.Generator) -> Autoencoder:
-    """Return an autoencoder with weights uniform within 1 / sqrt(fan-in)."""
-    nets: dict[str, list[Tensor]] = {}
-    for name, sizes in widths(table, kind).items():
-        nets[name] = []
-        for n_from, n_to in pairwise(sizes):
-            bound = 1 / np.sqrt(n_from)
-            for shape in ((n_from, n_to), (n_to,)):
-                part = torch.from_numpy(rng.uniform(-bound, bound, shape))
-                nets[name].append(part.requires_grad_())
-    return Autoencoder(kind, is_seen(table, kind), nets)
-
-
-def _run(net: Sequence[Tensor], x: Tensor) -> Tensor:
-    """Return what a network gives."""
-    return network(x, net[0::2], net[1::2])
+@torch.no_grad()
+def _draw_weights(model: nn.Module, rng: np.random.Generator) -> None:
+    """Draw all weights and biases anew, uniform within 1 / sqrt(fan-in)."""
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            bound = 1 / np.sqrt(layer.in_features)
+            weight = rng.uniform(-bound, bound, (layer.in_features, layer.out_features))
+            bias = rng.uniform(-bound, bound, layer.out_features)
+            layer.weight.copy_(torch.from_numpy(weight).T)
+            layer.bias.copy_(torch.from_numpy(bias))
 
 
 def _halves(out: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,12 +212,11 @@ def _halves(out: Tensor) -> tuple[Tensor, Tensor]:
     return mean, log_variance
 
 
-def _drawn(out: Tensor, rng: np.random.Generator) -> Tensor:
+def _draw(out: Tensor, rng: np.random.Generator) -> Tensor:
     """Return a latent point for each person, from the outputs of an encoder."""
     mean, log_variance = _halves(out)
-    return mean + (log_variance / 2).exp() * torch.from_numpy(
-        rng.standard_normal(mean.shape)
-    )
+    noise = torch.from_numpy(rng.standard_normal(mean.shape))
+    return mean + (log_variance / 2).exp() * noise
 
 
 def _divergence(out: Tensor, other: Tensor | None = None) -> Tensor:
@@ -227,9 +227,9 @@ def _divergence(out: Tensor, other: Tensor | None = None) -> Tensor:
     return ((ratio - 1 + v - log_variance) / 2).sum(-1).mean()
 
 
-def _told(model: Autoencoder, z: Tensor, x: Tensor) -> Tensor:
+def _decode(model: Autoencoder, z: Tensor, x: Tensor) -> Tensor:
     """Return the decoder's outputs before any sigmoid."""
-    return _run(model.nets["decoder"], torch.cat([z, x[:, ~model.is_seen]], -1))
+    return model.decoder(torch.cat([z, x[:, ~model.is_seen]], -1))
 
 
 def _loss_cchvae(
@@ -237,8 +237,8 @@ def _loss_cchvae(
 ) -> Tensor:
     """Return cross-entropy of the features, and a divergence that gains weight."""
     seen = x[:, model.is_seen]
-    code = _run(model.nets["encoder"], seen)
-    out = _told(model, _drawn(code, rng), x)
+    code = model.encoder(seen)
+    out = _decode(model, _draw(code, rng), x)
     error = F.binary_cross_entropy_with_logits(out, seen, reduction="none").sum(-1).mean()
     return error + 0.3 * progress * _divergence(code)
 
@@ -247,8 +247,8 @@ def _loss_clue(
     model: Autoencoder, x: Tensor, y: Tensor, rng: np.random.Generator, progress: float
 ) -> Tensor:
     """Return the negative evidence bound of a Gaussian autoencoder, but for a constant."""
-    code = _run(model.nets["encoder"], x)
-    out = _told(model, _drawn(code, rng), x)
+    code = model.encoder(x)
+    out = _decode(model, _draw(code, rng), x)
     return (out - x).square().sum(-1).mean() / 2 + _divergence(code)
 
 
@@ -257,20 +257,15 @@ def _loss_cruds(
 ) -> Tensor:
     """Return errors, divergences, and how surely the label is known from z."""
     seen = x[:, model.is_seen]
-    code = _run(model.nets["encoder"], seen)
-    w_code = _run(model.nets["w"], torch.cat([seen, y], -1))
-    z, w = _drawn(code, rng), _drawn(w_code, rng)
-    error = (_told(model, torch.cat([z, w], -1), x) - seen).square().mean()
-    logit = _run(model.nets["label"], z)
+    code = model.encoder(seen)
+    w_code = model.w(torch.cat([seen, y], -1))
+    z, w = _draw(code, rng), _draw(w_code, rng)
+    error = (_decode(model, torch.cat([z, w], -1), x) - seen).square().mean()
+    logit = model.label(z)
     p = logit.sigmoid()
-    known = (p * F.logsigmoid(logit) + (1 - p) * F.logsigmoid(-logit)).mean()
-    apart = _divergence(w_code, _run(model.nets["prior"], y))
-    return 40 * error + 0.2 * _divergence(code) + apart + 110 * known
+    certainty = (p * F.logsigmoid(logit) + (1 - p) * F.logsigmoid(-logit)).mean()
+    apart = _divergence(w_code, model.prior(y))
+    return 40 * error + 0.2 * _divergence(code) + apart + 110 * certainty
 
 
 _LOSSES = {"CCHVAE": _loss_cchvae, "CLUE": _loss_clue, "CRUDS": _loss_cruds}
-
-
-def _rounded(part: Tensor) -> Tensor:
-    """Return weights rounded to float32, in float64."""
-    return part.detach().float().double()

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 from lib.beyond.hare.draws import draw, streams
 from lib.beyond.hare.hare import Dialogue, Steps, remembered, rounds
 from lib.beyond.hare.ideals import closeness
@@ -181,7 +181,7 @@ def hold(
         sharpness: As for `remembered`.
     Raises: ValueError: the method is unknown; as for `rounds`.
     """
-    checks.known("method", [method], tuple(METHODS))
+    checks.one_of("method", [method], tuple(METHODS))
     with torch.set_grad_enabled("directions" in method):
         dialogue = Dialogue(METHODS[method](space, base, rngs, sharpness))
         refine(dialogue, user)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 
 
 def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random.Generator]:
@@ -24,11 +24,12 @@ def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random
         >>> [round(rng.random(), 2) for rng in streams(2, seed=0, are_equal=True)]
         [0.64, 0.64]
     """
-    checks.counts(n_people=n_people)
+    checks.positive_int(n_people=n_people)
     if are_equal:
         return [np.random.default_rng(seed) for _ in range(n_people)]
     return [
-        np.random.default_rng(own) for own in np.random.SeedSequence(seed).spawn(n_people)
+        np.random.default_rng(child)
+        for child in np.random.SeedSequence(seed).spawn(n_people)
     ]
 
 
@@ -41,5 +42,5 @@ def draw(rngs: Sequence[np.random.Generator], how: str, size: tuple[int, ...]) -
             "random", ...
         size: Of one person's draws.
     """
-    own = [getattr(rng, how)(size=size) for rng in rngs]
-    return torch.from_numpy(np.stack(own, axis=1))
+    draws = [getattr(rng, how)(size=size) for rng in rngs]
+    return torch.from_numpy(np.stack(draws, axis=1))

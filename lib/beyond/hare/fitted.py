@@ -5,28 +5,40 @@ as the HARE paper fits it, and an autoencoder of each kind.
 Autoencoders do not know the classifier, so that all seeds share them.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
 
-from lib.base import checks, files
-from lib.base.arithmetic import RMSprop
+from lib import checks, io
 from lib.beyond.hare import autoencoders, generators
-from lib.beyond.hare.autoencoders import Autoencoder
+from lib.beyond.hare.autoencoders import Autoencoder, dense
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.tabular import Tabular
-from lib.method.classifier import Classifier, NetworkClassifier, descend
+from lib.method.classifier import Classifier
 
 SEEDS = (1, 2, 3, 4)  # those that the published numbers are averaged over
 HIDDEN = {"ANN": (10, 5, 10), "LR": ()}  # units of the classifiers' layers
 GENERATORS = ("Wachter", "GS", "FACE", "CCHVAE", "CLUE", "CRUDS")
+
+
+class PaperClassifier(Classifier):
+    """Hold a classifier of the HARE paper.
+
+    Arguments:
+        features: Names of the D features.
+        network: From features (N, D) to log-odds (N, 1), in float64.
+    """
+
+    def __init__(self, features: Sequence[str], network: nn.Sequential) -> None:
+        super().__init__(features, network.requires_grad_(False))
+        self.network = network
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,7 @@ class Models:
         autoencoders: By kind, for instance "CLUE".
     """
 
-    classifiers: Mapping[tuple[str, int], NetworkClassifier]
+    classifiers: Mapping[tuple[str, int], PaperClassifier]
     autoencoders: Mapping[str, Autoencoder]
 
 
@@ -50,7 +62,7 @@ def fit_classifier(
     learning_rate: float = 2e-3,
     seed: int = 0,
     progress: Callable[[range], Iterable[int]] = iter,
-) -> tuple[NetworkClassifier, np.ndarray]:
+) -> tuple[PaperClassifier, np.ndarray]:
     """Fit a classifier of the HARE paper; return it and its mean loss by epoch.
 
     It is fitted with an output for each class, by cross-entropy and
@@ -60,30 +72,50 @@ def fit_classifier(
     Twenty epochs are too few for COMPAS: its classifier depends on
     where it started, and so does every published number about it.
     Therefore initial weights and the order of people are those that
-    torch itself draws for this seed.
+    torch itself draws in float32 after `torch.manual_seed`.
 
     Arguments:
         table: Its split "train" is learned from.
         kind: A key of `HIDDEN`: "ANN", D-10-5-10 with ReLU, or "LR",
             which is linear.
         progress: Wraps the range of epochs, for instance `tqdm`.
-    Returns: A classifier in float64, and its losses.
+    Returns: A classifier in float64, and its losses in nats, with
+        shape (n_epochs,).
     Raises: ValueError: another kind, a setting is not above zero, or
         the fit diverges.
     Source: section 5 of HARE (TMLR 2025); the settings are facts of
         its released code.
     """
-    checks.known("kind of classifier", [kind], tuple(HIDDEN))
-    checks.counts(n_epochs=n_epochs, batch_size=batch_size)
+    checks.one_of("kind of classifier", [kind], tuple(HIDDEN))
+    checks.positive_int(n_epochs=n_epochs, batch_size=batch_size)
     checks.positive(learning_rate=learning_rate)
-    x, y = table.x["train"], table.y["train"]
-    layers, shuffled = _as_torch_draws([x.shape[-1], *HIDDEN[kind], 2], seed)
-    descent = RMSprop(layers, learning_rate)
-    everyone = (x, y, torch.ones_like(x[:, 0]))
-    losses = descend(descent, everyone, n_epochs, batch_size, shuffled, progress)
-    with torch.no_grad():
-        folded = [*layers[:-2], *(part[..., 1:] - part[..., :1] for part in layers[-2:])]
-    return NetworkClassifier(table.features, folded[0::2], folded[1::2]), losses
+    x, y = table.x["train"], table.y["train"].double()
+    losses = np.zeros(n_epochs)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = dense(len(table.features), *HIDDEN[kind], 2)
+        optimiser = torch.optim.RMSprop(network.parameters(), learning_rate)
+        loader: DataLoader[Tensor] = DataLoader(
+            range(len(x)),  # type: ignore[arg-type]
+            batch_size,
+            shuffle=True,
+        )
+        for epoch in progress(range(n_epochs)):
+            for rows in loader:
+                outputs = network(x[rows])
+                log_odds = outputs[:, 1] - outputs[:, 0]
+                loss = F.binary_cross_entropy_with_logits(log_odds, y[rows])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                losses[epoch] += loss.item() * len(rows) / len(x)
+            checks.converging("classifier", epoch, {"cross-entropy": losses[epoch]})
+    folded = dense(len(table.features), *HIDDEN[kind], 1)
+    state = network.state_dict()
+    for name in list(state)[-2:]:  # of the last layer
+        state[name] = state[name][1:] - state[name][:1]
+    folded.load_state_dict(state)
+    return PaperClassifier(table.features, folded), losses
 
 
 def fit_all(
@@ -100,7 +132,7 @@ def fit_all(
     """
     checks.not_empty("seeds", seeds)
     wanted = [(kind, seed) for kind in HIDDEN for seed in seeds]
-    classifiers: dict[tuple[str, int], NetworkClassifier] = {}
+    classifiers: dict[tuple[str, int], PaperClassifier] = {}
     models: dict[str, Autoencoder] = {}
     for i in progress(range(len(wanted) + len(autoencoders.KINDS))):
         if i < len(wanted):
@@ -119,56 +151,51 @@ def save(
     tables: Mapping[str, Tabular],
     made_with: Mapping[str, Any],
 ) -> Path:
-    """Save what is fitted to one or several data sets as folder/name.safetensors.
+    """Save what is fitted to one or several data sets; return the path.
 
     Arguments:
-        folder, name, made_with: As for `files.save`.
+        folder, name, made_with: As for `io.save`.
         models: By name of the data set.
         tables: The data sets, by the same names; their fingerprints
             travel along.
     Raises: ValueError: a data set is not there.
     """
-    checks.known("data set", models, tuple(tables))
+    checks.one_of("data set", models, tuple(tables))
     tensors: dict[str, Tensor] = {}
-    for table, own in models.items():
-        for (kind, seed), h in own.classifiers.items():
-            layers = [
-                part for pair in zip(h.weights, h.biases, strict=True) for part in pair
-            ]
-            tensors |= _numbered(f"{table}/{kind}/{seed}", layers)
-        for kind, model in own.autoencoders.items():
-            for net, parts in model.nets.items():
-                rounded = [part.float() for part in parts]  # exact: see `autoencoders.fit`
-                tensors |= _numbered(f"{table}/{kind}/{net}", rounded)
+    for table, fits in models.items():
+        for (kind, seed), h in fits.classifiers.items():
+            for key, weight in h.network.state_dict().items():
+                tensors[f"{table}/{kind}/{seed}/{key}"] = weight
+        for kind, model in fits.autoencoders.items():
+            for key, weight in model.state_dict().items():
+                tensors[f"{table}/{kind}/{key}"] = weight.float()  # they are rounded
     prints = {table: tables[table].fingerprint for table in models}
-    return files.save(folder, name, tensors, {"fingerprints": prints}, made_with)
+    return io.save(folder, name, tensors, {"fingerprints": prints}, made_with)
 
 
 def load(folder: Path, name: str, tables: Mapping[str, Tabular]) -> dict[str, Models]:
     """Return what is fitted to these data sets, by their names.
 
     Arguments:
-        folder, name: As for `files.load`.
+        folder, name: As for `io.load`.
         tables: Which of the saved data sets are wanted, by name.
     Raises: ValueError: no such file, it lacks a data set, or was
         fitted to another.
     """
-    tensors, settings = files.load(folder, name)
-    found = {}
-    with files.holding("fits for the base generators", folder, name):
-        prints = settings.get("fingerprints")
-        if not isinstance(prints, dict):
-            raise ValueError(f"its settings have no fingerprints, got {settings!r}.")
-        checks.known("data set in it", tables, tuple(prints))
-        by_table = _by_table(tensors, prints)
-        for table, own in tables.items():
-            if prints[table] != own.fingerprint:
+    tensors, settings = io.load(folder, name)
+    models = {}
+    with io.loading("fits for the base generators", folder, name):
+        prints = settings["fingerprints"]
+        checks.one_of("data set in it", tables, tuple(prints))
+        by_table = io.unflatten(tensors)
+        for key, table in tables.items():
+            if prints[key] != table.fingerprint:
                 raise ValueError(
-                    f"it was fitted to another {table} (features, their kinds or their "
+                    f"it was fitted to another {key} (features, their kinds or their "
                     "range differ)."
                 )
-            found[table] = _models(own, _nets(own, by_table[table]))
-    return found
+            models[key] = _models(table, by_table[key])
+    return models
 
 
 def base(
@@ -193,7 +220,7 @@ def base(
     Returns: With shape (N, D), and NaN for whom there is none.
     Raises: ValueError: another name; or as the generators.
     """
-    checks.known("generator", [name], GENERATORS)
+    checks.one_of("generator", [name], GENERATORS)
     rngs = streams(len(x), seed, as_published)
     if name == "Wachter":
         return generators.wachter(table, h, x)
@@ -201,7 +228,7 @@ def base(
         return generators.growing_spheres(table, h, x, rngs, not as_published)
     if name == "FACE":
         return generators.face(table, h, x, np.random.default_rng(seed), as_published)
-    checks.known("autoencoder among the models:", [name], tuple(models.autoencoders))
+    checks.one_of("autoencoder among the models:", [name], tuple(models.autoencoders))
     model = models.autoencoders[name]
     if name == "CCHVAE":
         return generators.cchvae(table, h, x, model, rngs, as_published)
@@ -210,84 +237,17 @@ def base(
     return generators.cruds(table, h, x, model, as_published)
 
 
-def _as_torch_draws(
-    sizes: Sequence[int], seed: int
-) -> tuple[list[Tensor], Callable[[int], Tensor]]:
-    """Return initial layers in float64, and a function that gives an order of people.
-
-    Both draw what `torch.nn.Linear`, and a shuffling `DataLoader`
-    with it, draw in turn after `torch.manual_seed`. The generator
-    (a Mersenne twister) gives the same on every processor.
-    """
-    drawn = torch.Generator().manual_seed(seed)
-    layers = []
-    for n_in, n_out in pairwise(sizes):
-        bound = 1 / np.sqrt(n_in)
-        for shape in ((n_out, n_in), (n_out,)):
-            part = torch.empty(shape, dtype=torch.float32)
-            part.uniform_(-bound, bound, generator=drawn)
-            layers.append(part.t().contiguous().double().requires_grad_())
-
-    def whole() -> int:
-        return int(torch.empty((), dtype=torch.int64).random_(generator=drawn).item())
-
-    def shuffled(n_people: int) -> Tensor:
-        whole()  # for the loader's workers, of which there are none
-        return torch.randperm(n_people, generator=torch.Generator().manual_seed(whole()))
-
-    return layers, shuffled
-
-
-def _numbered(prefix: str, parts: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Return tensors under names that keep their order."""
-    return {f"{prefix}/{i}": part for i, part in enumerate(parts)}
-
-
-def _by_table(
-    tensors: Mapping[str, Tensor], tables: Iterable[str]
-) -> dict[str, dict[tuple[str, str], dict[str, Tensor]]]:
-    """Return tensors by data set, by kind and seed (or network), and by name."""
-    found: dict[str, dict[tuple[str, str], dict[str, Tensor]]] = {t: {} for t in tables}
-    for key, tensor in tensors.items():
-        table, *rest = key.rsplit("/", 3)
-        if table not in found or len(rest) != 3:
-            raise ValueError(f"its tensor {key} is of no data set that it names.")
-        found[table].setdefault((rest[0], rest[1]), {})["/".join(rest)] = tensor
-    return found
-
-
-def _nets(
-    table: Tabular, found: Mapping[tuple[str, str], Mapping[str, Tensor]]
-) -> dict[tuple[str, str], list[Tensor]]:
-    """Return weights and biases in turn by kind and seed (or network), once checked."""
-    kinds = {kind for kind, _ in found if kind in autoencoders.KINDS}
-    due = {(kind, net) for kind in kinds for net in autoencoders.widths(table, kind)}
-    if missing := due - found.keys():
-        raise ValueError(f"it lacks {', '.join('/'.join(key) for key in sorted(missing))}.")
-    nets = {}
-    for (kind, which), tensors in found.items():
-        if kind in HIDDEN and re.fullmatch("0|[1-9][0-9]{0,8}", which):
-            dtype, widths = torch.float64, (len(table.features), *HIDDEN[kind], 1)
-        elif (kind, which) in due:
-            dtype, widths = torch.float32, autoencoders.widths(table, kind)[which]
-        else:
-            raise ValueError(f"{kind}/{which} is nothing that is fitted.")
-        layers = list(files.layers(widths).values())
-        shapes = {f"{kind}/{which}/{i}": shape for i, shape in enumerate(layers)}
-        files.check_tensors(tensors, shapes, [dtype])
-        nets[kind, which] = [tensors[key].double() for key in shapes]
-    return nets
-
-
-def _models(table: Tabular, nets: Mapping[tuple[str, str], Sequence[Tensor]]) -> Models:
-    """Return the models of a data set from their weights and biases in turn."""
-    seeds = sorted((of, int(which)) for of, which in nets if of in HIDDEN)
-    classifiers = {}
-    for kind, seed in seeds:
-        net = nets[kind, str(seed)]
-        classifiers[kind, seed] = NetworkClassifier(table.features, net[0::2], net[1::2])
-    models = {}
-    for kind in autoencoders.KINDS:
-        if own := {which: net for (of, which), net in nets.items() if of == kind}:
-            models[kind] = Autoencoder(kind, autoencoders.is_seen(table, kind), own)
-    return Models(classifiers, models)
+def _models(table: Tabular, tensors: Mapping[str, Tensor]) -> Models:
+    """Return the models of a data set, of tensors called kind/parameter or kind/seed/..."""
+    classifiers, models = {}, {}
+    for kind, state in io.unflatten(tensors).items():
+        if kind not in HIDDEN:
+            checks.one_of("kind of model", [kind], (*HIDDEN, *autoencoders.KINDS))
+            models[kind] = Autoencoder(table, kind).requires_grad_(False)
+            models[kind].load_state_dict(state)
+            continue
+        for seed, weights in io.unflatten(state).items():
+            network = dense(len(table.features), *HIDDEN[kind], 1)
+            network.load_state_dict(weights)
+            classifiers[kind, int(seed)] = PaperClassifier(table.features, network)
+    return Models(dict(sorted(classifiers.items())), models)

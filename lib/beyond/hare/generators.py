@@ -20,8 +20,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks
-from lib.base.arithmetic import Adam, RMSprop
+from lib import checks
 from lib.beyond.hare import autoencoders
 from lib.beyond.hare.autoencoders import Autoencoder
 from lib.beyond.hare.tabular import Tabular
@@ -51,23 +50,25 @@ def wachter(table: Tabular, classifier: Classifier, x: Tensor) -> Tensor:
         which stops by the clock instead.
     """
     check(table, classifier, x)
-    free, found = table.is_free, torch.full_like(x, torch.nan)
+    free, recourse = table.is_free, torch.full_like(x, torch.nan)
     moved = x[:, free].clone().requires_grad_()
-    adam = Adam([moved], STEP, amsgrad=True)
+    adam = torch.optim.Adam([moved], STEP, amsgrad=True, fused=True)
     for level in range(N_LEVELS):
         for _ in range(N_STEPS):
             r = x.clone()
             r[:, free] = moved
             logit = classifier.logit(r)
-            is_new = (logit >= 0) & found.isnan().any(-1)
-            found[is_new] = r.detach()[is_new]
-            if not found.isnan().any():
-                return found
+            is_new = (logit >= 0) & recourse.isnan().any(-1)
+            recourse[is_new] = r.detach()[is_new]
+            if not recourse.isnan().any():
+                return recourse
             distance = (moved - x[:, free]).abs().sum()
             loss = F.softplus(-logit).sum() + PENALTY / 2**level * distance
-            adam.step(torch.autograd.grad(loss, moved))
+            adam.zero_grad()
+            loss.backward(inputs=[moved])
+            adam.step()
             moved.data.clamp_(0, 1)
-    return found
+    return recourse
 
 
 def growing_spheres(
@@ -99,8 +100,9 @@ def growing_spheres(
 
     def points(shell: int, left: Tensor) -> Tensor:
         points = x[left, None].repeat(1, N_POINTS, 1)
-        own = points[..., free] + SHELL * (shell + shares[left, :, None]) * directions[left]
-        points[..., free] = own.clamp(0, 1) if is_clipped else own
+        lengths = SHELL * (shell + shares[left, :, None])
+        drawn = points[..., free] + lengths * directions[left]
+        points[..., free] = drawn.clamp(0, 1) if is_clipped else drawn
         return points
 
     return _in_shells(classifier, x, points)
@@ -136,21 +138,21 @@ def face(
     people = torch.cat([*table.x.values()]) if as_published else table.x["train"]
     n_drawn = round(SHARE * len(people))
     sample = people[torch.from_numpy(rng.permutation(len(people))[:n_drawn].copy())]
-    found = torch.full_like(x, torch.nan)
+    recourse = torch.full_like(x, torch.nan)
     if as_published:
         ends = sample[classifier.accepts(sample)]
         for i in range(len(x) if len(ends) else 0):
-            found[i] = ends[(ends - x[i]).abs().sum(-1).argmin()]
-        return found
+            recourse[i] = ends[(ends - x[i]).abs().sum(-1).argmin()]
+        return recourse
     lengths = torch.from_numpy(path_lengths(sample.numpy(), x.numpy()))
-    for i, own in enumerate(x):
-        ends = own.repeat(n_drawn, 1)
+    for i, person in enumerate(x):
+        ends = person.repeat(n_drawn, 1)
         ends[:, table.is_free] = sample[:, table.is_free]
         length = torch.where(classifier.accepts(ends), lengths[i], torch.inf)
         nearest = int(length.argmin())
         if length[nearest] < torch.inf:
-            found[i] = ends[nearest]
-    return found
+            recourse[i] = ends[nearest]
+    return recourse
 
 
 def cchvae(
@@ -173,17 +175,17 @@ def cchvae(
         rngs: A generator for each.
         as_published: Mutable binary features move too, and are
             rounded; and the shells reach into the immutable features
-            that the decoder is told.
+            that the decoder gets.
     Returns: With shape (N, D).
     Raises: ValueError: as `growing_spheres`, or a model of another
         kind.
     Source: Pawelczyk et al. (2020); settings of the HARE paper's code.
     """
     check(table, classifier, x, rngs)
-    checks.known("kind of model", [model.kind], ("CCHVAE",))
-    told = x[:, ~model.is_seen]
-    centre = torch.cat([model.encode(x), told], -1)
-    n_moved = centre.shape[-1] - (0 if as_published else told.shape[-1])
+    checks.one_of("kind of model", [model.kind], ("CCHVAE",))
+    unseen = x[:, ~model.is_seen]
+    centre = torch.cat([model.encode(x), unseen], -1)
+    n_moved = centre.shape[-1] - (0 if as_published else unseen.shape[-1])
     directions, shares = _directions(rngs, N_CODES, n_moved)
 
     def points(shell: int, left: Tensor) -> Tensor:
@@ -191,12 +193,12 @@ def cchvae(
         codes[..., :n_moved] += (
             CODE_SHELL * (shell + shares[left, :, None]) * directions[left]
         )
-        own = x[left, None].expand(-1, N_CODES, -1)
-        decoded = own.clone()
-        decoded[..., model.is_seen] = model.seen(codes)
+        people = x[left, None].expand(-1, N_CODES, -1)
+        decoded = people.clone()
+        decoded[..., model.is_seen] = model.decode_seen(codes)
         if as_published:
             return torch.where(table.is_continuous, decoded, decoded.round())
-        return torch.where(table.is_free, decoded, own)
+        return torch.where(table.is_free, decoded, people)
 
     return _in_shells(classifier, x, points)
 
@@ -230,9 +232,10 @@ def clue(
     Source: Antoran et al. (2021); settings of the HARE paper's code.
     """
     check(table, classifier, x)
-    checks.known("kind of model", [model.kind], ("CLUE",))
+    checks.one_of("kind of model", [model.kind], ("CLUE",))
     z = torch.zeros_like(model.encode(x)).requires_grad_()
-    adam, found = Adam([z], CLUE_STEP), torch.full_like(x, torch.nan)
+    adam = torch.optim.Adam([z], CLUE_STEP, fused=True)
+    recourse = torch.full_like(x, torch.nan)
     shortest, best = (torch.full_like(x[:, 0], torch.inf) for _ in range(2))
     waited = torch.zeros(len(x))
     for _ in range(N_CLUE_STEPS):
@@ -242,15 +245,17 @@ def clue(
         logit, distance = classifier.logit(r), (r - x).abs().sum(-1)
         loss = _entropy(logit) + NEARNESS / x.shape[-1] * distance
         runs = waited < PATIENCE
-        own = r if as_published else r.clamp(0, 1)
-        _keep_nearer(classifier, own, x, found, shortest, runs)
+        shown = r if as_published else r.clamp(0, 1)
+        _keep_nearer(classifier, shown, x, recourse, shortest, runs)
         improves = loss.detach() < best
         best = torch.where(improves & runs, loss.detach(), best)
         waited = torch.where(improves & runs, 0, waited + 1)
         if (waited >= PATIENCE).all():
             break
-        adam.step(torch.autograd.grad(loss.sum(), z))
-    return found
+        adam.zero_grad()
+        loss.sum().backward(inputs=[z])
+        adam.step()
+    return recourse
 
 
 def cruds(
@@ -275,21 +280,25 @@ def cruds(
     Source: Downs et al. (2020); settings of the HARE paper's code.
     """
     check(table, classifier, x)
-    checks.known("kind of model", [model.kind], ("CRUDS",))
+    checks.one_of("kind of model", [model.kind], ("CRUDS",))
     code = model.encode(x)
     z, w = code[:, : -autoencoders.N_LABEL], code[:, -autoencoders.N_LABEL :].clone()
     w.requires_grad_()
-    descent, found = RMSprop([w], CRUDS_STEP), torch.full_like(x, torch.nan)
+    optimiser = torch.optim.RMSprop([w], CRUDS_STEP)
+    recourse = torch.full_like(x, torch.nan)
     shortest = torch.full_like(x[:, 0], torch.inf)
     for _ in range(N_CRUDS_STEPS):
         r = model.decode(torch.cat([z, w], -1), x)
         if not as_published:
             r = torch.where(table.is_free, r, x)
-        _keep_nearer(classifier, r if as_published else r.clamp(0, 1), x, found, shortest)
+        shown = r if as_published else r.clamp(0, 1)
+        _keep_nearer(classifier, shown, x, recourse, shortest)
         distance = (r - x).square().sum(-1)
         loss = F.softplus(-classifier.logit(r)) + CLOSENESS * distance
-        descent.step(torch.autograd.grad(loss.sum(), [w]))
-    return found
+        optimiser.zero_grad()
+        loss.sum().backward(inputs=[w])
+        optimiser.step()
+    return recourse
 
 
 def path_lengths(
@@ -315,8 +324,8 @@ def path_lengths(
     tree, n_sample, n_starts = cKDTree(sample), len(sample), len(starts)
     n_asked = min(n_neighbours + 1, n_sample)  # each is its own nearest
     near = tree.query(sample, k=range(1, n_asked + 1))[1].ravel()
-    own = np.repeat(np.arange(n_sample), n_asked)
-    ways = np.unique(np.concatenate([own * n_sample + near, near * n_sample + own]))
+    rows = np.repeat(np.arange(n_sample), n_asked)
+    ways = np.unique(np.concatenate([rows * n_sample + near, near * n_sample + rows]))
     n_asked = min(n_neighbours, n_sample)
     near = tree.query(starts, k=range(1, n_asked + 1))[1].ravel()
     out = np.repeat(np.arange(n_sample, n_sample + n_starts), n_asked)
@@ -372,9 +381,9 @@ def _in_shells(
         points: From the number of a shell, and the rows of people who
             are left, to points with shape (left, points, D).
     """
-    found = torch.full_like(x, torch.nan)
+    recourse = torch.full_like(x, torch.nan)
     for shell in range(N_SHELLS):
-        left = found.isnan().any(-1).nonzero().squeeze(-1)
+        left = recourse.isnan().any(-1).nonzero().squeeze(-1)
         if len(left) == 0:
             break
         drawn = points(shell, left)
@@ -382,22 +391,22 @@ def _in_shells(
         distance = (drawn - x[left, None]).abs().sum(-1)  # L1
         distance = torch.where(is_accepted, distance, torch.inf)
         nearest = drawn[torch.arange(len(drawn)), distance.argmin(-1)]
-        found[left] = torch.where(is_accepted.any(-1, keepdim=True), nearest, torch.nan)
-    return found
+        recourse[left] = torch.where(is_accepted.any(-1, keepdim=True), nearest, torch.nan)
+    return recourse
 
 
 def _keep_nearer(
     classifier: Classifier,
     r: Tensor,
     x: Tensor,
-    found: Tensor,
+    recourse: Tensor,
     shortest: Tensor,
     may_change: Tensor | bool = True,
 ) -> None:
-    """Write rows of r, and their L1 distances, into found where accepted and nearer."""
+    """Write rows of r, and their L1 distances, into recourse where accepted and nearer."""
     distance = (r - x).abs().sum(-1).detach()
     is_nearer = (classifier.logit(r) >= 0) & (distance < shortest) & may_change
-    found[is_nearer] = r.detach()[is_nearer]
+    recourse[is_nearer] = r.detach()[is_nearer]
     shortest[is_nearer] = distance[is_nearer]
 
 

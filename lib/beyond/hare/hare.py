@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks
-from lib.base.arithmetic import exact_root
+from lib import checks
 from lib.beyond.hare.draws import draw
 from lib.beyond.hare.proposals import Local, Proposal, farthest
 from lib.beyond.hare.spaces import Space, chosen, walk_back
@@ -57,21 +56,6 @@ class Dialogue:
         incumbent: The best so far, for everyone.
         answers: The questions so far, in order, each with whether the
             challenger was better, (N,).
-    Example:
-        A person who prefers less of the first feature:
-
-        >>> from lib.method.classifier import Classifier
-        >>> from lib.beyond.hare.spaces import Features
-        >>> h = Classifier(("income", "savings"), lambda x: x.sum(1) - 0.5)
-        >>> x = torch.zeros(1, 2, dtype=torch.float64)
-        >>> space = Features(h, x, torch.tensor([True, True]))
-        >>> base = space.outcome(x == 0, x + 0.5)
-        >>> rngs = [np.random.default_rng(0)]
-        >>> dialogue = Dialogue(rounds(space, base, Local(), 2, 3, rngs))
-        >>> while (q := dialogue.question) is not None:
-        ...     dialogue.answer(q.challenger.x_cf[:, 0] < q.incumbent.x_cf[:, 0])
-        >>> bool(dialogue.incumbent.x_cf[0, 0] < 0.3), dialogue.n_questions
-        (True, tensor([6]))
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -115,13 +99,13 @@ class Dialogue:
             raise ValueError("No question is open: the dialogue is at its end.")
         if is_satisfied is None:
             is_satisfied = torch.zeros_like(self.question.is_asked)
-        for name, part in (("is_better", is_better), ("is_satisfied", is_satisfied)):
-            if not isinstance(part, Tensor) or part.dtype != torch.bool:
+        for name, reply in (("is_better", is_better), ("is_satisfied", is_satisfied)):
+            if not isinstance(reply, Tensor) or reply.dtype != torch.bool:
                 raise ValueError(
-                    f"{name} is {part!r}: expected a bool tensor, one a person. The "
+                    f"{name} is {reply!r}: expected a bool tensor, one a person. The "
                     "question stays open."
                 )
-            checks.shape(name, part, self.question.is_asked.shape)
+            checks.shape(name, reply, self.question.is_asked.shape)
         question = self.question
         self.answers.append((question, is_better))
         is_won = question.is_asked & is_better
@@ -159,8 +143,8 @@ class _Best:
                 f"Got {len(rngs)} streams of random numbers for {len(space.x)} people: "
                 "expected one each, for instance np.random.default_rng(0).spawn(n)."
             )
-        for name, part in (("values", base.values), ("x_cf", base.x_cf)):
-            if not part.isfinite().all():
+        for name, values in (("values", base.values), ("x_cf", base.x_cf)):
+            if not values.isfinite().all():
                 raise ValueError(
                     f"base.{name} holds NaN or infinite values. For whom there is no "
                     "recommendation, act on nothing and give the factual values."
@@ -228,8 +212,8 @@ def rounds(
     Source: algorithms 1 to 4 of HARE (OpenReview 56EBglCFvx). The
         best so far is kept as it is; there it is calibrated again.
     """
-    checks.counts(n_rounds=n_rounds, n_candidates=n_candidates)
-    checks.known("calibrated", [calibrated], CALIBRATED)
+    checks.positive_int(n_rounds=n_rounds, n_candidates=n_candidates)
+    checks.one_of("calibrated", [calibrated], CALIBRATED)
     best = _Best.of(space, base, rngs)
     for i in range(n_rounds):
         values = proposal(space, best.incumbent, n_candidates, i, rngs)
@@ -280,7 +264,7 @@ def remembered(
     Source: ours. The paper announces that a personal metric is
         learned, and has none.
     """
-    checks.counts(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
+    checks.positive_int(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
     checks.positive(sharpness=sharpness)
     if not isinstance(proposal, Local):
         raise ValueError(f"proposal is {proposal!r}: expected Local(...).")
@@ -289,7 +273,7 @@ def remembered(
     nearby = replace(proposal, n_points=n_guesses, anywhere=0.0)
     values = anywhere(space, base, 1, 0, rngs)
     guesses, is_guess = _tried(space, values, eps)
-    said: list[tuple[Tensor, Tensor, Tensor]] = []
+    answers: list[tuple[Tensor, Tensor, Tensor]] = []
     fit = torch.where(is_guess, 0.0, -torch.inf).to(values)
     for i in range(n_questions):
         if i % renewed == 0:
@@ -299,7 +283,7 @@ def remembered(
             guesses = chosen(is_good, moved, drawn)
             is_guess = is_good | is_guess.gather(0, rows)
             fit = torch.where(is_guess, 0.0, -torch.inf).to(fit)
-            for answer in said:
+            for answer in answers:
                 fit = fit + _likelihood(guesses, answer, sharpness)
         is_other = (guesses.x_cf != best.incumbent.x_cf).any(-1) | ~best.is_good
         chances = fit + draw(rngs, "gumbel", (n_guesses,)).to(fit)
@@ -310,8 +294,8 @@ def remembered(
         better, worse = (
             torch.where(is_better[:, None], *pair) for pair in (options, options[::-1])
         )
-        said.append((better, worse, is_asked))
-        fit = fit + _likelihood(guesses, said[-1], sharpness)
+        answers.append((better, worse, is_asked))
+        fit = fit + _likelihood(guesses, answers[-1], sharpness)
     return best.incumbent
 
 
@@ -372,4 +356,4 @@ def _of_each(candidates: Recommendation, which: Tensor) -> Recommendation:
 
 def _distance(x: Tensor, y: Tensor) -> Tensor:
     """Return the distance of outcomes (*, N, D), with shape (*, N)."""
-    return exact_root((x - y).square().sum(-1))
+    return (x - y).square().sum(-1).sqrt()

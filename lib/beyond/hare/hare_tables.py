@@ -15,8 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks, tables
-from lib.base.files import PUBLISHED
+from lib import checks, io
 from lib.beyond.hare import fitted, ideals
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.fitted import Models
@@ -25,6 +24,7 @@ from lib.beyond.hare.proposals import Directions, Local
 from lib.beyond.hare.spaces import Features
 from lib.beyond.hare.tabular import Tabular
 from lib.beyond.hare.users import Simulated, refine
+from lib.io import PUBLISHED
 from lib.method.classifier import Classifier
 from lib.method.problem import Recommendation
 
@@ -65,10 +65,10 @@ def published(number: int | None = None) -> pd.DataFrame:
     Source: data/published/hare_table1.csv to 6, from OpenReview
         56EBglCFvx.
     """
-    checks.known("table of HARE", [number or 1], tuple(NUMBERS))
+    checks.one_of("table of HARE", [number or 1], tuple(NUMBERS))
     numbers = NUMBERS if number is None else (number,)
     rows = pd.concat(
-        [tables.read(PUBLISHED / f"hare_table{i}.csv") for i in numbers],
+        [io.read_csv(PUBLISHED / f"hare_table{i}.csv") for i in numbers],
         ignore_index=True,
     )
     counts = {name: rows[name].fillna(0).astype(int) for name in ("budget_B", "iters_T")}
@@ -89,7 +89,7 @@ def rounds_of(method: str, budget: int, iters: int) -> tuple[int, int]:
         >>> rounds_of("HARE", 30, 1), rounds_of("Multi-HARE", 30, 5)
         ((1, 30), (6, 5))
     """
-    checks.known("method", [method], ("HARE", "Multi-HARE", COIN))
+    checks.one_of("method", [method], ("HARE", "Multi-HARE", COIN))
     if method != "Multi-HARE":
         return 1, budget
     if iters < 1 or budget % iters:
@@ -125,16 +125,16 @@ def as_published(
     classifier = models.classifiers[kind, seed]
     x = table.refused(classifier.accepts, n_people)
     every = settings()
-    found, frames = {}, []
+    ideal_of, frames = {}, []
     for name, of_base in every[every.classifier == kind].groupby("base", sort=False):
         base = fitted.base(name, table, classifier, models, x, seed, as_published=True)
-        for scale, own in of_base.groupby("gt_scale", sort=False):
-            if scale not in found:
-                found[scale] = ideals.as_published(
+        for scale, of_scale in of_base.groupby("gt_scale", sort=False):
+            if scale not in ideal_of:
+                ideal_of[scale] = ideals.as_published(
                     table, classifier, x, seed, SCALES[scale]
                 )
-            for setting in own.to_dict("records"):
-                values = _held(table, classifier, x, base, found[scale], setting, seed)
+            for setting in of_scale.to_dict("records"):
+                values = _held(table, classifier, x, base, ideal_of[scale], setting, seed)
                 same = {"dataset": table.name.upper(), "seed": seed} | setting
                 frames += [same | {"metric": k, "value": v} for k, v in values.items()]
     return pd.DataFrame(frames)
@@ -143,7 +143,7 @@ def as_published(
 def _check_fitted(models: Models, kind: str, seed: int) -> None:
     """Raise ValueError unless there is such a classifier."""
     fits = [f"{kind}, seed {seed}" for kind, seed in models.classifiers]
-    checks.known("classifier", [f"{kind}, seed {seed}"], fits)
+    checks.one_of("classifier", [f"{kind}, seed {seed}"], fits)
 
 
 class _AsCoded(Features):
@@ -173,7 +173,7 @@ def _held(
         return {"success_rate": success}
     x, base, ideal = x[has], base[has], ideal[has]
     space = _AsCoded(classifier, x, table.is_free)
-    start = found = Recommendation(base != x, base, base)
+    start = end = Recommendation(base != x, base, base)
     asked, method = torch.zeros(len(x)), setting["method"]
     if method != "base":
         how = rounds_of(method, setting["budget_B"], setting["iters_T"])
@@ -181,11 +181,11 @@ def _held(
         proposal, calibrated = Directions(is_held=False), setting["calibration"]
         dialogue = Dialogue(rounds(space, start, proposal, *how, rngs, calibrated))
         coins = streams(len(x), seed) if method == COIN else ()
-        found = refine(dialogue, Simulated(ideal, 0.5 if coins else 0.0, coins))
+        end = refine(dialogue, Simulated(ideal, 0.5 if coins else 0.0, coins))
         asked = dialogue.n_questions.double()
-    gtp, gtd = ideals.closeness(x, found.x_cf, ideal)
+    gtp, gtd = ideals.closeness(x, end.x_cf, ideal)
     before, _ = ideals.closeness(x, start.x_cf, ideal)
-    values = classical(table, classifier, x, found.x_cf)
+    values = classical(table, classifier, x, end.x_cf)
     values |= {"GTP": gtp, "GTD": gtd, "asked": asked}
     values |= {"worse": (gtp > before + 1e-9).double()}
     means = {name: float(value.nanmean()) for name, value in values.items()}
@@ -294,12 +294,12 @@ def claims(cells: pd.DataFrame, numbers: str) -> pd.DataFrame:
     cells = cells[cells[numbers].notna()]
 
     def of(number: int, *metrics: str) -> pd.DataFrame:
-        own = cells[(cells.table == number) & cells.metric.isin(metrics)]
-        how = own.method + own.budget_B.astype(str).where(own.table == 2, "")
-        how = how + own.calibration.where(own.table == 5, "")
+        rows = cells[(cells.table == number) & cells.metric.isin(metrics)]
+        how = rows.method + rows.budget_B.astype(str).where(rows.table == 2, "")
+        how = how + rows.calibration.where(rows.table == 5, "")
         index = ["classifier", "gt_scale", "dataset", "base", "metric"]
         return (
-            own.assign(how=how).pivot(index=index, columns="how", values=numbers).dropna()
+            rows.assign(how=how).pivot(index=index, columns="how", values=numbers).dropna()
         )
 
     both = ("GTP", "GTD")
@@ -377,7 +377,7 @@ def own_ideals(
     Raises: ValueError: the scale is unknown, there is no such
         classifier, or nobody has an ideal.
     """
-    checks.known("scale", [scale], tuple(SCALES))
+    checks.one_of("scale", [scale], tuple(SCALES))
     _check_fitted(models, "ANN", seed)
     h = models.classifiers["ANN", seed]
     x = table.refused(h.accepts, n_people)
@@ -395,8 +395,8 @@ def own_ideals(
     for i, (method, how) in enumerate(METHODS.items(), start=1):
         rngs, wrong = (streams(len(x), 100 * seed + 10 * j + i) for j in (0, 1))
         dialogue = Dialogue(_steps(space, start, how, rngs, flips))
-        found = refine(dialogue, Simulated(ideal, flips, wrong if flips else ()))
-        gtp, gtd = ideals.closeness(x, found.x_cf, ideal)
+        end = refine(dialogue, Simulated(ideal, flips, wrong if flips else ()))
+        gtp, gtd = ideals.closeness(x, end.x_cf, ideal)
         ended.append((method, gtp, gtd, dialogue.n_questions.double()))
     return pd.DataFrame(
         same

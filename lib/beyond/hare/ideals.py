@@ -15,13 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks, tables
-from lib.base.arithmetic import exact_root
-from lib.base.files import PUBLISHED
+from lib import checks, io
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.generators import check, growing_spheres
 from lib.beyond.hare.spaces import Features, walk_back
 from lib.beyond.hare.tabular import Tabular
+from lib.io import PUBLISHED
 from lib.method.classifier import Classifier
 
 NEAR, INTERMEDIATE, FAR = 0.2, 0.8, 1.5
@@ -35,16 +34,16 @@ def directions(table: Tabular, seed: int) -> Tensor:
     Raises: ValueError: there are none for this table or seed.
     Source: data/published/hare_directions.csv (`data/README.md`).
     """
-    known = tables.read(PUBLISHED / "hare_directions.csv")
-    checks.known(
+    known = io.read_csv(PUBLISHED / "hare_directions.csv")
+    checks.one_of(
         "data set with published directions", [table.name], tuple(known.dataset.unique())
     )
-    checks.known("seed with published directions", [seed], known.seed.unique().tolist())
-    own = known[(known.dataset == table.name) & (known.seed == seed)]
+    checks.one_of("seed with published directions", [seed], known.seed.unique().tolist())
+    rows = known[(known.dataset == table.name) & (known.seed == seed)]
     free = [
         name for name, is_free in zip(table.features, table.is_free, strict=True) if is_free
     ]
-    by_attempt = own.pivot(index="attempt", columns="feature", values="direction")
+    by_attempt = rows.pivot(index="attempt", columns="feature", values="direction")
     return torch.from_numpy(by_attempt[free].to_numpy().copy())
 
 
@@ -77,8 +76,8 @@ def as_published(
     ideal, has_one = start.clone(), ~start.isnan().any(-1)
     if has_one.any():
         rngs = streams(int(has_one.sum()), seed, are_equal=True)
-        found = growing_spheres(table, classifier, start[has_one], rngs, is_clipped=False)
-        ideal[has_one] = found.clamp(0, 1)
+        nearest = growing_spheres(table, classifier, start[has_one], rngs, is_clipped=False)
+        ideal[has_one] = nearest.clamp(0, 1)
     return ideal
 
 
@@ -120,12 +119,12 @@ def own(
     has_one = (~start.isnan().any(-1)).nonzero().squeeze(-1)
     if len(has_one):
         rngs = [rngs[i] for i in has_one.tolist()]
-        found = growing_spheres(table, classifier, start[has_one], rngs)
-        has_end = ~found.isnan().any(-1)
-        has_one, found = has_one[has_end], found[has_end]
+        accepted = growing_spheres(table, classifier, start[has_one], rngs)
+        has_end = ~accepted.isnan().any(-1)
+        has_one, accepted = has_one[has_end], accepted[has_end]
     if len(has_one):
         space = Features(classifier, start[has_one], table.is_free)
-        closest, _ = walk_back(space, space.outcome(space.free, found), EPS)
+        closest, _ = walk_back(space, space.outcome(space.free, accepted), EPS)
         ideal[has_one] = closest.x_cf
     return ideal
 
@@ -164,6 +163,6 @@ def closeness(x: Tensor, x_cf: Tensor, ideal: Tensor) -> tuple[Tensor, Tensor]:
         (b - a).double() for a, b in ((x, x_cf), (x, ideal), (x_cf, ideal))
     )
     along = (move * wanted).sum(-1)
-    lengths = exact_root(move.square().sum(-1) * wanted.square().sum(-1))
+    lengths = (move.square().sum(-1) * wanted.square().sum(-1)).sqrt()
     away = torch.where(lengths > 0, 1 - along / lengths, torch.nan).clamp(0, 2)
-    return exact_root(apart.square().sum(-1)).to(x), away.to(x)
+    return apart.square().sum(-1).sqrt().to(x), away.to(x)

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib.base import checks
-from lib.base.arithmetic import Adam, exact_root
+from lib import checks
 from lib.beyond.hare.draws import draw
 from lib.beyond.hare.spaces import Space
 from lib.method.problem import Recommendation
@@ -67,7 +66,7 @@ class Directions:
     is_held: bool = True
 
     def __post_init__(self) -> None:
-        checks.counts(n_steps=self.n_steps)
+        checks.positive_int(n_steps=self.n_steps)
         checks.positive(length=self.length, learning_rate=self.learning_rate)
         if not 0 <= self.diversity < math.inf:
             raise ValueError(f"diversity is {self.diversity!r}, expected a weight.")
@@ -84,17 +83,16 @@ class Directions:
         start = draw(rngs, "standard_normal", (n_candidates, space.x.shape[-1]))
         p = start.to(space.x).transpose(0, 1).contiguous()  # (N, n, D)
         free = space.free[:, None].to(p)
-        step_of = self.length * space.span
+        step = self.length * space.span
         if self.is_held:
-            p = _unit(p * free)
-        adam = Adam([p], self.learning_rate)
-        own = incumbent.values
+            p = F.normalize(p * free, dim=-1)
+        p.requires_grad_()
+        adam = torch.optim.Adam([p], self.learning_rate, fused=True)
         for _ in range(self.n_steps):
-            direction = p.detach().requires_grad_()
-            unit = _unit(direction)
+            unit = F.normalize(p, dim=-1)
             nearest = self._nearest(unit.detach())
             alike = (unit * unit.gather(1, nearest.expand_as(unit))).sum(-1).mean(-1)
-            values = own + step_of * unit.transpose(0, 1)
+            values = incumbent.values + step * unit.transpose(0, 1)
             log_odds = space.log_odds(values)
             if not log_odds.requires_grad:
                 raise ValueError(
@@ -103,10 +101,13 @@ class Directions:
                 )
             refused = F.softplus(-log_odds).sum() / n_candidates
             loss = self.diversity * alike.sum() + refused
-            adam.step(torch.autograd.grad(loss, direction))
+            adam.zero_grad()
+            loss.backward(inputs=[p])
+            adam.step()
             if self.is_held:
-                p.copy_(_unit(p * free))
-        return own + step_of * (free * _unit(p)).transpose(0, 1)
+                p.data.copy_(F.normalize(p.data * free, dim=-1))
+        unit = free * F.normalize(p.detach(), dim=-1)
+        return incumbent.values + step * unit.transpose(0, 1)
 
     def _nearest(self, unit: Tensor) -> Tensor:
         """Return which other direction each of them (N, n, D) is most like: (N, n, 1)."""
@@ -148,7 +149,7 @@ class Local:
     n_anywhere: int = 3
 
     def __post_init__(self) -> None:
-        checks.counts(n_points=self.n_points)
+        checks.positive_int(n_points=self.n_points)
         checks.positive(first=self.first, shrink=self.shrink)
         for name in ("still", "anywhere"):
             if not 0 <= getattr(self, name) <= 1:
@@ -185,7 +186,7 @@ class Local:
         n_free = space.free.sum(-1, keepdim=True)
         # uniform in a ball: the radius is a root of a uniform number
         lengths = self.reach(round) * far ** (1 / n_free)
-        near = incumbent.values + space.span * lengths * _unit(away)
+        near = incumbent.values + space.span * lengths * F.normalize(away, dim=-1)
         near = torch.where(stays < self.still, incumbent.values, near)
         is_anywhere = (elsewhere < self.anywhere) & (round < self.n_anywhere)
         if is_anywhere.any() and not (space.high - space.low).isfinite().all():
@@ -198,12 +199,6 @@ class Local:
         values = torch.where(is_anywhere & space.free, anywhere, near)
         is_little = (values - space.x).abs() < self.least * space.span
         return torch.where(is_little, space.x, values)
-
-
-def _unit(directions: Tensor) -> Tensor:
-    """Return directions (*, D) of length one; one of length zero stays."""
-    length = exact_root(directions.square().sum(-1, keepdim=True))
-    return directions / length.clamp_min(1e-12)
 
 
 def farthest(points: Tensor, is_good: Tensor, start: Tensor, n: int) -> list[Tensor]:
@@ -224,7 +219,7 @@ def farthest(points: Tensor, is_good: Tensor, start: Tensor, n: int) -> list[Ten
         >>> [int(row) for row in farthest(points, is_good, torch.zeros(1, 1), 4)]
         [1, 2, 0, -1]
     """
-    checks.counts(n=n)
+    checks.positive_int(n=n)
     apart = (points - start).square().sum(-1)
     apart = torch.where(is_good, apart, -torch.inf)
     people, taken = torch.arange(points.shape[1]), []

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 from lib.method.classifier import Classifier
 from lib.method.maps import Map
 from lib.method.preferences import Preferences
@@ -100,9 +100,9 @@ class Features:
 
     def of(self, people: Tensor) -> "Features":
         """Return the space of some people, who may come several times; see `Space`."""
-        part = copy.copy(self)
-        part.x, part.free = self.x[people], self.free[people]
-        return part
+        some = copy.copy(self)
+        some.x, some.free = self.x[people], self.free[people]
+        return some
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return features as they are set, each part with shape (*, N, D); see `Space`."""
@@ -169,12 +169,12 @@ class Actions:
 
     def of(self, people: Tensor) -> "Actions":
         """Return the space of some people, who may come several times; see `Space`."""
-        part = copy.copy(self)
-        vars(part).pop("_known", None)  # the maps are of all people, not of these
-        part.x, part.free = self.x[people], self.free[people]
-        part.interval = self.interval[people]
-        part._noise, part._log_p = self._noise[people], self._log_p[people]
-        return part
+        some = copy.copy(self)
+        vars(some).pop("_known", None)  # the maps are of all people, not of these
+        some.x, some.free = self.x[people], self.free[people]
+        some.interval = self.interval[people]
+        some._noise, some._log_p = self._noise[people], self._log_p[people]
+        return some
 
     @cached_property
     def _known(self) -> dict[int, Map]:
@@ -194,13 +194,13 @@ class Actions:
         values = population.settled(self.x, values)
         is_acted = is_acted & self.free & (values != self.x)
         values = torch.where(is_acted, values, self.x)
-        before, noise = (part.expand_as(values) for part in (self.x, self._noise))
+        before, noise = (tensor.expand_as(values) for tensor in (self.x, self._noise))
         x_cf = self.world.counterfactual(before, is_acted, values, noise)
         return Recommendation(is_acted, values, population.settled(before, x_cf))
 
     def log_odds(self, values: Tensor) -> Tensor:
         """Return log-odds after the action on all that is free, (*, N); see `Space`."""
-        before, noise = (part.expand_as(values) for part in (self.x, self._noise))
+        before, noise = (tensor.expand_as(values) for tensor in (self.x, self._noise))
         free = self.free.expand_as(values)
         x_cf = self.world.counterfactual(before, free, values, noise)
         return self.problem.log_odds(x_cf)
@@ -261,10 +261,9 @@ def walk_back(
         refused = torch.where(is_enough[:, None], refused, middle)
     nearest = some.outcome(good.is_acted, some.x + accepted * way)
     best = chosen(accepted[:, 0] < 1, nearest, good)
-    parts = (candidates.is_acted, candidates.values, candidates.x_cf)
-    closer = [part.clone() for part in parts]
-    for part, own in zip(closer, (best.is_acted, best.values, best.x_cf), strict=True):
-        part[is_good] = own
+    closer = [getattr(candidates, name).clone() for name in ("is_acted", "values", "x_cf")]
+    for tensor, nearer in zip(closer, (best.is_acted, best.values, best.x_cf), strict=True):
+        tensor[is_good] = nearer
     return Recommendation(*closer), is_good
 
 

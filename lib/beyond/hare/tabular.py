@@ -15,8 +15,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks, tables
-from lib.base.files import DATA
+from lib import checks, io
+from lib.io import DATA
 from lib.method import frames as frames_of
 from lib.paper import gmsc
 
@@ -86,8 +86,8 @@ class Tabular:
 
     def __post_init__(self) -> None:
         shape = (len(self.features),)
-        for part in ("is_continuous", "is_immutable", "low", "high"):
-            checks.shape(part, getattr(self, part), shape)
+        for name in ("is_continuous", "is_immutable", "low", "high"):
+            checks.shape(name, getattr(self, name), shape)
         if not self.is_free.any():
             raise ValueError(
                 "No feature is free: expected one or more that are continuous and not "
@@ -98,16 +98,16 @@ class Tabular:
             raise ValueError(
                 f"{same} has the same value for everyone (low is not below high): drop it."
             )
-        checks.known("split", self.x, SPLITS)
+        checks.one_of("split", self.x, SPLITS)
         for split in SPLITS:
-            checks.known("split that a table needs:", [split], tuple(self.x))
-            own = self.x[split]
-            checks.people(f"split {split!r}", own, self.features, torch.float64)
-            if ((own < 0) | (own > 1)).any():
+            checks.one_of("split that a table needs:", [split], tuple(self.x))
+            x = self.x[split]
+            checks.people(f"split {split!r}", x, self.features, torch.float64)
+            if ((x < 0) | (x > 1)).any():
                 raise ValueError(
                     f"Split {split!r} has values outside [0, 1]: scale by low and high."
                 )
-            checks.shape(f"y of split {split!r}", self.y[split], own.shape[:-1])
+            checks.shape(f"y of split {split!r}", self.y[split], x.shape[:-1])
 
     @property
     def is_free(self) -> Tensor:
@@ -119,8 +119,8 @@ class Tabular:
         """Digest of features, kinds and scaler; it travels with what is fitted to them."""
         kinds = [self.is_continuous.tolist(), self.is_immutable.tolist()]
         scaler = [f"{value:.5e}" for value in (*self.low.tolist(), *self.high.tolist())]
-        told_apart = json.dumps([list(self.features), kinds, scaler])
-        return hashlib.sha256(told_apart.encode()).hexdigest()[:16]
+        text = json.dumps([list(self.features), kinds, scaler])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def refused(self, accepts: Callable[[Tensor], Tensor], n_people: int) -> Tensor:
         """Return the first refused people of the test split, in the order of the file.
@@ -133,7 +133,7 @@ class Tabular:
         Returns: With shape (n, D).
         Raises: ValueError: nobody is refused.
         """
-        checks.counts(n_people=n_people)
+        checks.positive_int(n_people=n_people)
         people = self.x["test"][~accepts(self.x["test"])][:n_people]
         if len(people) == 0:
             raise ValueError(
@@ -183,7 +183,7 @@ def credit(path: str | Path) -> Tabular:
     spread = values.std(ddof=0)
     kept = raw[((values - values.mean()).abs() < MOST_DEVIATIONS * spread).all(axis=1)]
     kept = kept.assign(paid_back=1 - kept[gmsc.LABEL])
-    index = tables.read(DATA / "give_me_some_credit_test_index.csv.gz", header=None)
+    index = io.read_csv(DATA / "give_me_some_credit_test_index.csv.gz", header=None)
     rows = index[0] + 1
     frames = {"train": kept.drop(index=rows), "test": kept.loc[rows]}
     return from_frames("credit", frames, "paid_back", CREDIT, (), CREDIT_IMMUTABLE)
@@ -220,10 +220,10 @@ def from_frames(
         [[0.0, 1.0], [0.5, 0.0], [1.0, 0.0]]
     """
     features = (*continuous, *binary)
-    checks.known("immutable feature", immutable, features)
+    checks.one_of("immutable feature", immutable, features)
     for split in SPLITS:
-        checks.known("split that a table needs:", [split], tuple(frames))
-        checks.known("column", [*features, label], tuple(frames[split]))
+        checks.one_of("split that a table needs:", [split], tuple(frames))
+        checks.one_of("column", [*features, label], tuple(frames[split]))
         if not frames[split].columns.is_unique:
             raise ValueError(f"Split {split!r} has a column twice. Keep one of them.")
         if frames[split][[*features, label]].isna().any(axis=None):
@@ -232,8 +232,8 @@ def from_frames(
     for column in continuous:
         if not pd.api.types.is_numeric_dtype(both[column]):
             raise ValueError(f"{column} holds {both[column].dtype} values, not numbers.")
-    if found := frames_of.not_binary(both[label]):
-        raise ValueError(f"{label} holds {found[0]!r}, expected 1 (positive) or 0.")
+    if others := frames_of.not_binary(both[label]):
+        raise ValueError(f"{label} holds {others[0]!r}, expected 1 (positive) or 0.")
     second = {column: _second_of(both[column]) for column in binary}
     coded = both.assign(
         **{column: both[column] == value for column, value in second.items()}
@@ -250,14 +250,14 @@ def from_frames(
         torch.tensor([f in immutable for f in features]),
         torch.from_numpy(low.to_numpy().copy()),
         torch.from_numpy(high.to_numpy().copy()),
-        {split: torch.from_numpy(scaled[own].copy()) for split, own in rows.items()},
-        {split: torch.from_numpy(y[own].copy()) for split, own in rows.items()},
+        {split: torch.from_numpy(scaled[which].copy()) for split, which in rows.items()},
+        {split: torch.from_numpy(y[which].copy()) for split, which in rows.items()},
     )
 
 
 def _bundled(name: str) -> dict[str, pd.DataFrame]:
     """Return the splits of a data set that comes with the repository."""
-    return {split: tables.read(DATA / f"{name}_{split}.csv.gz") for split in SPLITS}
+    return {split: io.read_csv(DATA / f"{name}_{split}.csv.gz") for split in SPLITS}
 
 
 def _second_of(column: pd.Series) -> object:

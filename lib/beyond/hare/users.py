@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks
-from lib.base.arithmetic import exact_root
+from lib import checks
 from lib.beyond.hare.hare import Dialogue, Question, Reply
 from lib.method.problem import Recommendation
 
@@ -42,8 +41,7 @@ class Simulated:
 
     Arguments:
         ideal: What each of them would like best, with shape (N, D).
-        flips: How often an answer is the wrong one: a probability, or
-            a function from the distance of the two options to one.
+        flips: Probability that an answer is the wrong one.
         rngs: Of random numbers, one a person; needed for flips.
         within: An option this near, with shape (N,) or a number, will
             do.
@@ -55,15 +53,15 @@ class Simulated:
     """
 
     ideal: Tensor
-    flips: float | Callable[[Tensor], Tensor] = 0.0
+    flips: float = 0.0
     rngs: Sequence[np.random.Generator] = ()
     within: Tensor | float = 0.0
     rules_out: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.flips) and not 0 <= self.flips <= 1:
+        if not 0 <= self.flips <= 1:
             raise ValueError(f"flips is {self.flips!r}, expected a probability.")
-        if (callable(self.flips) or self.flips) and len(self.rngs) != len(self.ideal):
+        if self.flips and len(self.rngs) != len(self.ideal):
             raise ValueError(
                 f"Wrong answers are drawn at random: expected {len(self.ideal)} rngs, "
                 f"one a person, got {len(self.rngs)}."
@@ -73,7 +71,7 @@ class Simulated:
 
     def distance(self, x_cf: Tensor) -> Tensor:
         """Return how far outcomes (*, N, D) are from the ideal, with shape (*, N)."""
-        return exact_root((x_cf - self.ideal).square().sum(-1))
+        return (x_cf - self.ideal).square().sum(-1).sqrt()
 
     def reply(self, question: Question) -> Reply:
         """Return who prefers the challenger, and for whom the better option will do.
@@ -88,31 +86,16 @@ class Simulated:
         if self.rules_out is not None:
             bad, worse = ((o.is_acted & self.rules_out).any(-1) for o in (one, other))
             is_better = torch.where(bad == worse, is_better, bad)
-        if callable(self.flips) or self.flips:
+        if self.flips:
             is_better = is_better ^ self._errs(question)
         return is_better, torch.where(is_better, would_be, was) <= self.within
 
     def _errs(self, question: Question) -> Tensor:
         """Return who gives the wrong answer, (N,); only who is asked draws a number."""
-        apart = question.incumbent.x_cf - question.challenger.x_cf
-        apart = exact_root(apart.square().sum(-1))
-        chance = self.flips(apart) if callable(self.flips) else self.flips
-        drawn = torch.ones(len(apart), dtype=torch.float64)
+        drawn = torch.ones(len(question.is_asked), dtype=torch.float64)
         for i in question.is_asked.nonzero().squeeze(-1).tolist():
             drawn[i] = self.rngs[i].random()
-        return drawn < chance
-
-
-def when_alike(apart: Tensor) -> Tensor:
-    """Return how often an answer about options at this distance is wrong, the shape kept.
-
-    Source: the noise that HARE's released code offers beside constant
-        probabilities.
-    Example:
-        >>> when_alike(torch.tensor([0.0, 2.0])).round(decimals=3)
-        tensor([0.1190, 0.0020])
-    """
-    return 1 - torch.sigmoid(2 * (1 + apart))
+        return drawn < self.flips
 
 
 @dataclass(frozen=True)
@@ -154,17 +137,17 @@ class Asked:
         if one == other:
             return no, no
         try:
-            said = self.ask(one, other)
+            answer = self.ask(one, other)
         except Exception as error:  # whatever the reader's function raises
             raise ValueError(
                 f"`ask` raised {type(error).__name__}: {error}. {GO_ON}"
             ) from error
-        if not isinstance(said, str) or said not in (one, other):
+        if not isinstance(answer, str) or answer not in (one, other):
             raise ValueError(
-                f"The answer was {said!r}: expected one of the two options, {one!r} or "
+                f"The answer was {answer!r}: expected one of the two options, {one!r} or "
                 f"{other!r}. {GO_ON}"
             )
-        return torch.tensor([said == other]), no
+        return torch.tensor([answer == other]), no
 
     def text(self, option: Recommendation) -> str:
         """Return an option in words.

@@ -14,20 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lib import checks, io
 
 SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
-UNREADABLE = (  # what pandas raises of a damaged file
-    pa.ArrowException,
-    OSError,
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-    UnicodeError,
-)
 VERDICTS = ("error", "warning", "fine")
 
 
@@ -114,39 +104,23 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
         does not fit into memory; its rows have more fields than
         names; a column is there twice; it has another separator.
     """
-    file = _find(path)
+    found = _find(path)
     _check_signs(separator, decimal)
-    with in_sentences(), io.in_file(file):
+    with in_sentences(), io.in_file(found):
         try:
-            if file.suffix == ".parquet":
-                frame = _read_parquet(file)
+            if found.suffix == ".parquet":
+                frame = pd.read_parquet(found).reset_index(drop=True)
             else:
-                frame = _read_csv(file, separator, decimal)
+                frame = _read_csv(found, separator, decimal)
         except MemoryError as error:
             raise ValueError("It does not fit into memory. Write fewer columns.") from error
-        except UNREADABLE as error:
-            kind = "Parquet" if file.suffix == ".parquet" else "a csv in UTF-8"
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, UnicodeError) as error:
+            kind = "Parquet" if found.suffix == ".parquet" else "a csv in UTF-8"
             raise ValueError(f"It can't be read as {kind} ({error}).") from error
         twice = frame.columns[frame.columns.duplicated()]
         if len(twice):
             raise ValueError(f"It has the column {twice[0]} twice. Keep one of them.")
         return frame
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Return the table of a Parquet file; what was an index in pandas is a column."""
-    table = pq.read_table(path)
-    for field in table.schema:
-        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
-            raise ValueError(
-                f"Column {field.name} holds {str(field.type)[:60]}: expected numbers, "
-                "texts, days, or true and false. Leave it out."
-            )
-    frame = table.to_pandas(ignore_metadata=True)
-    categories = frame.select_dtypes("category")
-    return frame.assign(
-        **categories.apply(lambda column: column.astype(column.cat.categories.dtype))
-    )
 
 
 def _read_csv(path: Path, separator: str, decimal: str) -> pd.DataFrame:
@@ -171,7 +145,7 @@ def _read_csv(path: Path, separator: str, decimal: str) -> pd.DataFrame:
                 "Name every column."
             ) from error
     # pandas calls a second column `age` `age.1`; columns without a name may be several
-    given = [a or b for a, b in zip(names, frame.columns, strict=True)]
+    given = [name or own for name, own in zip(names, frame.columns, strict=True)]
     return frame.set_axis(given, axis="columns")
 
 

@@ -1,0 +1,1057 @@
+"""Who applies: features in standard units, splits, kinds, categories; from a table too.
+
+A table holds values as people have them: numbers, and categories under
+their names. Inside, a category is a code, a whole number; only
+`values` and `Population.to_frame` translate between the two.
+"""
+
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import combinations
+from numbers import Real
+from typing import Any, TypeAlias, TypeVar
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import torch
+from networkx.classes import reportviews
+from torch import Tensor
+
+from lib import checks
+from lib.method.graph import Graph
+from lib.method.limits import Limits
+from lib.method.scm import SCM
+
+FOR_RECOURSE = {"train": 0.5, "validation": 0.25, "test": 0.25}
+FOR_FITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
+USES = ("classifier", "flow", "recourse")
+KINDS = ("actionable", "mutable", "immutable")
+MIN_PEOPLE = 20  # people that fill three splits
+MAX_CATEGORIES = 30
+MAX_IQR = 1e6  # interquartile ranges from the median; real tables reach half of that
+MIN_TOGETHER = 10  # people with both of two categories, if these were independent
+SPREAD = 0.2  # standard deviations over which an atom is spread
+SENTINELS = (99, 999, 9_999, 99_999, 999_999)  # of either sign: often codes of a gap
+NUMBER = re.compile(r"[-+$€£\s]*[.,]?\d+(?:[.,'\s]\d+)*(?:e[-+]?\d+)?[%$€£\s]*", re.I)
+NO_NUMBERS = {  # kinds of numpy's types, and the way out
+    "M": "dates: give a number instead, for instance years until the decision",
+    "m": "durations: give a number instead, for instance by .dt.days",
+    "c": "complex numbers: give a real one instead, for instance by .abs()",
+}
+Pairs: TypeAlias = Iterable[tuple[str, str]]
+Edges: TypeAlias = Graph | nx.DiGraph | Mapping[str, Sequence[str]] | pd.DataFrame | Pairs
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Discretisation:
+    """Map features to the nearest that a person can have: some whole, all in a range.
+
+    A gradient goes straight through the rounding. Beyond the range it
+    is zero.
+
+    Arguments:
+        is_whole: Which features are whole numbers, with shape (D,).
+        low, high: Ends of each feature's range, in the units of the
+            data, with shape (D,).
+
+    Example:
+        >>> seen = np.array([[0.0, 0.0], [9.0, 1.0]])
+        >>> discretisation = Discretisation.of(seen, np.array([True, False]))
+        >>> discretisation(torch.tensor([[3.7, 0.3], [12.0, -1.0]]))
+        tensor([[4.0000, 0.3000],
+                [9.0000, 0.0000]])
+    """
+
+    is_whole: Tensor
+    low: Tensor
+    high: Tensor
+
+    @classmethod
+    def of(cls, seen: np.ndarray, is_whole: np.ndarray) -> "Discretisation":
+        """Return the map whose range is that of the people seen, with shape (N, D)."""
+        low, high = torch.from_numpy(seen.min(0)), torch.from_numpy(seen.max(0))
+        return cls(torch.from_numpy(is_whole), low, high)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the nearest possible features (*, D), in the units of the data."""
+        rounded = x.detach().round() + (x - x.detach())
+        nearest = torch.where(self.is_whole.to(x.device), rounded, x)
+        return nearest.clamp(self.low.to(x), self.high.to(x)) + 0.0  # -0 becomes 0
+
+
+@dataclass(frozen=True)
+class Population:
+    """Hold applicants with D features, in standard deviations from the mean.
+
+    Mean and standard deviation are those of the recourse training
+    split. Most populations are made by `from_frame` (a table),
+    `from_scm` (a model that people are drawn from) or `from_units`
+    (splits that are there already).
+
+    Arguments:
+        name: What the population is called in tables.
+        kinds: Of each feature: "actionable" (a person may act on it),
+            "mutable" (may only move as a consequence) or "immutable".
+        graph: The causal graph over these features, in the same
+            order.
+        mean, std: The scaler, in the units of the data, with shape
+            (D,).
+        x: Standardised features of each split ("classifier/train",
+            "flow/validation", "recourse/test", ...), with shape (N,
+            D).
+        y: Whether the decision should be positive (the loan was paid
+            back), for each split, with shape (N,).
+        discretisation: From features in the units of the data to the
+            nearest that a person can have, for instance whole numbers
+            of credit lines; None: every value is possible.
+        truth: The true SCM, in standardised units, where it is known.
+        people: What the people of each split are called, where that
+            is known: the row labels of their table.
+        has_units: Whether people know the units of the data, as years
+            or euros; if not, `report` shows a value by its rank.
+        limits: Between what values anybody may set the K actionable
+            features who does not state others, with shape (K,).
+        categories: Of features with categories: the names of codes 0,
+            1, ...
+    Raises: ValueError: kinds, graph or limits are of other features;
+        an action would move an immutable feature; a split is empty,
+        has NaN, or labels that do not fit.
+    """
+
+    name: str
+    kinds: Mapping[str, str]
+    graph: Graph
+    mean: Tensor
+    std: Tensor
+    x: Mapping[str, Tensor]
+    y: Mapping[str, Tensor]
+    discretisation: Discretisation | None = None
+    truth: SCM | None = None
+    people: Mapping[str, pd.Index] = field(default_factory=dict)
+    has_units: bool = True
+    limits: Limits | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks.one_of("kind of feature", self.kinds.values(), KINDS)
+        if self.features != self.graph.features:
+            raise ValueError(
+                f"The kinds name {', '.join(self.kinds)}; the graph names "
+                f"{', '.join(self.graph.features)}. Both must list the same features in "
+                "the same order."
+            )
+        if not self.actionable:
+            raise ValueError(
+                "No feature is actionable, so nothing can be recommended. Give one or "
+                "more of them the kind 'actionable'."
+            )
+        self._check_immutable()
+        if self.limits is not None:
+            checks.shape("limits", self.limits.low, (len(self.actionable),))
+        checks.one_of("feature with categories:", self.categories, self.features)
+        for split_name, x in self.x.items():
+            checks.people(f"split {split_name!r}", x, self.features)
+            if len(x) == 0:
+                raise ValueError(f"Split {split_name!r} is empty: ask for more people.")
+        checks.one_of("split with labels:", self.y, tuple(self.x))
+        for split_name, y in self.y.items():
+            checks.shape(f"y of split {split_name!r}", y, (len(self.x[split_name]),))
+
+    def _check_immutable(self) -> None:
+        """Raise ValueError if an action would move a feature that never moves."""
+        affected = self.graph.affected_by(self.actionable_index)
+        for j in self.graph.descendants_of(self.actionable_index):
+            name = self.features[j]
+            if self.kinds[name] == "immutable":
+                causes = self.graph.parent_index[j]
+                cause = self.features[next(i for i in causes if i in affected)]
+                raise ValueError(
+                    f"{name} is immutable, but {cause} causes it, and an action can move "
+                    f"that. Call {name} mutable, or leave out the edge {cause} -> {name}."
+                )
+
+    @classmethod
+    def from_units(
+        cls,
+        name: str,
+        kinds: Mapping[str, str],
+        graph: Graph,
+        x: Mapping[str, Tensor],
+        y: Mapping[str, Tensor],
+        discretisation: Discretisation | None = None,
+        truth: SCM | None = None,
+        scaler: tuple[Tensor, Tensor] | None = None,
+    ) -> "Population":
+        """Return a population from splits in the units of the data; fit its scaler.
+
+        Arguments:
+            x: As for a population, but in the units of the data,
+                float64.
+            truth: The true SCM, in the units of the data.
+            scaler: Mean and standard deviation of other people, whose
+                models are used for these; None: their own.
+        Raises: ValueError: as for a population, or a feature is the
+            same for everyone.
+
+        Example:
+            >>> x = torch.tensor([[1.0], [3.0]], dtype=torch.float64)
+            >>> population = Population.from_units(
+            ...     "two people", {"income": "actionable"}, Graph({"income": ()}),
+            ...     {"recourse/train": x}, {"recourse/train": torch.tensor([False, True])},
+            ... )
+            >>> population.mean, population.x["recourse/train"]
+            (tensor([2.], dtype=torch.float64), tensor([[-1.],
+                    [ 1.]]))
+        """
+        checks.one_of("split that a population needs:", ["recourse/train"], tuple(x))
+        for split_name, people in x.items():
+            checks.people(f"split {split_name!r}", people, tuple(kinds))
+        train = x["recourse/train"]
+        _check_not_constant(list(kinds), train.numpy())
+        mean, std = scaler or (train.mean(0), torch.from_numpy(train.numpy().std(0)))
+        standardised = {
+            split_name: ((people - mean) / std).float() for split_name, people in x.items()
+        }
+        if truth is not None:
+            truth = truth.standardised(mean, std)
+        return cls(name, kinds, graph, mean, std, standardised, y, discretisation, truth)
+
+    @classmethod
+    def from_scm(
+        cls,
+        model: SCM,
+        kinds: Mapping[str, str],
+        label: Callable[[Tensor], Tensor],
+        name: str = "own model",
+        n_classifier: int = 20_000,
+        n_flow: int = 25_000,
+        n_recourse: int = 20_000,
+        seed: int = 0,
+    ) -> "Population":
+        """Return people drawn from an SCM: a draw each for classifier, flow and recourse.
+
+        Arguments:
+            model: In the units of the data; it is kept as the
+                population's truth.
+            label: From features in the units of the data (N, D) to
+                whether the decision should be positive (N,).
+            n_classifier, n_flow: People drawn for each fit; split 0.8
+                / 0.1 / 0.1 into train, validation, test.
+            n_recourse: People drawn for recourse; split 0.5 / 0.25 /
+                0.25.
+            seed: Of all three draws.
+        Raises: ValueError: a size is too small to be split; as for a
+            population.
+        """
+        sizes = {"classifier": n_classifier, "flow": n_flow, "recourse": n_recourse}
+        for use, n_people in sizes.items():
+            check_enough(f"n_{use}", n_people)
+        streams = np.random.SeedSequence(seed).spawn(len(sizes))
+        x: dict[str, Tensor] = {}
+        for stream, (use, n_people) in zip(streams, sizes.items(), strict=True):
+            drawn = model.sample(n_people, np.random.default_rng(stream))
+            shares = FOR_RECOURSE if use == "recourse" else FOR_FITS
+            for split_name, rows in split(drawn, shares).items():
+                x[f"{use}/{split_name}"] = drawn[rows]
+        y = {split_name: label(people) for split_name, people in x.items()}
+        return cls.from_units(name, kinds, model.graph, x, y, truth=model)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        label: str,
+        kinds: Mapping[str, str],
+        edges: Edges,
+        name: str = "own data",
+        whole: Sequence[str] | None = None,
+        seed: int = 0,
+        atoms: Sequence[str] = (),
+    ) -> "Population":
+        """Return the population of a table of past applicants, a row a person.
+
+        Where a density is fitted, a whole number n is spread evenly
+        over [n - 1/2, n + 1/2) (uniform dequantisation), and so is
+        the code of a category. `to_feasible` makes it whole again,
+        within the range that was seen. The row labels are kept as
+        `people`.
+
+        Arguments:
+            frame: Numbers and categories, without gaps, as a table of
+                pandas, polars or Arrow; columns that are neither
+                feature nor label are left out.
+            label: Column that states whether the decision should be
+                positive: true or 1 for a loan that was paid back.
+            kinds: Of each feature, as for a population; its order is
+                kept.
+            edges: The causal graph, as for `to_graph`.
+            name: What the population is called in tables.
+            whole: Features that are whole numbers; None: those in
+                which no value has a fraction.
+            seed: Of who is in which split (0.5 / 0.25 / 0.25), and of
+                the spreading.
+            atoms: Features that have exactly their lowest, or their
+                highest, value for many people, for instance savings
+                of 0. These people are spread, too (`spread_atoms`),
+                and `to_feasible` brings them back.
+        Raises: ValueError: a column is missing, holds text among
+            numbers, gaps, one value far from all others, or values
+            that look alike once standardised; categories are given as
+            columns of 0 and 1 that can be acted on; labels are not 0
+            and 1, or all alike; too few people; an atom is no
+            feature, or one of whole numbers.
+        Warns: UserWarning: a column of fractions holds whole numbers
+            only, or ends in a number that often stands for a gap.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> frame = pd.DataFrame({"income": rng.normal(3, 1, 80)})
+            >>> frame["cards"] = rng.integers(0, 5, 80)
+            >>> frame["repaid"] = frame.income > 3
+            >>> kinds = {"income": "actionable", "cards": "actionable"}
+            >>> population = Population.from_frame(
+            ...     frame, "repaid", kinds, {"cards": ["income"]}
+            ... )
+            >>> population.graph.parents, len(population.x["recourse/train"])
+            ({'income': (), 'cards': ('income',)}, 40)
+        """
+        if not isinstance(kinds, Mapping):
+            raise ValueError(f"kinds is {kinds!r}: expected a dict feature -> kind.")
+        if label in kinds:
+            raise ValueError(
+                f"The label {label!r} is also among the kinds: leave it out there, or the "
+                "classifier learns from the answer."
+            )
+        features = list(kinds)
+        table = to_table(frame, [*features, label])
+        if len(table) == 0:
+            raise ValueError("There is nobody: expected a row a person.")
+        is_positive = labels(table, label)
+        check_enough("The number of rows", len(table))
+
+        order, noise = (
+            np.random.default_rng(stream)
+            for stream in np.random.SeedSequence(seed).spawn(2)
+        )
+        people = order.permutation(len(table))
+        positions = split(people, FOR_RECOURSE)
+        training_rows = people[positions["train"]]
+        if is_positive[training_rows].all() or not is_positive[training_rows].any():
+            raise ValueError(
+                f"Everyone to learn from has the same {label}: nothing to decide. Bring "
+                "people of both kinds."
+            )
+
+        category_names = categories(table, features, is_positive, training_rows)
+        numbers = values(table, features, category_names)
+        for feature, column in zip(features, numbers.T, strict=True):
+            check_near(feature, column)
+            _check_resolution(feature, column, table[feature].nunique())
+            if feature not in category_names:
+                _warn_of_sentinels(feature, column)
+        _check_not_constant(features, numbers)
+        _check_dummies(table, kinds)
+        graph = to_graph(features, edges)
+
+        whole_names = None if whole is None else [*whole, *category_names]
+        with_whole = is_whole(table[features], numbers, whole_names, atoms)
+        _check_atoms(features, atoms, with_whole)
+        with_atom = np.array([feature in atoms for feature in features])
+        drawn = noise.random(numbers.shape)
+        spread = spread_atoms(numbers[people], with_atom, drawn)
+        spread = spread + with_whole * (drawn - 0.5)
+        discretisation = None
+        if (with_whole | with_atom).any():
+            discretisation = Discretisation.of(numbers, with_whole)
+
+        x, y, row_labels = {}, {}, {}
+        for split_name, rows in positions.items():
+            x[split_name] = torch.from_numpy(spread[rows])
+            y[split_name] = torch.from_numpy(is_positive[people[rows]])
+            row_labels[split_name] = table.index[people[rows]]
+        population = cls.from_units(
+            name, kinds, graph, for_every_use(x), for_every_use(y), discretisation
+        )
+        return replace(
+            population, people=for_every_use(row_labels), categories=category_names
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of features, categories, graph and scaler, for models fitted to them.
+
+        The scaler counts to six digits, so that another processor
+        gives the same digest.
+        """
+        scaler = [f"{value:.5e}" for value in (*self.mean.tolist(), *self.std.tolist())]
+        causes = {name: sorted(parents) for name, parents in self.graph.parents.items()}
+        entries = [list(m.items()) for m in (self.kinds, self.categories, causes)]
+        content = json.dumps([*entries, scaler])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def with_limits(self, words: Mapping[str, str]) -> "Population":
+        """Return the population with other limits for who states none.
+
+        Arguments:
+            words: From actionable features to phrases, as for
+                `Limits.from_words`: {"income": "only up"}.
+        Raises: ValueError: as `Limits.from_words`.
+        """
+        limits = Limits.from_words(words, self.actionable, self.categories)
+        return replace(self, limits=limits)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the D features."""
+        return tuple(self.kinds)
+
+    @property
+    def actionable(self) -> tuple[str, ...]:
+        """Names of the K globally actionable features (A), in the order of the features."""
+        return tuple(name for name, kind in self.kinds.items() if kind == "actionable")
+
+    @property
+    def actionable_index(self) -> list[int]:
+        """Columns of the globally actionable features."""
+        return [self.features.index(name) for name in self.actionable]
+
+    @cached_property
+    def low(self) -> Tensor:
+        """Smallest value of each feature in recourse/train, standardised, (D,)."""
+        return self.x["recourse/train"].amin(0)
+
+    @cached_property
+    def high(self) -> Tensor:
+        """Largest value of each feature in recourse/train, standardised, (D,)."""
+        return self.x["recourse/train"].amax(0)
+
+    def _in_units(self, x: Tensor) -> Tensor:
+        """Return standardised features (*, D) in the units of the data, in float64."""
+        return x.double() * self.std.to(x.device) + self.mean.to(x.device)
+
+    def inverse_transform(self, x: Tensor) -> Tensor:
+        """Return standardised features (*, D) in the units of the data, of x's dtype."""
+        return self._in_units(x).to(x.dtype)
+
+    def to_records(self, x: Tensor) -> Tensor:
+        """Return standardised features (*, D) as a table would hold them, in float64.
+
+        They are in the units of the data, and whole numbers are
+        whole. Categories are codes; `to_frame` names them.
+        """
+        units = self._in_units(x)
+        return units if self.discretisation is None else self.discretisation(units)
+
+    def to_frame(self, x: Tensor) -> pd.DataFrame:
+        """Return standardised features (N, D) as a table like the one they came from.
+
+        Whole numbers are integers. Categories have their names; where
+        all of a feature's names are numbers, they are numbers again.
+        """
+        frame = pd.DataFrame(self.to_records(x).detach().cpu(), columns=[*self.features])
+        for j, feature in enumerate(self.features):
+            if self.discretisation is not None and self.discretisation.is_whole[j]:
+                frame[feature] = frame[feature].astype("int64")
+            if feature in self.categories:
+                names = pd.Series(self.categories[feature])
+                numbers = pd.to_numeric(names, errors="coerce")
+                names = names if numbers.isna().any() else numbers
+                frame[feature] = names.to_numpy()[frame[feature]]
+        return frame
+
+    def standardise(self, frame: Any) -> Tensor:
+        """Return people of a table as solvers take them, with shape (N, D).
+
+        Arguments:
+            frame: In the units of the data, with a column for each
+                feature, categories under their names; other columns
+                are left out. One applicant may be a dict or a Series.
+        Raises: ValueError: a column is missing, or holds text among
+            numbers, gaps, or a category that is not known.
+        """
+        table = to_table(frame, self.features)
+        numbers = torch.from_numpy(values(table, self.features, self.categories))
+        return ((numbers - self.mean) / self.std).to(self.low.dtype)
+
+    def to_feasible(self, x: Tensor) -> Tensor:
+        """Return the nearest standardised features (*, D) that a person can have.
+
+        A gradient goes straight through where values are made whole.
+        Beyond the range it is zero: to go farther changes nothing.
+        """
+        if self.discretisation is None:
+            return x
+        units = self.discretisation(self._in_units(x))
+        return ((units - self.mean.to(x.device)) / self.std.to(x.device)).to(x.dtype)
+
+    def round_counterfactual(self, x: Tensor, x_cf: Tensor) -> Tensor:
+        """Return counterfactual features as people can have them.
+
+        A value that changed becomes the nearest possible one. One
+        that did not is returned unchanged, to the bit.
+
+        Arguments:
+            x, x_cf: Standardised features before and after an action,
+                with shape (*, D).
+        """
+        if self.discretisation is None:
+            return x_cf
+        after = self.to_feasible(x_cf)
+        return torch.where(after == self.to_feasible(x), x, after)
+
+    def _whole_range(self, column: int) -> range:
+        """Return the whole numbers that a feature can be; none if it has fractions."""
+        if self.discretisation is None or not self.discretisation.is_whole[column]:
+            return range(0)
+        ends = self.to_records(torch.stack([self.low, self.high]))[:, column]
+        return range(int(ends[0]), int(ends[1]) + 1)
+
+    def n_counts(self, column: int) -> int:
+        """Return how many values `counts` has, without listing them."""
+        return len(self._whole_range(column))
+
+    def counts(self, column: int) -> Tensor:
+        """Return every whole number that a feature can be, standardised, with shape (n,).
+
+        They are those within its range in the recourse training
+        split; none if it has fractions. Money may have millions: ask
+        `n_counts` first.
+        """
+        numbers = self._whole_range(column)
+        units = torch.arange(numbers.start, numbers.stop, dtype=torch.float64)
+        return ((units - self.mean[column]) / self.std[column]).to(self.low)
+
+    def grid(self, feature: str, n_values: int) -> Tensor:
+        """Return the values that an exact search tries for a feature, with shape (n,).
+
+        They are standardised and evenly spread over its range in the
+        recourse training split. Where a population has whole numbers,
+        they are those at evenly spread quantiles instead, each once,
+        so that one extreme value does not use up the grid. Of
+        categories they are all.
+
+        Raises: ValueError: there is no such feature, or n_values is
+            below 2.
+        """
+        checks.one_of("feature", [feature], self.features)
+        if n_values < 2:
+            raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
+        column = self.features.index(feature)
+        if feature in self.categories:
+            return self.counts(column)
+        low, high = float(self.low[column]), float(self.high[column])
+        if self.discretisation is None:
+            return torch.linspace(low, high, n_values, dtype=self.low.dtype)
+        people = self.x["recourse/train"]
+        shares = torch.linspace(0, 1, n_values, dtype=torch.float64)
+        quantiles = torch.quantile(self.to_feasible(people)[:, column].double(), shares)
+        grid = people.mean(0).expand(n_values, -1).clone()
+        grid[:, column] = quantiles.to(people)
+        return self.to_feasible(grid)[:, column].unique()
+
+
+def split(people: Sized, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
+    """Return consecutive row numbers of people, by name, with the given shares.
+
+    Example:
+        >>> rows = split(range(4), FOR_RECOURSE)
+        >>> {name: numbers.tolist() for name, numbers in rows.items()}
+        {'train': [0, 1], 'validation': [2], 'test': [3]}
+    """
+    stops = (np.cumsum(list(shares.values())) * len(people)).round().astype(int)
+    return dict(zip(shares, np.split(np.arange(len(people)), stops[:-1]), strict=True))
+
+
+def for_every_use(sample: Mapping[str, T]) -> dict[str, T]:
+    """Return one sample's splits as those of the classifier, the flow and recourse.
+
+    Example:
+        >>> for_every_use({"train": 1})
+        {'classifier/train': 1, 'flow/train': 1, 'recourse/train': 1}
+    """
+    return {f"{use}/{name}": rows for use in USES for name, rows in sample.items()}
+
+
+def check_enough(what: str, n_people: int) -> None:
+    """Raise ValueError if so many people can't fill three splits."""
+    if n_people < MIN_PEOPLE:
+        raise ValueError(
+            f"{what} is {n_people}: at least {MIN_PEOPLE} people are needed to fill three "
+            "splits."
+        )
+
+
+def to_table(frame: Any, names: Sequence[str]) -> pd.DataFrame:
+    """Return these columns of a table as pandas holds it.
+
+    Arguments:
+        frame: A table of pandas, or one with `to_pandas` (polars,
+            Arrow, modin) or Arrow's interface; a dict of columns; one
+            person, as a dict or a Series.
+        names: Of the columns.
+    Raises: ValueError: it is none of these; a column is missing or
+        there twice, or has no name.
+
+    Example:
+        >>> to_table({"age": 30, "job": "cook"}, ["age"])
+           age
+        0   30
+    """
+    if isinstance(frame, pd.Series):
+        frame = pd.DataFrame([frame.to_dict()], index=[frame.name])
+    elif isinstance(frame, Mapping):
+        is_one = not any(map(pd.api.types.is_list_like, frame.values()))
+        frame = pd.DataFrame([frame] if is_one else frame)
+    elif hasattr(frame, "to_pandas"):
+        frame = frame.to_pandas()
+    elif not isinstance(frame, pd.DataFrame) and hasattr(frame, "__arrow_c_stream__"):
+        frame = pd.DataFrame.from_arrow(frame)
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(
+            f"Expected a table, got {type(frame).__name__}: read the file first, for "
+            "instance with pandas.read_csv."
+        )
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise ValueError(
+            "The columns have several levels. Join their names first: frame.columns = "
+            "['_'.join(levels) for levels in frame.columns]."
+        )
+    if unnamed := [name for name in names if not isinstance(name, str)]:
+        raise ValueError(
+            f"{unnamed[0]!r} is no text: name the columns first, with "
+            "frame.rename(columns=str)."
+        )
+    if missing := [name for name in names if name not in frame.columns]:
+        there = [str(name) for name in frame.columns]
+        near = get_close_matches(missing[0], there, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"{', '.join(missing)} {'are' if missing[1:] else 'is'} missing: the table has "
+            f"the columns {', '.join(there)}.{hint}"
+        )
+    if twice := [name for name in names if isinstance(frame[name], pd.DataFrame)]:
+        raise ValueError(f"The table has two columns {twice[0]!r}. Keep one.")
+    return frame[list(names)]
+
+
+def has_categories(column: pd.Series) -> bool:
+    """Return whether a column holds categories: of that type, or words and no number.
+
+    Example:
+        >>> words = ["cook", "clerk"], ["1", "clerk"], ["1,200", "3,5"]
+        >>> [has_categories(pd.Series(column)) for column in words]
+        [True, False, False]
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return True
+    if str(column.dtype).startswith("dictionary<"):  # of Arrow
+        return True
+    if column.dtype.kind not in "OU":
+        return False
+    cells = column.dropna()
+    is_text = all(isinstance(cell, str) for cell in cells)
+    return is_text and not any(NUMBER.fullmatch(cell) for cell in cells.unique())
+
+
+def categories(
+    frame: pd.DataFrame,
+    features: Sequence[str],
+    is_positive: np.ndarray,
+    rows: np.ndarray,
+) -> dict[str, tuple[str, ...]]:
+    """Return the categories of each feature that has some, in the order of their codes.
+
+    Those of an ordered type keep their order. Others are ordered by
+    how often the label is positive among some people, so that
+    neighbours are alike; then by name.
+
+    Arguments:
+        is_positive: Whether each decision should be positive, (N,).
+        rows: The people by whom others are ordered.
+    Raises: ValueError: a column has gaps, or too many categories.
+
+    Example:
+        >>> frame = pd.DataFrame({"job": ["cook", "clerk", "cook"], "age": [30, 40, 50]})
+        >>> categories(frame, ["job", "age"], np.array([False, True, False]), np.arange(3))
+        {'job': ('cook', 'clerk')}
+    """
+    names_by_feature = {}
+    for feature in features:
+        column = frame[feature]
+        if not has_categories(column):
+            continue
+        _check_gaps(feature, column.isna().to_numpy())
+        names = column.astype(object).map(_category_name)
+        seen = names.unique()
+        if len(seen) > MAX_CATEGORIES:
+            raise ValueError(
+                f"Column {feature!r} has {len(seen)} categories: expected {MAX_CATEGORIES} "
+                "at most. Join those that are rare, or leave it out."
+            )
+        if getattr(column.dtype, "ordered", False):
+            in_order = map(_category_name, column.cat.categories)
+            names_by_feature[feature] = tuple(name for name in in_order if name in seen)
+            continue
+        share = pd.Series(is_positive[rows]).groupby(names.to_numpy()[rows]).mean()
+        ranks = {name: (share.get(name, 2.0), name) for name in seen}
+        names_by_feature[feature] = tuple(sorted(seen, key=ranks.__getitem__))
+    return names_by_feature
+
+
+def _category_name(value: Any) -> str:
+    """Return what a category is called: 1.0 is "1", since a gap turns 1 into 1.0."""
+    is_whole_float = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_whole_float else str(value)
+
+
+def values(
+    frame: pd.DataFrame,
+    features: Sequence[str],
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> np.ndarray:
+    """Return the features of a table as float64, with shape (N, D).
+
+    A category becomes its code. A code is never read as one.
+
+    Arguments:
+        categories: As `categories` returns them; None: there are
+            none.
+    Raises: ValueError: a column is missing, or holds text among
+        numbers, gaps or infinities, or a category that is not known.
+
+    Example:
+        >>> frame = pd.DataFrame({"age": [30, 40], "job": ["cook", "clerk"]})
+        >>> values(frame, ["age", "job"], {"job": ("clerk", "cook")})
+        array([[30.,  1.],
+               [40.,  0.]])
+    """
+    table, names = to_table(frame, features), categories or {}
+    columns = [
+        _codes(feature, table[feature], names[feature])
+        if feature in names
+        else _numbers(feature, table[feature])
+        for feature in features
+    ]
+    return np.stack(columns, -1)
+
+
+def _codes(feature: str, column: pd.Series, names: Sequence[str]) -> np.ndarray:
+    """Return the codes of a column of categories, float64 with shape (N,)."""
+    _check_gaps(feature, column.isna().to_numpy())
+    given = column.astype(object).map(_category_name)
+    checks.one_of(f"category of {feature}:", given.unique(), names)
+    codes = {name: float(code) for code, name in enumerate(names)}
+    return given.map(codes).to_numpy(dtype=float)
+
+
+def _numbers(feature: str, column: pd.Series) -> np.ndarray:
+    """Return a column of numbers as float64, with shape (N,)."""
+    if column.dtype.kind in NO_NUMBERS:
+        raise ValueError(f"{feature} holds {NO_NUMBERS[column.dtype.kind]}.")
+    if column.dtype.kind not in "iufb":
+        column = column.astype(object).where(column.notna(), np.nan)
+        if not all(isinstance(cell, Real | Decimal) for cell in column):
+            _raise_text(feature, column)
+    numbers = column.to_numpy(dtype=float, na_value=np.nan)
+    _check_gaps(feature, ~np.isfinite(numbers))
+    return numbers
+
+
+def _raise_text(feature: str, column: pd.Series) -> None:
+    """Raise ValueError that names the cell which is no number."""
+    texts = column.astype(str)
+    is_plain = pd.to_numeric(texts, errors="coerce").notna() | column.isna()
+    is_odd = ~is_plain
+    if is_plain.mean() < 0.5 or is_plain.all():  # numbers among words, or all as text
+        is_odd = texts.map(lambda text: NUMBER.fullmatch(text) is not None)
+    row = int(is_odd.to_numpy().argmax())
+    raise ValueError(
+        f"{feature} of row {row} is {column.iloc[row]!r}: expected a number. Read the "
+        "table again with decimal=, thousands= and na_values= of pandas.read_csv, or turn "
+        "text with pandas.to_numeric. If these are categories, up to "
+        f"{MAX_CATEGORIES}, use frame[{feature!r}].astype('category')."
+    )
+
+
+def _check_gaps(feature: str, is_gap: np.ndarray) -> None:
+    """Raise ValueError if some values of a column are missing or infinite."""
+    if is_gap.any():
+        raise ValueError(
+            f"Column {feature!r} has {is_gap.sum()} gaps or infinite values (the first in "
+            f"row {int(is_gap.argmax())}). Drop or fill those rows first."
+        )
+
+
+def check_near(feature: str, column: np.ndarray) -> None:
+    """Raise ValueError if a value is so far from the others that these look alike.
+
+    Arguments:
+        column: Numbers, with shape (N,).
+    Example:
+        >>> check_near("income", np.array([1.0, 2, 3, 4, 1e12]))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: income of row 4 is 1e+12, and the others lie around 3: beside ...
+    """
+    middle = np.median(column)
+    distance = np.abs(column - middle)
+    others = np.delete(column, distance.argmax())
+    others = others[others != middle]
+    iqr = _interquartile_range(others)
+    if iqr > 0 and distance.max() > MAX_IQR * iqr:
+        raise ValueError(
+            f"{feature} of row {int(distance.argmax())} is {column[distance.argmax()]:g}, "
+            f"and the others lie around {middle:g}: beside it they all look alike. Correct "
+            "or drop it, or take logarithms."
+        )
+
+
+def _interquartile_range(column: np.ndarray) -> float:
+    """Return the distance between the quartiles; of nobody, zero."""
+    return float(np.subtract(*np.quantile(column, [0.75, 0.25]))) if len(column) else 0.0
+
+
+def _check_resolution(feature: str, column: np.ndarray, n_distinct: int) -> None:
+    """Raise ValueError if half of a column's values look alike once standardised.
+
+    Networks calculate in float32, which tells numbers apart to seven
+    digits.
+
+    Arguments:
+        column: Numbers in float64, with shape (N,).
+        n_distinct: Different values that the table has.
+    """
+    scaled = (column - column.mean()) / (column.std() or 1.0)
+    n_left = len(np.unique(scaled.astype(np.float32)))
+    if n_left < n_distinct / 2:
+        raise ValueError(
+            f"{feature} has {n_distinct} different values, of which {n_left} are left once "
+            "standardised: they differ by too little for their size. Subtract what is "
+            "common to them, or take logarithms. If it is the number of a person, leave it "
+            "out."
+        )
+
+
+def _warn_of_sentinels(feature: str, column: np.ndarray) -> None:
+    """Warn if a column ends in a number, such as -999, that often stands for a gap."""
+    seen = np.unique(column)
+    if len(seen) < 3:
+        return
+    for value, neighbour in (seen[:2], seen[:-3:-1]):
+        others = column[column != value]
+        is_apart = abs(value - neighbour) > _interquartile_range(others)
+        if abs(value) in SENTINELS and (is_apart or value < 0 <= neighbour):
+            warnings.warn(
+                f"{feature} is {value:g} for {(column == value).sum()} people, and the "
+                f"nearest value to it is {neighbour:g}. Does it stand for a gap? Then drop "
+                "or fill those rows.",
+                stacklevel=3,
+            )
+
+
+def _check_not_constant(features: Sequence[str], people: np.ndarray) -> None:
+    """Raise ValueError if some feature is the same for all of these people (N, D)."""
+    checks.not_empty("The recourse training split", people)
+    is_constant = people.max(0) == people.min(0)
+    if is_constant.any():
+        names = [features[j] for j in is_constant.nonzero()[0]]
+        raise ValueError(
+            f"{', '.join(names)} has the same value for everyone. Leave the feature out, "
+            "or use more people."
+        )
+
+
+def dummies(frame: pd.DataFrame, features: Sequence[str]) -> list[list[str]]:
+    """Return groups of columns of 0 and 1 of which nobody has two, as get_dummies makes.
+
+    Two that would be together in `MIN_TOGETHER` people, if they were
+    independent, and are in nobody, belong to one group.
+
+    Example:
+        >>> frame = pd.get_dummies(pd.Series(["a", "b", "c"] * 30)).astype(int)
+        >>> dummies(frame, ["a", "b", "c"])
+        [['a', 'b', 'c']]
+    """
+    binary = [name for name in features if set(frame[name].unique()) == {0, 1}]
+    is_one = {name: frame[name].to_numpy(dtype=float) == 1 for name in binary}
+    exclusive = nx.Graph()
+    for a, b in combinations(binary, 2):
+        n_expected = is_one[a].mean() * is_one[b].sum()
+        if n_expected >= MIN_TOGETHER and not (is_one[a] & is_one[b]).any():
+            exclusive.add_edge(a, b)
+    groups = nx.connected_components(exclusive)
+    return sorted([name for name in binary if name in group] for group in groups)
+
+
+def _check_dummies(frame: pd.DataFrame, kinds: Mapping[str, str]) -> None:
+    """Raise ValueError if one of several is given as columns that can be acted on."""
+    for group in dummies(frame, list(kinds)):
+        if any(kinds[name] == "actionable" for name in group):
+            raise ValueError(
+                f"{', '.join(group)} are 0 and 1, and nobody has two: one category each. "
+                "Acted on one by one they leave people with none or several. Give them as "
+                "one column of words, for instance by frame[names].idxmax(axis=1), or make "
+                "none of them actionable."
+            )
+
+
+def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
+    """Return whether each decision should be positive, bool with shape (N,).
+
+    Raises: ValueError: the column holds something else than 0 and 1.
+
+    Example:
+        >>> labels(pd.DataFrame({"repaid": [1, 0]}), "repaid")
+        array([ True, False])
+    """
+    if others := not_binary(frame[label]):
+        is_text = all(isinstance(value, str) for value in others)
+        way_out = f" Turn text with frame[{label!r}].map." if is_text else ""
+        raise ValueError(
+            f"The label {label!r} holds {others[:5]}: expected True or 1 where the "
+            f"decision should be positive, and False or 0 else, without gaps.{way_out}"
+        )
+    return np.array([value == 1 for value in frame[label]], dtype=bool)
+
+
+def not_binary(column: pd.Series) -> list[Any]:
+    """Return what a column holds that is neither 0 nor 1, each value once.
+
+    Example:
+        >>> not_binary(pd.Series([0, 1, 2, 2])), not_binary(pd.Series([[0], True]))
+        ([2], [[0]])
+    """
+    others = {}
+    for value in column:
+        is_number = pd.api.types.is_scalar(value) and not pd.isna(value)
+        if not is_number or value not in (0, 1):
+            others[repr(value)] = value
+    return list(others.values())
+
+
+def to_graph(features: Sequence[str], edges: Edges) -> Graph:
+    """Return the causal graph over these features, in their order.
+
+    Arguments:
+        edges: A dict effect -> causes, pairs (cause, effect), a frame
+            with the columns cause and effect, a networkx.DiGraph or
+            its edges, or a `Graph`.
+    Raises: ValueError: it is none of these; an edge names an unknown
+        feature; there is a circle.
+
+    Example:
+        >>> to_graph(["age", "income"], {"income": ["age"]}).parents
+        {'age': (), 'income': ('age',)}
+        >>> to_graph(["age", "income"], [("age", "income")]).parents["income"]
+        ('age',)
+    """
+    if isinstance(edges, Graph):
+        return edges
+    if isinstance(edges, reportviews.EdgeView):  # of a graph without directions
+        edges = nx.Graph(list(edges))
+    is_matrix = isinstance(edges, np.ndarray) and edges.dtype.kind in "biuf"
+    if isinstance(edges, str) or is_matrix or not isinstance(edges, Iterable):
+        raise ValueError(
+            f"edges is {edges!r}: expected a dict effect -> causes, pairs (cause, "
+            "effect), a frame with the columns cause and effect, a networkx.DiGraph, or a "
+            "Graph. networkx reads other forms: nx.nx_pydot.read_dot(path), "
+            "nx.from_pandas_adjacency(matrix, nx.DiGraph)."
+        )
+    if isinstance(edges, Mapping) and not isinstance(edges, Set | nx.Graph):
+        checks.one_of("effect among the edges:", edges, tuple(features))
+        return Graph({name: edges.get(name, ()) for name in features})
+    if isinstance(edges, pd.DataFrame):
+        checks.one_of("column of the edges:", ("cause", "effect"), tuple(edges.columns))
+        edges = list(zip(edges["cause"], edges["effect"], strict=True))
+    return Graph.from_edges(features, edges)
+
+
+def is_whole(
+    frame: pd.DataFrame,
+    numbers: np.ndarray,
+    whole: Sequence[str] | None = None,
+    atoms: Sequence[str] = (),
+) -> np.ndarray:
+    """Return which features are whole numbers, bool with shape (D,).
+
+    Arguments:
+        frame: With a column for each of the D features.
+        numbers: What `values` returns for it, with shape (N, D).
+        whole: Their names; None: those in which no value has a
+            fraction.
+        atoms: Of numbers with fractions, whose type is kept.
+    Raises: ValueError: one of them is no feature, or has fractions.
+    Warns: UserWarning: a column of fractions was taken for whole.
+
+    Example:
+        >>> frame = pd.DataFrame({"age": [30, 40], "income": [1.5, 2.0]})
+        >>> is_whole(frame, frame.to_numpy())
+        array([ True, False])
+    """
+    has_fractions = dict(zip(frame.columns, (numbers % 1 != 0).any(0), strict=True))
+    if whole is None:
+        whole = [
+            name
+            for name, column in frame.items()
+            if column.dtype.kind in "iub" or has_categories(column)
+        ]
+        fractions = [name for name, has_some in has_fractions.items() if has_some]
+        guessed = [n for n in frame.columns if n not in [*whole, *atoms, *fractions]]
+        if guessed:
+            warnings.warn(
+                f"{', '.join(guessed)}: no value has a fraction, so these are taken for "
+                "whole numbers. Otherwise name those that are, with whole=[...].",
+                stacklevel=3,
+            )
+        whole = whole + guessed
+    checks.one_of("feature that is a whole number:", whole, tuple(has_fractions))
+    if wrong := [name for name in whole if has_fractions[name]]:
+        raise ValueError(f"{wrong[0]} has fractions: leave it out of the whole numbers.")
+    return np.array([name in whole for name in frame.columns])
+
+
+def _check_atoms(
+    features: Sequence[str], atoms: Sequence[str], is_whole: np.ndarray
+) -> None:
+    """Raise ValueError if an atom is no feature, or one of whole numbers."""
+    checks.one_of("feature with an atom:", atoms, tuple(features))
+    for name, whole in zip(features, is_whole, strict=True):
+        if whole and name in atoms:
+            raise ValueError(
+                f"{name} is a whole number, and each of its values is spread already: "
+                "leave it out of the atoms."
+            )
+
+
+def spread_atoms(numbers: np.ndarray, is_atom: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return features whose atoms at an end of the range are spread beyond that end.
+
+    Many people with exactly the same lowest (or highest) value have
+    an infinite density there. They are spread evenly over `SPREAD`
+    standard deviations beyond it. `Discretisation` undoes that.
+
+    Arguments:
+        numbers: People, in the units of the data, with shape (N, D).
+        is_atom: Which features have an atom, with shape (D,). It is
+            at the end that more people share.
+        noise: Between 0 and 1, with shape (N, D).
+    Example:
+        >>> savings = np.array([[0.0], [0.0], [30.0], [50.0]])
+        >>> half = np.full((4, 1), 0.5)
+        >>> spread_atoms(savings, np.array([True]), half).round(1).ravel().tolist()
+        [-2.1, -2.1, 30.0, 50.0]
+    """
+    at_low, at_high = numbers == numbers.min(0), numbers == numbers.max(0)
+    is_low = at_low.sum(0) >= at_high.sum(0)
+    is_at_atom = np.where(is_low, at_low, at_high) & is_atom
+    width = np.where(is_low, -SPREAD, SPREAD) * numbers.std(0)
+    return numbers + is_at_atom * width * noise

@@ -1,0 +1,175 @@
+"""Classifiers of any kind decide alike; thresholds, acceptance rates, files."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lib.method import classifier
+from lib.method.classifier import Classifier, NetworkClassifier
+
+
+def test_a_module_a_function_and_a_network_decide_alike(problem):
+    h, x = problem.classifier, problem.population.x["recourse/test"]
+    module = torch.nn.Linear(7, 1, dtype=torch.float64)
+    by_module = Classifier(h.features, module)
+    assert torch.equal(by_module.logit(x), module(x).squeeze(-1)) and by_module.has_gradient
+    by_function = Classifier(h.features, h.logit)
+    assert by_function.has_gradient
+    stacked = x[:12].reshape(3, 4, 7)
+    assert torch.equal(by_function.logit(stacked), h.logit(x[:12]).reshape(3, 4))
+    step = Classifier(h.features, lambda x: torch.where(h.logit(x) >= 0, 1.0, -1.0))
+    assert torch.equal(step.accepts(x), h.accepts(x)) and not step.has_gradient
+    by_numpy = Classifier(h.features, lambda x: torch.from_numpy(x.numpy().sum(-1)))
+    assert not by_numpy.has_gradient
+    assert torch.allclose(by_numpy.logit(x.clone().requires_grad_()), x.sum(-1))
+
+
+def test_scikit_learn_is_taken_as_it_is(problem):
+    """Fitted in the units of the data, with a scaler in its pipeline, or a forest."""
+    population = problem.population
+    x, y = population.x["classifier/train"], population.y["classifier/train"].numpy()
+    in_units = population.inverse_transform(x).numpy()
+    frame = pd.DataFrame(in_units, columns=list(population.features))
+    test = population.x["recourse/test"]
+    test_in_units = population.inverse_transform(test).numpy()
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(in_units, y)
+    forest = RandomForestClassifier(20, random_state=0).fit(frame, y)
+    for model, rows in (
+        (pipeline, test_in_units),
+        (forest, pd.DataFrame(test_in_units, columns=list(population.features))),
+    ):
+        h = Classifier.of(model, population)
+        p = model.predict_proba(rows)[:, 1]
+        ours = h.probability(test).numpy()
+        assert ours == pytest.approx(p.clip(1e-7, 1 - 1e-7), abs=1e-6)
+        assert not h.has_gradient
+        assert 0 < replace(problem, classifier=h).refused("test").shape[0] < len(test)
+    in_z = LogisticRegression().fit(x.numpy(), y)
+    h = Classifier.of(in_z, population, in_units=False)
+    expected = in_z.predict_proba(test.numpy())[:, 1]
+    assert h.probability(test).numpy() == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(ValueError, match="must have one of predict_proba"):
+        Classifier.of(object(), population)
+
+
+def test_log_odds_that_are_none_are_named(problem):
+    h, x = problem.classifier, problem.population.x["recourse/test"]
+    broken = Classifier(h.features, lambda x: x.sum(-1) * torch.nan)
+    with pytest.raises(ValueError, match=f"NaN or infinite log-odds for {len(x)} of"):
+        broken.accepts(x)
+    never_empty = Classifier(h.features, lambda x: torch.zeros(len(x)) / (len(x) > 0))
+    assert never_empty.logit(x[:0]).shape == (0,)
+    module = torch.nn.Sequential(torch.nn.Dropout(0.9), torch.nn.Linear(7, 1)).double()
+    dropped = Classifier(h.features, module)
+    assert torch.equal(dropped.logit(x), dropped.logit(x))
+
+
+def test_probabilities_stay_and_decisions_move(problem):
+    h, x = problem.classifier, problem.population.x["recourse/test"]
+    for lenient in (h, Classifier(h.features, h.logit)):
+        strict = lenient.with_threshold(0.8)
+        assert torch.allclose(strict.probability(x), lenient.probability(x))
+        assert torch.equal(strict.accepts(x), lenient.probability(x) >= 0.8)
+        again = strict.with_threshold(0.3)
+        assert torch.equal(again.accepts(x), lenient.probability(x) >= 0.3)
+        assert lenient.threshold == 0.5 and strict.threshold == 0.8
+
+
+def test_a_share_is_accepted(problem):
+    x = problem.population.x["recourse/train"]
+    for share in (0.1, 0.5, 0.9):
+        accepts = problem.classifier.with_acceptance_rate(share, x).accepts(x)
+        assert accepts.double().mean().item() == pytest.approx(share, abs=1 / len(x))
+
+
+def test_numbers_out_of_range_are_refused(problem):
+    for wrong in (0.0, 1.0, np.nan):
+        with pytest.raises(ValueError, match="threshold is"):
+            problem.classifier.with_threshold(wrong)
+        with pytest.raises(ValueError, match="share is"):
+            problem.classifier.with_acceptance_rate(wrong, problem.refused("test"))
+
+
+def test_probabilities_and_decisions_are_no_log_odds(problem):
+    h = problem.classifier
+    for wrong in (lambda p: p, lambda p: (p >= 0.5).double(), lambda p: 0.2 + 0.1 * p):
+        h_wrong = Classifier(h.features, lambda x, f=wrong: f(torch.sigmoid(h.logit(x))))
+        with pytest.raises(ValueError, match=r"probabilities or decisions. Expected log-"):
+            replace(problem, classifier=h_wrong)
+    signs = Classifier(h.features, lambda x: 2 * (h.logit(x) >= 0).double() - 1)
+    replace(problem, classifier=signs)
+
+
+def test_a_classifier_against_the_labels_is_noticed_and_a_blind_one_is_not(problem):
+    h = problem.classifier
+    turned = Classifier(h.features, lambda x: -h.logit(x))
+    with pytest.raises(ValueError, match=r"prefers the first in [0-9]% of cases"):
+        replace(problem, classifier=turned)
+    for k in range(100, 150):  # as good as chance
+        blind = Classifier(h.features, lambda x, k=k: torch.sin(1_000 * k * x[:, 5]))
+        replace(problem, classifier=blind)
+
+
+def test_a_network_fitted_to_a_weak_signal_is_not_accused(population):
+    """Its log-odds may all lie between 0 and 1: they are log-odds all the same."""
+    h = NetworkClassifier(population.features, dtype=torch.float64)
+    with torch.no_grad():
+        h.network[-1].weight.mul_(1e-3)
+        h.network[-1].bias.fill_(0.5)
+    h.check(population.x["recourse/train"], population.y["recourse/train"])
+
+
+def test_fit_is_torch_by_hand(population):
+    """Two epochs of plain descent, written out, give the same network."""
+    fitted, history = classifier.fit(population, n_epochs=2, optimiser="sgd", seed=4)
+    rng = np.random.default_rng(4)
+    h = NetworkClassifier(population.features, dtype=torch.float64)
+    classifier.draw_weights(h.network, rng)
+    x, y = population.x["classifier/train"], population.y["classifier/train"].double()
+    losses = []
+    for _ in range(2):
+        total = 0.0
+        for rows in torch.from_numpy(rng.permutation(len(x))).split(256):
+            p = torch.sigmoid(h(x[rows]))
+            loss = -(y[rows] * p.log() + (1 - y[rows]) * (1 - p).log()).mean()
+            slopes = torch.autograd.grad(loss, list(h.parameters()))
+            with torch.no_grad():
+                for parameter, slope in zip(h.parameters(), slopes, strict=True):
+                    parameter -= 1e-3 * slope
+            total += loss.item() * len(rows)
+        losses.append(total / len(x))
+    assert history.loss.tolist() == pytest.approx(losses, rel=1e-9)
+    test = population.x["recourse/test"]
+    assert torch.allclose(fitted.logit(test), h.logit(test), atol=1e-12)
+
+
+def test_same_seed_same_bits_and_saved_is_loaded(problem, population, tmp_path):
+    one, two, other = (
+        classifier.fit(population, n_epochs=2, seed=seed)[0] for seed in (1, 1, 2)
+    )
+    x = population.x["recourse/test"]
+    assert torch.equal(one.logit(x), two.logit(x))
+    assert not torch.equal(one.logit(x), other.logit(x))
+    strict = problem.classifier.with_threshold(0.8)
+    strict.save(tmp_path, "h", {"seed": 0})
+    again = NetworkClassifier.load(tmp_path, "h")
+    assert again.threshold == 0.8
+    assert torch.equal(again.probability(x), strict.probability(x))
+
+
+def test_negative_labels_may_weigh_more(population):
+    x = population.x["recourse/test"]
+    even, _ = classifier.fit(population, n_epochs=20)
+    careful, _ = classifier.fit(population, n_epochs=20, negative_class_weight=5.0)
+    assert careful.accepts(x).sum() < even.accepts(x).sum()
+    with pytest.raises(ValueError, match="negative_class_weight must be above zero"):
+        classifier.fit(population, negative_class_weight=0)
+    with pytest.raises(ValueError, match="Unknown optimiser 'lbfgs'"):
+        classifier.fit(population, optimiser="lbfgs")
