@@ -1,7 +1,5 @@
 """The rule of what we would choose, and a search that cannot see published numbers."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.io import ROOT
+from lib.base import rooms
+from lib.base.files import ROOT
 from lib.method import metrics
 from lib.method.icarma import Settings
 from lib.method.preferences import Profile
@@ -66,11 +65,8 @@ def test_the_space_contains_what_is_printed():
 
 
 def test_it_reads_no_published_table():
-    code = "import sys, lib.paper.choosing; print(*sys.modules)"
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert not {"lib.paper.claims", "lib.paper.calibration"} & set(run.stdout.split())
+    read = rooms.imported_by("lib/paper/choosing.py", root=ROOT)
+    assert "lib/paper/claims.py" not in read and "lib/paper/calibration.py" not in read
 
 
 @pytest.fixture(scope="module")

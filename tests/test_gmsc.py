@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lib import io
+from lib.base import files
 from lib.beyond.hare.hare import Dialogue, remembered
 from lib.beyond.hare.spaces import Actions
 from lib.method import classifier, flow, grid, icarma, metrics, training
@@ -138,11 +138,11 @@ def test_a_population_says_whether_its_people_are_real(people, invented):
 
 def test_models_of_a_stand_in_are_refused_for_real_people(people, invented, tmp_path):
     """Both have one scaler, so that the fingerprint does not tell them apart."""
-    scaler = gmsc.scaler(io.MODELS)[0]
-    io.save(tmp_path, "gmsc_scaler", scaler, {"people": "synthetic"}, {})
+    scaler = gmsc.scaler(files.MODELS)[0]
+    files.save(tmp_path, "gmsc_scaler", scaler, {"people": "synthetic"}, {})
     gmsc.check_models(invented, tmp_path)
     real = Applicants(people, {}, is_real=True)
-    gmsc.check_models(real, io.MODELS)
+    gmsc.check_models(real, files.MODELS)
     with pytest.raises(ValueError, match=r"fitted to the stand-in: remove .*gmsc_\*"):
         gmsc.problem(real, tmp_path)
 
@@ -217,7 +217,7 @@ def without_data(small, tmp_path, monkeypatch):
     """The models of invented people in a folder, and no data."""
     population, made = small.population, small.population.fingerprint
     scaler = {"mean": population.mean, "std": population.std, "weight": torch.tensor(1.5)}
-    io.save(tmp_path, "gmsc_scaler", scaler, {"people": "real"}, {}, made)
+    files.save(tmp_path, "gmsc_scaler", scaler, {"people": "real"}, {}, made)
     small.classifier.save(tmp_path, "gmsc_classifier", {}, made)
     small.flow.save(tmp_path, "gmsc_flow", {}, made)
     monkeypatch.setattr(gmsc, "find", lambda path: None)

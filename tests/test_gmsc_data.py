@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.base import sandbox
 from lib.paper import gmsc
 
 DATA = gmsc.find(download=False)
@@ -196,7 +197,7 @@ def test_a_download_that_was_tampered_with_is_refused(tmp_path, monkeypatch):
     """One person's label is another, and the zip is sound: what came is not the data."""
     monkeypatch.delenv(gmsc.VARIABLE, raising=False)
     monkeypatch.setattr(gmsc.pooch, "os_cache", lambda project: tmp_path / "cache")
-    content = gmsc._csv_bytes(DATA)
+    content = sandbox.content(DATA, "cs-training.csv")
     at = content.index(b"\n1,1,") + 3
     tampered = content[:at] + b"0" + content[at + 1 :]
 

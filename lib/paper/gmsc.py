@@ -8,12 +8,10 @@ data is found, read and cleaned comes first.
 """
 
 import hashlib
+import io
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,8 @@ import pooch
 import torch
 from torch import Tensor
 
-from lib import checks, io
-from lib.io import MODELS, PARAMS
+from lib.base import checks, files, sandbox, tables
+from lib.base.files import MODELS, PARAMS
 from lib.method import frames
 from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.flow import CausalFlow
@@ -123,8 +121,11 @@ def read(path: str | Path) -> pd.DataFrame:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"There is no file {path}. {HOW_TO_GET_IT}")
-    with io.in_file(path, f"Is it half a download? Delete it. {HOW_TO_GET_IT}"):
-        content = _csv_bytes(path)
+    try:
+        content = sandbox.content(path, "cs-training.csv")
+    except ValueError as error:
+        way_out = f"Is it half a download? Delete it. {HOW_TO_GET_IT}"
+        raise ValueError(f"{error} {way_out}") from error
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256:
         raise ValueError(
@@ -132,26 +133,8 @@ def read(path: str | Path) -> pd.DataFrame:
             f"{SHA256}, found one of {len(content):,} with {found}. "
             f"If it is a download, delete it. {HOW_TO_GET_IT}"
         )
-    raw = pd.read_csv(BytesIO(content), index_col=0)
+    raw = pd.read_csv(io.BytesIO(content), index_col=0)
     return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
-
-
-def _csv_bytes(path: Path) -> bytes:
-    """Return the bytes of the csv at a path, which may be a zip that holds it."""
-    if not zipfile.is_zipfile(path):
-        return path.read_bytes()
-    try:
-        with zipfile.ZipFile(path) as file:
-            members = file.namelist()
-            wanted = [name for name in members if Path(name).name == "cs-training.csv"]
-            if len(wanted) == 1:
-                return file.read(wanted[0])
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"It can't be unpacked ({error}).") from error
-    raise ValueError(
-        "It is no zip with one cs-training.csv inside (it holds "
-        f"{', '.join(members[:5]) or 'nothing'})."
-    )
 
 
 def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -362,7 +345,7 @@ def applicants(
     Raises: ValueError: there is no data, and a stand-in was not asked
         for.
     """
-    checks.positive_int(n_people=n_people)
+    checks.counts(n_people=n_people)
     found = find(path)
     if found is not None:
         people, steps = clean(read(found))
@@ -396,17 +379,17 @@ def scaler(models: Path) -> tuple[dict[str, Tensor], str]:
     Raises: ValueError: there is no such file, or it holds something
         else.
     """
-    found, settings = io.load(models, "gmsc_scaler")
-    with io.loading("scaler", models, "gmsc_scaler"):
-        checks.shape("weight", found["weight"], ())
-        for name in ("mean", "std"):
-            checks.shape(name, found[name], (len(COLUMNS),))
+    found, settings = files.load(models, "gmsc_scaler")
+    with files.holding("scaler", models, "gmsc_scaler"):
+        shapes = dict.fromkeys(("mean", "std"), (len(COLUMNS),))
+        weight = {name: part for name, part in found.items() if name == "weight"}
+        others = {name: part for name, part in found.items() if name != "weight"}
+        files.check_tensors(others, shapes, [torch.float64])
+        files.check_tensors(weight, {"weight": ()}, [torch.float32])
         for name in ("std", "weight"):
             if not (found[name] > 0).all():
                 raise ValueError(f"{name} must be above zero, got {found[name].tolist()}.")
-        checks.one_of(
-            "kind of people", [str(settings.get("people"))], ("real", "synthetic")
-        )
+        checks.known("kind of people", [str(settings.get("people"))], ("real", "synthetic"))
     return found, settings["people"]
 
 
@@ -433,7 +416,7 @@ def stand_in(
     Raises: ValueError: n_people is no whole number above zero; the
         scaler lacks a part.
     """
-    checks.positive_int(n_people=n_people)
+    checks.counts(n_people=n_people)
     if missing := [name for name in ("mean", "std", "weight") if name not in scaler]:
         raise ValueError(
             f"The scaler has no {missing[0]!r}: expected mean, std and weight."
@@ -475,9 +458,9 @@ def graph(
         ('credit_lines', 'real_estate_loans')
     """
     ours = {theirs: name for name, theirs in COLUMNS.items()}
-    table = io.read_csv(PARAMS / "gmsc_edges.csv", ["parent", "child"])
+    table = tables.read(PARAMS / "gmsc_edges.csv", ["parent", "child"])
     for column in (table.parent, table.child):
-        checks.one_of("feature in gmsc_edges.csv", column, tuple(ours))
+        checks.known("feature in gmsc_edges.csv", column, tuple(ours))
     published = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
     edges = list(published)
     for pairs in (remove, reverse):
@@ -486,7 +469,7 @@ def graph(
     for pair in [*remove, *reverse]:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise ValueError(f"Expected an edge as a pair [cause, effect], got {pair!r}.")
-        checks.one_of("feature", pair, tuple(COLUMNS))
+        checks.known("feature", pair, tuple(COLUMNS))
         cause, effect = pair
         if (cause, effect) not in published:
             raise ValueError(
@@ -509,11 +492,11 @@ def graphs(path: Path = PARAMS / "gmsc_graphs.yaml") -> dict[str, Graph]:
         change, see `graph`.
     """
     found = {}
-    for name, change in io.load_yaml(path).items():
-        with io.in_file(path, f"See {name}."):
+    for name, change in files.entries(path).items():
+        with files.in_file(path, f"See {name}."):
             if not isinstance(change, dict):
                 raise ValueError(f"Expected remove and reverse, got {change!r}.")
-            checks.one_of("change of a graph", change, ("remove", "reverse"))
+            checks.known("change of a graph", change, ("remove", "reverse"))
             found[name] = graph(**change)
     return found
 
@@ -670,7 +653,7 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
     for name, x in (("before", before), ("after", after)):
         checks.people(name, x, tuple(COLUMNS))
         checks.shape(name, x, (len(COLUMNS),))
-    checks.one_of("column", columns, range(len(COLUMNS)))
+    checks.known("column", columns, range(len(COLUMNS)))
     parts = []
     for j in columns:
         name = list(COLUMNS)[j]

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from lib import checks
-from lib.io import DATA
+from lib.base import checks
+from lib.base.files import DATA
 
 FILE = DATA / "credit_union.csv"
 N_PEOPLE, SEED = 4_000, 0  # of the table in the repository
@@ -53,7 +53,7 @@ def draw(n_people: int = N_PEOPLE, seed: int = SEED) -> tuple[pd.DataFrame, pd.D
         column a feature.
     Raises: ValueError: n_people is no whole number above zero.
     """
-    checks.positive_int(n_people=n_people)
+    checks.counts(n_people=n_people)
     rng = np.random.default_rng(seed)
     has_moved = rng.random(n_people) < 0.3
     noise = pd.DataFrame(
@@ -101,7 +101,7 @@ def counterfactual(
         >>> (after - before).loc[1, ["age", "income", "savings"]].tolist()
         [0, 1000, 900]
     """
-    checks.one_of("column of the noise:", KINDS, tuple(noise.columns))
+    checks.known("column of the noise:", KINDS, tuple(noise.columns))
     for name, part in (("is_acted", is_acted), ("values", values)):
         if part.shape != (len(noise), len(KINDS)):
             raise ValueError(
