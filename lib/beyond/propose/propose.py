@@ -1,72 +1,65 @@
-"""Propose and verify: recourse as fast as a network's, as good as a search's.
+"""Propose and verify: recourse in a network's time, at nearly a search's cost.
 
 A network proposes values for every set of features at once. The
-classifier and the flow then say which proposals hold, and the
-cheapest that holds, and that a person may carry out, is the
-recommendation. A few steps of descent, from a few proposals, take
-off what is more than needed. So the network may be wrong: what it
-proposes is a start, and what is returned has been verified.
+classifier and the flow then verify the proposals, and a short local
+search improves the best of them. So the network may be wrong: what is
+returned is valid and plausible.
 """
 
-import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lib.base import checks, files
-from lib.base.arithmetic import network
+from lib import checks, io
 from lib.method.limits import Interval
-from lib.method.preferences import CONSTANT, Preferences, Profile
+from lib.method.preferences import Preferences
 from lib.method.problem import (
+    ROUNDING,
     Problem,
     Recommendation,
     check_bounds,
     check_weights,
-    in_columns,
     is_plausible,
     is_valid,
+    scatter_to_features,
 )
-from lib.search.descent import (
-    LEAST_WEIGHT,
-    Found,
-    Judge,
-    descend,
-    descend_from_neighbours,
-    penalised_cost,
-    scout,
-)
-from lib.search.sets import Table
+from lib.search.descent import LEAST_WEIGHT, descend, descend_from_neighbours, sobol_starts
+from lib.search.evaluator import ActionEvaluator, Incumbents, penalised_cost
+from lib.search.sets import contains, sets_of
 
 TERMS = ("cost", "hinge", "plausibility", "feasibility", "imitation")
-PEOPLE_AT_ONCE = 4_096  # fewer would take more time each, more would take more memory
+PEOPLE_BATCH_SIZE = 4_096
+
+# by how much more the fallback asks the network for, as shares of max_margin and max_gain
+FALLBACK_MARGIN, FALLBACK_GAIN = 0.3, 0.6
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold how the network is trained.
+    """Hold how a proposer is trained.
 
     Arguments:
         cost, hinge, plausibility, feasibility: Weights of four terms
             of the loss, as of `icarma.Settings`.
-        imitation: Weight of the distance to the search's answers;
-            without lessons there is no such term.
-        cap: Level that the hinge and the plausibility of one action
-            approach and never exceed.
-        spare_log_odds, spare_nats: By how much more than the margin,
-            and than the gain that is asked for, the loss asks for.
-        most_log_odds, most_nats: Margins and gains in training reach
-            from zero to here.
-        n_epochs, batch_size, learning_rate: Of Adam; the rate falls
-            to zero along a cosine.
-        hidden, n_hidden: Width of the hidden layers, and how many.
-    Raises: ValueError: a weight or a spare part is below zero, or
-        another setting is not above zero.
+        imitation: Weight of the fifth, the distance to the actions
+            that a search found; without targets there is none.
+        saturation: Level that the hinge and the plausibility term of
+            one action approach and never exceed.
+        extra_margin, extra_gain: Log-odds and nats by which the loss
+            asks for more than is demanded.
+        max_margin, max_gain: Demands in training are drawn between
+            zero and these log-odds and nats.
+        n_epochs, batch_size, learning_rate: Of Adam; the learning
+            rate falls to zero along a cosine.
+        width, n_hidden: Of the hidden layers, and how many.
+    Raises: ValueError: a setting is out of its range.
     """
 
     cost: float = 1.0
@@ -74,76 +67,68 @@ class Settings:
     plausibility: float = 1.0
     feasibility: float = 0.1
     imitation: float = 8.0
-    cap: float = 4.0
-    spare_log_odds: float = 0.5
-    spare_nats: float = 0.02
-    most_log_odds: float = 8.0
-    most_nats: float = 0.05
+    saturation: float = 4.0
+    extra_margin: float = 0.5
+    extra_gain: float = 0.02
+    max_margin: float = 8.0
+    max_gain: float = 0.05
     n_epochs: int = 450
     batch_size: int = 128
     learning_rate: float = 2e-3
-    hidden: int = 256
+    width: int = 256
     n_hidden: int = 3
 
     def __post_init__(self) -> None:
-        checks.counts(
-            n_epochs=self.n_epochs,
-            batch_size=self.batch_size,
-            hidden=self.hidden,
-            n_hidden=self.n_hidden,
-        )
-        checks.positive(
-            cap=self.cap,
-            most_log_odds=self.most_log_odds,
-            most_nats=self.most_nats,
-            learning_rate=self.learning_rate,
-        )
-        for name in (*TERMS, "spare_log_odds", "spare_nats"):
-            if not 0 <= getattr(self, name) < math.inf:
+        for name, value in asdict(self).items():
+            if name in ("n_epochs", "batch_size", "width", "n_hidden"):
+                checks.positive_int(**{name: value})
+            elif name in ("saturation", "max_margin", "max_gain", "learning_rate"):
+                checks.positive(**{name: value})
+            elif not 0 <= value < math.inf:
                 raise ValueError(
-                    f"{name} must not be below zero, got {getattr(self, name)!r}; expected "
-                    "a finite number."
+                    f"{name} must be zero or above, and finite, got {value!r}."
                 )
 
 
 @dataclass(frozen=True)
-class Walk:
-    """Hold how proposals are walked to the bound; see `Proposer.recommend`.
+class LocalSearch:
+    """Hold how proposals are improved; see `Proposer.recommend`.
 
     Arguments:
-        n_sets: Descents begin at the best proposals on so many sets.
+        n_sets: Descents start from the best proposals on so many sets
+            of features.
         n_steps: Of each descent.
-        n_steps_again, n_scouts: Of the descents for people without an
-            answer after that, and how many actions are scattered for
-            each of their sets (a power of two).
-        has_rescue: Whether there are such descents.
-    Raises: ValueError: a number is not a whole number above zero.
+        has_fallback: Whether there are more descents for people whom
+            these do not help.
+        n_fallback_steps, n_samples: Steps of each of those, and on how
+            many scattered actions each looks for a start (a power of
+            two).
+    Raises: ValueError: a number is no whole number above zero.
     """
 
     n_sets: int = 4
     n_steps: int = 5
-    n_steps_again: int = 10
-    n_scouts: int = 32
-    has_rescue: bool = True
+    n_fallback_steps: int = 10
+    n_samples: int = 32
+    has_fallback: bool = True
 
     def __post_init__(self) -> None:
-        numbers = {name: own for name, own in vars(self).items() if name != "has_rescue"}
-        checks.counts(**numbers)
+        numbers = asdict(self)
+        del numbers["has_fallback"]
+        checks.positive_int(**numbers)
 
 
-WALK = Walk()
-# how much more careful proposals are asked for again, as shares of most_log_odds, most_nats
-AGAIN = (0.3, 0.6)
+LOCAL_SEARCH = LocalSearch()
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Hold who asks for what: people (N, D), what they may use, and what must hold.
+class _Query:
+    """Hold people (N, D), what they can do, and what an action must reach.
 
     Arguments:
-        is_open: Whether they may use each set, with shape (N, S).
-        interval: To what values they may set features, (N, K).
+        is_open: Which of S sets they may act on, with shape (N, S).
         weights: Of their cost, with shape (N, K).
+        interval: To what values they may set features, (N, K).
     """
 
     x: Tensor
@@ -153,422 +138,303 @@ class _Asked:
     margin: float
     slack: float
 
-    def of(self, people: Tensor | slice) -> "_Asked":
-        """Return what some of the people ask for."""
-        x, is_open, weights = self.x[people], self.is_open[people], self.weights[people]
-        interval = self.interval[people]
-        return _Asked(x, is_open, weights, interval, self.margin, self.slack)
+    def __getitem__(self, rows: Tensor) -> "_Query":
+        x, is_open, weights = self.x[rows], self.is_open[rows], self.weights[rows]
+        return _Query(x, is_open, weights, self.interval[rows], self.margin, self.slack)
 
 
-class Proposer:
-    """Hold the network that proposes values on S sets of the K actionable features.
+class Proposer(nn.Module):
+    """Hold a network that proposes actions on all S sets of the K actionable features.
+
+    It is a solver; `training.fit` trains one.
 
     Arguments:
-        problem: What it was trained for.
-        settings: How.
-        sets: The sets that are proposed for, with shape (S, K), bool.
-        weights: By name, "weight_0" with shape (in, out), "bias_0"
-            with shape (out,), ...
-    Raises: ValueError: the classifier has no gradient, or the sets
-        are not (S, K) of bool, at least one.
+        problem: What it is trained for.
+        settings: Its size, and how it is trained.
+    Raises: ValueError: the classifier has no gradient, or there are
+        more than `sets.MAX_FEATURES` actionable features.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        settings: Settings,
-        sets: Tensor,
-        weights: dict[str, Tensor],
-    ) -> None:
-        problem.check_gradient("Proposing")
-        self.columns = problem.population.actionable_index
-        checks.shape("sets", sets, (*sets.shape[:1], len(self.columns)))
-        checks.not_empty("sets", sets)
-        if sets.dtype != torch.bool:
-            raise ValueError(f"sets must be of bool, got {sets.dtype}.")
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        super().__init__()
+        problem.check_gradient("A proposer")
         self.problem, self.settings = problem, settings
-        self.sets, self.weights = sets, weights
+        self.columns = problem.population.actionable_index
+        self.sets = sets_of(len(self.columns))
+        n_inputs = 2 * len(problem.population.features) + len(self.columns) + 2
+        hidden = [settings.width] * settings.n_hidden
+        layers: list[nn.Module] = []
+        for n_in, n_out in pairwise([n_inputs, *hidden, self.sets.numel()]):
+            layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+        self.network = nn.Sequential(*layers[:-1]).to(problem.flow.dtype)
 
-    def select(self, which: Tensor) -> "Proposer":
-        """Return the proposer for some of the sets only, a mask (S,) or rows."""
-        weights = dict(self.weights)
-        for name in (f"{part}_{self.settings.n_hidden}" for part in ("weight", "bias")):
-            by_set = weights[name].unflatten(-1, self.sets.shape)
-            weights[name] = by_set[..., which, :].flatten(-2)
-        return Proposer(self.problem, self.settings, self.sets[which], weights)
+    def forward(self, x: Tensor, z: Tensor, weights: Tensor, demands: Tensor) -> Tensor:
+        """Return proposed values on every set of features, with shape (N, S, K).
 
+        Arguments:
+            x, z: People and their noise, each with shape (N, D).
+            weights: Of their cost, with shape (N, K); their ratios
+                count.
+            demands: Log-odds, and nats to be gained, with shape (N, 2).
+        """
+        most = torch.tensor([self.settings.max_margin, self.settings.max_gain])
+        ratio = weights / weights.mean(-1, keepdim=True).clamp_min(LEAST_WEIGHT)
+        inputs = [z, x, ratio.clamp_min(LEAST_WEIGHT).log(), demands / most]
+        change = self.network(torch.cat([t.to(x) for t in inputs], -1))
+        return x[:, None, self.columns] + change.unflatten(-1, self.sets.shape)
+
+    @torch.no_grad()
     def propose(
         self, x: Tensor, weights: Tensor, margin: float = 0.0, slack: float = 0.0
     ) -> Tensor:
-        """Return the network's values on every set, unverified, with shape (N, S, K).
+        """Return proposed values on every set, not verified, with shape (N, S, K).
 
         Arguments:
             x: People, with shape (N, D).
             weights: Of their cost, with shape (N, K).
             margin, slack: As for `recommend`.
-        Raises: ValueError: people or weights have another shape,
-            weights are below zero, margin or slack are none.
+        Raises: ValueError: shapes differ; weights, margin or slack
+            are out of their range.
         """
         check_bounds(margin, slack)
         check_weights(weights, (len(x), len(self.columns)))
-        asked = torch.tensor([margin, max(-slack, 0.0)]).expand(len(x), -1)
-        return self.values(x, self.problem.flow.abduct(x), weights, asked)
-
-    def values(self, x: Tensor, z: Tensor, weights: Tensor, asked: Tensor) -> Tensor:
-        """Return the network's values for people who ask for different margins, (N, S, K).
-
-        Arguments:
-            x, z: People and their noise, each with shape (N, D).
-            weights: Of their cost, with shape (N, K).
-            asked: Log-odds, and nats to be gained, with shape (N, 2).
-        """
-        most = torch.tensor([self.settings.most_log_odds, self.settings.most_nats])
-        ratio = weights / weights.mean(-1, keepdim=True).clamp_min(LEAST_WEIGHT)
-        inputs = [z, x, ratio.clamp_min(LEAST_WEIGHT).log(), asked / most]
-        weight, bias = (
-            [self.weights[f"{part}_{i}"] for i in range(self.settings.n_hidden + 1)]
-            for part in ("weight", "bias")
-        )
-        out = network(torch.cat([part.to(x) for part in inputs], -1), weight, bias)
-        return x[:, None, self.columns] + out.unflatten(-1, self.sets.shape)
+        demands = torch.tensor([margin, max(-slack, 0.0)]).expand(len(x), -1)
+        return self(x, self.problem.flow.abduct(x), weights, demands)
 
     def recommend(
         self,
         x: Tensor,
         preferences: Preferences,
-        profile: Profile = CONSTANT,
         margin: float = 0.0,
         slack: float = 0.0,
-        walk: Walk | None = WALK,
+        local_search: LocalSearch | None = LOCAL_SEARCH,
     ) -> Recommendation:
-        """Return each person's cheapest verified action, or none if nothing holds.
+        """Return each person's cheapest verified action, or none, each part (N, D).
 
-        Proposals on all sets that a person may use are verified by
-        the classifier and the flow. Descents (`descent.descend`)
-        begin at those with the lowest `penalised_cost`. For people
-        without an answer after that, descents begin on all of their
-        sets, at proposals with a larger margin and at the best of a
-        few scattered actions. Where people have whole numbers, values
-        and consequences are whole before they are verified.
+        Proposals on all sets that a person may act on are verified.
+        Descents start from those with the lowest `penalised_cost`.
+        The fallback, for people whom that does not help: descents on
+        all of their sets, from proposals with a larger margin and
+        from the best of a few scattered actions. Where a population
+        has whole numbers, actions and their consequences are whole.
 
         Arguments:
             x: Refused people, with shape (N, D).
-            preferences: Theirs.
-            profile: From scores to the weights of the cost.
+            preferences: Theirs, with scores (N, K); the cost is
+                weighted by `preferences.weight`.
             margin: Log-odds that a positive decision must have.
             slack: Nats of log-density that may be given up; below
-                zero: so many must be gained.
-            walk: How far proposals are walked; None: not at all.
-        Returns: Nothing forbidden, and nothing that is not valid and
-            plausible by the problem's own classifier and flow.
+                zero: that must be gained.
+            local_search: How proposals are improved; None: they are
+                only verified.
         Raises: ValueError: as `Problem.check`; margin or slack are
-            none.
+            out of their range.
         Example:
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
+            >>> proposer = Proposer.load(io.MODELS, "loan_propose", problem)
             >>> x = problem.refused("test")[:3]
-            >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
-            >>> found = proposer.recommend(x, anything)
-            >>> problem.accepts(found.x_cf)
+            >>> all_easy = Preferences(torch.ones(3, 4, dtype=torch.long))
+            >>> problem.accepts(proposer.recommend(x, all_easy).x_cf)
             tensor([True, True, True])
         """
-        asked = self._asked(x, preferences, profile, margin, slack)
-        parts = [
-            self._recommend(asked.of(slice(first, first + PEOPLE_AT_ONCE)), walk)
-            for first in range(0, len(x), PEOPLE_AT_ONCE)
-        ]
-        return Recommendation(
-            *(
-                torch.cat([getattr(part, name) for part in parts])
-                for name in ("is_acted", "values", "x_cf")
-            )
-        )
-
-    def nearest_miss(
-        self,
-        x: Tensor,
-        preferences: Preferences,
-        profile: Profile = CONSTANT,
-        margin: float = 0.0,
-        slack: float = 0.0,
-    ) -> Recommendation:
-        """Return what comes nearest to holding, for people for whom nothing may hold.
-
-        That is the proposal, on the sets that a person may use, with
-        the lowest `penalised_cost`; it is not walked. It is nothing
-        for people who may use none of the sets. Arguments as for
-        `recommend`.
-
-        Example:
-            Somebody may change the loan's amount only:
-            >>> proposer = Proposer.load(files.MODELS, "loan_propose", problem)
-            >>> x = problem.refused("test")[2:3]
-            >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]]))
-            >>> miss = proposer.nearest_miss(x, only_amount)
-            >>> miss.is_acted.nonzero().tolist(), problem.accepts(miss.x_cf).tolist()
-            ([[0, 3]], [False])
-        """
-        asked = self._asked(x, preferences, profile, margin, slack)
-        values = self.propose(x, asked.weights, margin, slack)
-        losses, _, values = self._losses(asked, values)
-        lowest, which = losses.min(-1)
-        acts = self.sets[which] & lowest.isfinite()[:, None]
-        return self._outcome(x, acts, values[torch.arange(len(x)), which])
-
-    def table(
-        self,
-        x: Tensor,
-        weights: Tensor | None = None,
-        margin: float = 0.0,
-        slack: float = 0.0,
-        n_steps: int = WALK.n_steps_again,
-    ) -> Table:
-        """Return what descents from the proposals find on every set, as a search's table.
-
-        In it anybody's recourse, and what would unlock it, is looked
-        up; see `sets.Table` and `Search.recommend`.
-
-        Arguments:
-            weights: Of the cost, with shape (N, K); left out: all
-                one.
-            n_steps: Of each descent.
-            x, margin, slack: As for `recommend`.
-        Raises: ValueError: x are not refused people; as `propose`.
-        """
-        self.problem.check_people(x)
-        check_bounds(margin, slack)
-        if weights is None:
-            weights = torch.ones(len(x), len(self.columns))
-        check_weights(weights, (len(x), len(self.columns)))
-        is_open = torch.ones(len(x), len(self.sets), dtype=torch.bool)
-        anything = Preferences(torch.ones(len(x), len(self.columns), dtype=torch.long))
-        interval = self.problem.interval(x, anything)
-        everything = _Asked(x, is_open, weights.to(x), interval, margin, slack)
-        parts = []
-        for first in range(0, len(x), PEOPLE_AT_ONCE):
-            asked = everything.of(slice(first, first + PEOPLE_AT_ONCE))
-            values = self.propose(asked.x, asked.weights, margin, slack)
-            parts.append(self._walked(asked, asked.is_open, [values], n_steps))
-        costs, values, log_odds, gains = (
-            torch.cat(part) for part in zip(*parts, strict=True)
-        )
-        as_they_are = self.problem.log_odds(x)
-        log_odds = torch.maximum(log_odds, (as_they_are - margin)[:, None])
-        return Table(self.sets, costs, values, log_odds, gains)
-
-    def _asked(
-        self,
-        x: Tensor,
-        preferences: Preferences,
-        profile: Profile,
-        margin: float,
-        slack: float,
-    ) -> _Asked:
-        """Return what people ask for, checked."""
         self.problem.check(x, preferences)
         check_bounds(margin, slack)
         interval = self.problem.interval(x, preferences)
-        closed = self.sets & ~interval.may[:, None]
-        weights = profile.weight(preferences).to(x)
-        return _Asked(x, ~closed.any(-1), weights, interval, margin, slack)
+        is_open = contains(interval.is_allowed, self.sets)
+        weights = preferences.weight.to(x)
+        query = _Query(x, is_open, weights, interval, margin, slack)
+        batches = torch.arange(len(x)).split(PEOPLE_BATCH_SIZE)
+        answers = [self._recommend(query[rows], local_search) for rows in batches]
+        return Recommendation(*(torch.cat(t) for t in zip(*answers, strict=True)))
 
-    def _judge(self, asked: _Asked, who: Tensor, which: Tensor) -> Judge:
-        """Return the judge of actions of some people on some sets, each with shape (R,)."""
-        return Judge(
+    def _recommend(
+        self, query: _Query, local_search: LocalSearch | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what is acted on, the values, and the features after, each (N, D)."""
+        scores, costs, values = self._initial(query)
+        if local_search is not None:
+            n_sets = min(local_search.n_sets, len(self.sets))
+            best = scores.topk(n_sets, largest=False).indices
+            is_tried = torch.zeros_like(query.is_open).scatter(1, best, True)
+            is_tried &= query.is_open
+            improved = self._descend(query, is_tried, [values], local_search.n_steps)
+            is_cheaper = (improved[0] < costs)[..., None]
+            costs = torch.minimum(improved[0], costs)
+            values = torch.where(is_cheaper, improved[1], values)
+        stuck = ~costs.isfinite().any(-1)
+        if stuck.any() and (local_search is None or local_search.has_fallback):
+            costs[stuck], values[stuck] = self._fall_back(query[stuck], local_search)
+        cost, which = costs.min(-1)
+        people = torch.arange(len(cost))
+        action = values[people, which]
+        has_whole = self.problem.population.discretisation is not None
+        if local_search is not None and (has_whole or query.interval.step is not None):
+            incumbents = Incumbents.empty(action)
+            incumbents.cost = cost.clone()
+            evaluator = self._evaluator(query, people, which)
+            descend_from_neighbours(evaluator, incumbents, local_search.n_steps)
+            action = incumbents.values
+        return self._outcome(query.x, self.sets[which] & cost.isfinite()[:, None], action)
+
+    def _initial(self, query: _Query) -> tuple[Tensor, Tensor, Tensor]:
+        """Return where descents start.
+
+        Returns: By what they are chosen, the lowest first, and the
+            cost where an action is verified, both with shape (N, S)
+            and infinite otherwise; values (N, S, K).
+        """
+        values = self.propose(query.x, query.weights, query.margin, query.slack)
+        return self._verify(query, values)
+
+    def _fall_back(
+        self, query: _Query, local_search: LocalSearch | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return costs (N, S) and values (N, S, K) of proposals with a larger margin."""
+        margin = query.margin + FALLBACK_MARGIN * self.settings.max_margin
+        slack = query.slack - FALLBACK_GAIN * self.settings.max_gain
+        values = self.propose(query.x, query.weights, margin, slack)
+        if local_search is None:
+            return self._verify(query, values)[1:]
+        effort = local_search.n_fallback_steps, local_search.n_samples
+        return self._descend(query, query.is_open, [values], *effort)
+
+    def _verify(self, query: _Query, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return penalised cost, cost if verified, and the values as people can have them.
+
+        The first two have shape (N, S), and are infinite where they
+        do not apply; values have shape (N, S, K).
+        """
+        people, which = query.is_open.nonzero(as_tuple=True)
+        evaluator = self._evaluator(query, people, which)
+        feasible = evaluator.project(values[people, which])
+        outcome = evaluator(feasible)
+        is_verified = is_valid(outcome.log_odds, tolerance=ROUNDING)
+        is_verified &= is_plausible(outcome.gain, tolerance=ROUNDING)
+        scores = values.new_full(query.is_open.shape, torch.inf)
+        costs, values = scores.clone(), values.clone()
+        scores[people, which] = penalised_cost(outcome)
+        costs[people, which] = torch.where(is_verified, outcome.cost, torch.inf)
+        values[people, which] = feasible
+        return scores, costs, values
+
+    def _descend(
+        self,
+        query: _Query,
+        is_tried: Tensor,
+        starts: list[Tensor],
+        n_steps: int,
+        n_samples: int = 0,
+    ) -> tuple[Tensor, Tensor]:
+        """Return costs (N, S) and values (N, S, K) that descents find on some sets.
+
+        Arguments:
+            is_tried: The sets, a mask with shape (N, S).
+            starts: A descent starts from each, with shape (N, S, K).
+            n_samples: Another starts from the best of so many
+                scattered actions; 0: none.
+        """
+        people, which = is_tried.nonzero(as_tuple=True)
+        evaluator = self._evaluator(query, people, which)
+        incumbents = Incumbents.empty(evaluator.factual)
+        begin = [values[people, which] for values in starts]
+        if n_samples:
+            rng = np.random.default_rng(0)
+            begin += sobol_starts(evaluator, incumbents, n_samples, 1, rng)
+        for start in begin:
+            descend(evaluator, start, incumbents, n_steps)
+        values = self._factual_values(query.x)
+        costs = values.new_full(is_tried.shape, torch.inf)
+        costs[people, which] = incumbents.cost
+        values[people, which] = incumbents.values
+        return costs, values
+
+    def _evaluator(self, query: _Query, people: Tensor, which: Tensor) -> ActionEvaluator:
+        """Return the evaluator of actions of some people on some sets, each (R,)."""
+        return ActionEvaluator(
             self.problem,
             self.problem.flow,
-            asked.x[who],
+            query.x[people],
             self.sets[which],
-            asked.weights[who],
-            asked.slack,
-            asked.margin,
-            asked.interval[who],
+            query.weights[people],
+            query.slack,
+            query.margin,
+            query.interval[people],
         )
 
-    def _losses(self, asked: _Asked, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the penalised cost, and the cost where it holds, of values (N, S, K).
-
-        Both have shape (N, S), and are infinite where they do not
-        apply; the values come third, as people can have them.
-        """
-        who, which = asked.is_open.nonzero(as_tuple=True)
-        judge = self._judge(asked, who, which)
-        allowed = judge.allowed(values[who, which])
-        cost, log_odds, gain = judge(allowed)
-        holds = is_valid(log_odds, surely=True) & is_plausible(gain, surely=True)
-        losses = torch.full(asked.is_open.shape, torch.inf, dtype=values.dtype)
-        costs = losses.clone()
-        losses[who, which] = penalised_cost(cost, log_odds, gain)
-        costs[who, which] = torch.where(holds, cost, torch.inf)
-        values = values.clone()
-        values[who, which] = allowed
-        return losses, costs, values
-
-    def _walked(
-        self,
-        asked: _Asked,
-        is_tried: Tensor,
-        starts: Sequence[Tensor],
-        n_steps: int,
-        n_scouts: int = 0,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return what descents find on some sets, a mask (N, S).
-
-        One begins at each start, values with shape (N, S, K); with
-        scouts, another at the best of so many scattered actions.
-
-        Returns: Cost, infinite where nothing holds, and values of the
-            cheapest; the highest log-odds and gain as `Found` has
-            them.
-        """
-        who, which = is_tried.nonzero(as_tuple=True)
-        judge = self._judge(asked, who, which)
-        found = Found.nothing(judge.factual)
-        begin = [values[who, which] for values in starts]
-        if n_scouts:
-            begin += scout(judge, found, n_scouts, 1, np.random.default_rng(0))
-        for start in begin:
-            descend(judge, start, found, n_steps)
-        values = self._own_values(asked.x)
-        costs = torch.full(is_tried.shape, torch.inf, dtype=values.dtype)
-        log_odds, gains = -costs, -costs
-        costs[who, which], values[who, which] = found.cost, found.values
-        log_odds[who, which], gains[who, which] = found.log_odds, found.gain
-        return costs, values, log_odds, gains
-
-    def _recommend(self, asked: _Asked, walk: Walk | None) -> Recommendation:
-        """Return the recommendation for some of the people."""
-        losses, costs, values = self._first(asked)
-        if walk is not None:
-            costs, values = self._cheaper(asked, losses, costs, values, walk)
-        none = ~costs.isfinite().any(-1)
-        if none.any() and (walk is None or walk.has_rescue):
-            costs[none], values[none] = self._again(asked.of(none), walk)
-        cost, which = costs.min(-1)
-        best = values[torch.arange(len(cost)), which]
-        has_counts = self.problem.population.whole is not None
-        if walk is not None and (has_counts or asked.interval.step is not None):
-            judge = self._judge(asked, torch.arange(len(cost)), which)
-            found = Found.nothing(best)
-            found.cost = cost
-            descend_from_neighbours(judge, found, walk.n_steps)
-            best = found.values
-        return self._outcome(asked.x, self.sets[which] & cost.isfinite()[:, None], best)
-
-    def _own_values(self, x: Tensor) -> Tensor:
-        """Return people's own values for every set, with shape (N, S, K)."""
+    def _factual_values(self, x: Tensor) -> Tensor:
+        """Return people's values before any action, for every set, (N, S, K)."""
         return x[:, None, self.columns].repeat(1, len(self.sets), 1)
 
-    def _first(self, asked: _Asked) -> tuple[Tensor, Tensor, Tensor]:
-        """Return where walks begin.
-
-        Returns: What each set promises, the lowest is walked first,
-            and its cost where it holds already, both (N, S) and
-            infinite otherwise; values (N, S, K).
-        """
-        first = self.propose(asked.x, asked.weights, asked.margin, asked.slack)
-        return self._losses(asked, first)
-
-    def _outcome(self, x: Tensor, acts: Tensor, values: Tensor) -> Recommendation:
-        """Return what follows by the flow from actions (N, K) with values (N, K)."""
-        acted, spread = (
-            in_columns(part.to(x), self.columns, x.shape[-1]) for part in (acts, values)
-        )
-        is_acted = acted > 0
-        spread = torch.where(is_acted, spread, x)
-        x_cf = self.problem.flow.counterfactual(x, is_acted, spread)
-        return Recommendation(is_acted, spread, self.problem.population.settled(x, x_cf))
-
-    def _cheaper(
-        self, asked: _Asked, losses: Tensor, costs: Tensor, values: Tensor, walk: Walk
-    ) -> tuple[Tensor, Tensor]:
-        """Return costs (N, S) and values (N, S, K) after descents on the best few sets."""
-        best = losses.topk(min(walk.n_sets, len(self.sets)), largest=False).indices
-        is_tried = torch.zeros_like(asked.is_open).scatter(1, best, True) & asked.is_open
-        walked, cheaper, *_ = self._walked(asked, is_tried, [values], walk.n_steps)
-        is_cheaper = (walked < costs)[..., None]
-        return torch.minimum(walked, costs), torch.where(is_cheaper, cheaper, values)
-
-    def _again(self, asked: _Asked, walk: Walk | None) -> tuple[Tensor, Tensor]:
-        """Return costs (N, S) and values (N, S, K) of more careful proposals."""
-        margin = asked.margin + AGAIN[0] * self.settings.most_log_odds
-        slack = asked.slack - AGAIN[1] * self.settings.most_nats
-        values = self.propose(asked.x, asked.weights, margin, slack)
-        if walk is None:
-            return self._losses(asked, values)[1:]
-        how = walk.n_steps_again, walk.n_scouts
-        return self._walked(asked, asked.is_open, [values], *how)[:2]
+    def _outcome(
+        self, x: Tensor, acts: Tensor, action: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a recommendation's tensors, (N, D), from a mask and values (N, K)."""
+        is_acted = scatter_to_features(acts.to(x), self.columns, x.shape[-1]) > 0
+        values = scatter_to_features(action, self.columns, x.shape[-1])
+        values = torch.where(is_acted, values, x)
+        x_cf = self.problem.flow.counterfactual(x, is_acted, values)
+        return is_acted, values, self.problem.population.round_counterfactual(x, x_cf)
 
     def save(self, folder: Path, name: str, made_with: Mapping[str, Any]) -> Path:
-        """Save to folder/name.safetensors; arguments and result as for `files.save`."""
-        return save_all({"": self}, folder, name, made_with)
+        """Save to folder/name.safetensors; arguments and result as for `io.save`."""
+        fingerprint = self.problem.population.fingerprint
+        settings = asdict(self.settings)
+        return io.save(folder, name, self.state_dict(), settings, made_with, fingerprint)
 
     @classmethod
     def load(cls, folder: Path, name: str, problem: Problem) -> "Proposer":
-        """Load from folder/name.safetensors.
+        """Return the proposer of folder/name.safetensors.
 
-        Raises: ValueError: no such file, it holds no proposer or
-            several, or it was fitted to another population.
+        Raises: ValueError: no such file, it holds no proposer, or it
+            was fitted to another population.
         """
-        found = load_all(folder, name, problem)
-        if list(found) != [""]:
-            raise ValueError(
-                f"{folder / name}.safetensors holds several proposers "
-                f"({', '.join(found)}): use load_all."
-            )
-        return found[""]
+        weights, settings = io.load(folder, name, problem.population.fingerprint)
+        with io.loading("proposer", folder, name):
+            return cls._rebuilt(problem, weights, settings)
+
+    @classmethod
+    def _rebuilt(
+        cls, problem: Problem, weights: Mapping[str, Tensor], settings: Mapping[str, Any]
+    ) -> "Proposer":
+        """Return the proposer with these weights, frozen."""
+        proposer = cls(problem, io.from_dict(Settings, settings))
+        proposer.load_state_dict(dict(weights), strict=True)
+        return proposer.requires_grad_(False)
 
 
 class WithoutNetwork(Proposer):
-    """Hold the walk of a `Proposer` that begins at each person's own values.
+    """Hold the local search of a `Proposer` from people's factual values, with no network.
 
-    Beside a proposer it shows what a network adds: no network is
-    asked, and there is nothing to verify before the walk. The largest
-    sets that a person may use are walked first; of sets of one size,
-    those that are listed first. For people without an answer after
-    that, descents begin at the best of a few scattered actions alone.
-    Without a walk there is no answer. There is nothing to save.
+    It shows what the network adds. The largest sets that a person may
+    act on are searched first; the fallback starts from scattered
+    actions alone. Without a local search it recommends nothing.
 
     Arguments:
-        problem: Whose people are helped.
-        sets: The sets that are walked, with shape (S, K), bool.
-    Raises: ValueError: as `Proposer`.
+        problem: As for `Proposer`.
     Example:
-        >>> from lib.search.sets import sets_of
-        >>> alone = WithoutNetwork(problem, sets_of(4))
+        >>> baseline = WithoutNetwork(problem)
         >>> x = problem.refused("test")[:3]
-        >>> anything = Preferences(torch.ones(3, 4, dtype=torch.long))
-        >>> found = alone.recommend(x, anything)
-        >>> problem.accepts(found.x_cf)
+        >>> all_easy = Preferences(torch.ones(3, 4, dtype=torch.long))
+        >>> problem.accepts(baseline.recommend(x, all_easy).x_cf)
         tensor([True, True, True])
-        >>> alone.recommend(x, anything, walk=None).has_recourse
-        tensor([False, False, False])
     """
 
-    def __init__(self, problem: Problem, sets: Tensor) -> None:
-        super().__init__(problem, Settings(), sets, {})
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem, Settings(width=1, n_hidden=1))
 
-    def select(self, which: Tensor) -> "WithoutNetwork":
-        """Return the walk on some of the sets only, a mask (S,) or rows."""
-        return WithoutNetwork(self.problem, self.sets[which])
-
-    def values(self, x: Tensor, z: Tensor, weights: Tensor, asked: Tensor) -> Tensor:
-        """Return people's own values on every set, (N, S, K); see `Proposer.values`."""
-        return self._own_values(x)
-
-    def _first(self, asked: _Asked) -> tuple[Tensor, Tensor, Tensor]:
-        """Return people's own values, of which none holds; the largest sets first."""
+    def _initial(self, query: _Query) -> tuple[Tensor, Tensor, Tensor]:
         order = self.sets.sum(-1).argsort(descending=True, stable=True)
-        place = order.argsort().to(asked.x).expand(asked.is_open.shape)
-        nothing = torch.full_like(place, torch.inf)
-        values = self._own_values(asked.x)
-        return torch.where(asked.is_open, place, nothing), nothing, values
+        rank = order.argsort().to(query.x).expand(query.is_open.shape)
+        costs = torch.full_like(rank, torch.inf)
+        scores = torch.where(query.is_open, rank, costs)
+        return scores, costs, self._factual_values(query.x)
 
-    def _again(self, asked: _Asked, walk: Walk | None) -> tuple[Tensor, Tensor]:
-        """Return costs (N, S) and values (N, S, K) from scattered actions alone."""
-        if walk is None:
-            return self._first(asked)[1:]
-        how = walk.n_steps_again, walk.n_scouts
-        return self._walked(asked, asked.is_open, [], *how)[:2]
+    def _fall_back(
+        self, query: _Query, local_search: LocalSearch | None
+    ) -> tuple[Tensor, Tensor]:
+        if local_search is None:
+            return self._initial(query)[1:]
+        effort = local_search.n_fallback_steps, local_search.n_samples
+        return self._descend(query, query.is_open, [], *effort)
 
 
 def save_all(
@@ -577,20 +443,11 @@ def save_all(
     name: str,
     made_with: Mapping[str, Any],
 ) -> Path:
-    """Save proposers for one problem as one file, and return its path.
-
-    Arguments:
-        proposers: By a name without a slash.
-        folder, name, made_with: As for `files.save`.
-    """
-    settings = {key: dataclasses.asdict(own.settings) for key, own in proposers.items()}
-    parts = {key: own.weights | {"sets": own.sets} for key, own in proposers.items()}
-    # each tensor of its own, since a file holds none twice
-    tensors = {key: t.clone() for key, t in files.in_one_file(parts).items()}
-    fingerprints = {own.problem.population.fingerprint for own in proposers.values()}
-    if len(fingerprints) != 1:
-        raise ValueError("Expected proposers for one population, at least one of them.")
-    return files.save(folder, name, tensors, settings, made_with, *fingerprints)
+    """Save proposers for one problem, by name, as one file, and return its path."""
+    weights = io.flatten({key: p.state_dict() for key, p in proposers.items()})
+    settings = {key: asdict(p.settings) for key, p in proposers.items()}
+    fingerprint = next(iter(proposers.values())).problem.population.fingerprint
+    return io.save(folder, name, weights, settings, made_with, fingerprint)
 
 
 def load_all(folder: Path, name: str, problem: Problem) -> dict[str, Proposer]:
@@ -598,27 +455,10 @@ def load_all(folder: Path, name: str, problem: Problem) -> dict[str, Proposer]:
 
     Raises: ValueError: as `Proposer.load`.
     """
-    tensors, settings = files.load(folder, name, problem.population.fingerprint)
-    found = {}
-    with files.holding("proposer", folder, name):
-        for key, weights in files.by_first_name(tensors, settings).items():
-            own = files.rebuilt(Settings, settings[key])
-            sets = weights.pop("sets", torch.zeros(0, dtype=torch.bool))
-            n_layers = sum(part.startswith("weight_") for part in weights)
-            if n_layers != own.n_hidden + 1:
-                raise ValueError(f"it has {n_layers} layers, expected {own.n_hidden + 1}.")
-            found[key] = Proposer(problem, own, sets, weights)
-            shapes = files.layers(widths(problem, own, len(sets)))
-            files.check_tensors(weights, shapes, [problem.flow.dtype])
-    return found
-
-
-def widths(problem: Problem, settings: Settings, n_sets: int) -> list[int]:
-    """Return the widths of a proposer's network: inputs, hidden layers, outputs.
-
-    Arguments:
-        n_sets: How many sets of features it proposes for.
-    """
-    n_actionable = len(problem.population.actionable)
-    n_inputs = 2 * len(problem.population.features) + n_actionable + 2
-    return [n_inputs, *[settings.hidden] * settings.n_hidden, n_sets * n_actionable]
+    weights, settings = io.load(folder, name, problem.population.fingerprint)
+    by_name = io.unflatten(weights)
+    with io.loading("proposers", folder, name):
+        return {
+            key: Proposer._rebuilt(problem, by_name[key], entries)
+            for key, entries in settings.items()
+        }
