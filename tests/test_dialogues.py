@@ -13,7 +13,7 @@ from lib.beyond.hare.hare import Question
 from lib.beyond.hare.spaces import Actions
 from lib.beyond.hare.users import Simulated
 from lib.method import loan
-from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.preferences import CONSTANT, Preferences
 from lib.method.problem import Recommendation
 from lib.paper import designs
 
@@ -28,7 +28,7 @@ def refused():
 def test_an_ideal_is_the_persons_own_and_only_just_so(refused):
     problem, x, preferences = refused
     truth = problem.population.truth
-    space = Actions(problem, x, preferences, world=truth)
+    space = Actions(problem, x, preferences, model=truth)
     ideal, has = dialogues.ideals(space, streams(len(x), 0))
     assert 5 < has.sum() < len(x)
     columns = problem.population.actionable_index
@@ -43,7 +43,7 @@ def test_an_ideal_is_the_persons_own_and_only_just_so(refused):
 
 def test_a_large_beta_draws_short_actions(refused):
     problem, x, preferences = refused
-    space = Actions(problem, x, preferences, world=problem.population.truth)
+    space = Actions(problem, x, preferences, model=problem.population.truth)
     lengths = {}
     for beta in (0.0, 80.0):
         ideal, has = dialogues.ideals(space, streams(len(x), 0), beta)
@@ -57,16 +57,15 @@ def test_a_large_beta_draws_short_actions(refused):
 
 def test_weights_keep_ideals_from_what_is_hard(refused):
     problem, x, _ = refused
-    scores = torch.tensor([[1, 1, 4, 1]] * len(x))  # income is hardest
-    linear = Profile(GAMMA["linear"], 7.0)
+    income_is_hardest = Preferences(torch.tensor([[1, 1, 4, 1]] * len(x)))
     truth, income = problem.population.truth, problem.population.features.index("income")
 
-    def moved(beta):
-        given = (problem, x, Preferences(scores), 0, truth, beta, linear)
-        people = dialogues.participants(*given)
+    def moved(beta, preferences=income_is_hardest):
+        people = dialogues.participants(problem, x, preferences, 0, truth, beta)
         return (people.ideal - people.x)[:, income].abs().mean()
 
     assert moved(4.0) < moved(0.0)
+    assert moved(4.0) < moved(4.0, income_is_hardest.with_profile(CONSTANT))
 
 
 def test_who_has_no_ideal_is_left_out_and_nobody_is_named(refused):
@@ -76,7 +75,7 @@ def test_who_has_no_ideal_is_left_out_and_nobody_is_named(refused):
     truth, those, has = problem.population.truth, x, torch.ones(1, dtype=torch.bool)
     while has.any():  # whoever is left draws anew
         theirs = Preferences(torch.tensor([[5, 1, 5, 5]] * len(those)))
-        space = Actions(problem, those, theirs, world=truth)
+        space = Actions(problem, those, theirs, model=truth)
         _, has = dialogues.ideals(space, streams(len(those), 0))
         those = those[~has]
     assert len(those) > 1
@@ -84,21 +83,21 @@ def test_who_has_no_ideal_is_left_out_and_nobody_is_named(refused):
         dialogues.participants(problem, those, theirs, 0, truth)
 
 
-def test_told_the_mask_nothing_forbidden_is_shown_and_untold_much_is(refused):
+def test_knowing_the_mask_nothing_forbidden_is_shown_and_else_much_is(refused):
     problem, x, preferences = refused
     truth = problem.population.truth
     people = dialogues.participants(problem, x, preferences, 0, truth)
     nothing = Recommendation(people.x > 99, people.x, people.x)
     everything = Preferences(torch.ones_like(people.preferences.scores))
     rows = {}
-    for told in (people.preferences, everything):
-        space = Actions(problem, people.x, told, 3.0)
+    for known in (people.preferences, everything):
+        space = Actions(problem, people.x, known, 3.0)
         user, rngs = Simulated(people.ideal), people.streams(1)
         dialogue = dialogues.hold(space, nothing, "remembered, 10", user, rngs)
         end = dialogue.incumbent
         judged = dialogues.judged(problem, people, end, dialogue, truth)
         assert (judged.asked <= 10).all()
-        rows[told is everything] = judged
+        rows[known is everything] = judged
     assert rows[False].wasted.sum() == rows[False].forbidden.sum() == 0
     assert rows[True].wasted.mean() > 1
     assert (rows[True].usable <= rows[True].joint).all()

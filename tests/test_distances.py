@@ -11,6 +11,7 @@ from scipy import stats
 
 from lib.beyond.evaluation.distances import RULERS, kendall, measure
 from lib.method import grid, metrics
+from lib.method.data import Discretisation
 from lib.method.preferences import Preferences
 from lib.method.problem import Recommendation
 
@@ -18,17 +19,27 @@ ACTION = [name for name, ruler in RULERS.items() if ruler.measures == "action"]
 PROFILE = [name for name, ruler in RULERS.items() if ruler.measures == "profile"]
 
 
-@pytest.fixture(scope="module", params=[None, torch.round], ids=["any", "whole"])
-def own(request, problem):
+def in_whole_units(population):
+    """Return the population with features that are whole, in the units of the data."""
+    is_whole = torch.ones(7, dtype=torch.bool)
+    infinite = torch.full((7,), torch.inf, dtype=torch.float64)
+    return replace(population, discretisation=Discretisation(is_whole, -infinite, infinite))
+
+
+@pytest.fixture(scope="module", params=["any", "whole"])
+def grid_case(request, problem):
     """A problem, also one of whole numbers, with ten people and the grid's actions."""
-    population = replace(problem.population, whole=request.param)
-    own = replace(problem, population=population)
-    x = own.refused("test")[:10]
-    may = Preferences(torch.ones(10, 4, dtype=torch.long))
-    may.scores[0, 1:] = 5
-    found = grid.Grid(own, population.truth, n_values=5).recommend(x, may)
-    assert 0 < found.has_recourse.sum() < 10
-    return own, x, may, found
+    population = problem.population
+    if request.param == "whole":
+        population = in_whole_units(population)
+    problem = replace(problem, population=population)
+    x = problem.refused("test")[:10]
+    preferences = Preferences(torch.ones(10, 4, dtype=torch.long))
+    preferences.scores[0, 1:] = 5
+    solver = grid.Grid(problem, population.truth, n_values=5)
+    recommendation = solver.recommend(x, preferences)
+    assert 0 < recommendation.has_recourse.sum() < 10
+    return problem, x, preferences, recommendation
 
 
 def test_ten_rulers_say_what_they_measure():
@@ -44,7 +55,7 @@ def test_by_hand(problem):
     """Five training people with 0, 1, 2, 4, 10 in every feature: range 10, MAD 2."""
     line = torch.tensor([0.0, 1, 2, 4, 10], dtype=torch.float64)
     x = {"recourse/train": line[:, None].expand(-1, 7)}
-    own = replace(problem, population=replace(problem.population, x=x, y={}))
+    problem = replace(problem, population=replace(problem.population, x=x, y={}))
     before = torch.ones(3, 7, dtype=torch.float64)
     acts = torch.zeros(3, 7, dtype=torch.bool)
     acts[0, 3] = acts[1, 5] = acts[1, 6] = True
@@ -53,7 +64,8 @@ def test_by_hand(problem):
     after[0, 4] = 0.0  # follows
     values[1, 5] = after[1, 5] = 2.0
     values[1, 6] = after[1, 6] = 1.05  # less than 1 % of the range
-    found = measure(own, before, Recommendation(acts, values, after))
+    recommendation = Recommendation(acts, values, after)
+    measured = measure(problem, before, recommendation)
     # ranks: 1.5 / 5 below 1, 2 / 5 below 1.05, 2.5 / 5 below 2, 3.5 / 5 below 4
     expected = pd.DataFrame(
         {
@@ -69,30 +81,29 @@ def test_by_hand(problem):
             "percentile_shift_sum": [0.4, 0.3],
         }
     )
-    pd.testing.assert_frame_equal(found[:2], expected, check_dtype=False)
-    assert found.loc[2].isna().all()  # not 0: there is no recommendation
-    recommendation = Recommendation(acts, values, after)
-    finer = measure(own, before, recommendation, ["shown"], tolerance=0.004)
+    pd.testing.assert_frame_equal(measured[:2], expected, check_dtype=False)
+    assert measured.loc[2].isna().all()  # not 0: there is no recommendation
+    finer = measure(problem, before, recommendation, ["shown"], tolerance=0.004)
     assert finer.shown[:2].tolist() == [2, 2]
 
 
-def test_equal_to_scipy_and_plain_loops(own):
-    problem, x, _, found = own
+def test_equal_to_scipy_and_plain_loops(grid_case):
+    problem, x, _, given = grid_case
     population = problem.population
     people, before, after, values = (
-        population.possible(part).numpy()
-        for part in (population.x["recourse/train"], x, found.x_cf, found.values)
+        population.to_feasible(features).numpy()
+        for features in (population.x["recourse/train"], x, given.x_cf, given.values)
     )
-    acts = found.is_acted.numpy()
+    acts = given.is_acted.numpy()
     mad = stats.median_abs_deviation(people)
     span = (population.high - population.low).numpy()
-    measured = measure(problem, x, found)
-    has = found.has_recourse.numpy()
+    measured = measure(problem, x, given)
+    has = given.has_recourse.numpy()
     assert measured.notna().all(axis=1).tolist() == has.tolist()
     assert has.any()
     for i in np.flatnonzero(has):
         moved = [abs(after[i, k] - before[i, k]) for k in range(7)]
-        shares = [own / width for own, width in zip(moved, span, strict=True)]
+        shares = [change / width for change, width in zip(moved, span, strict=True)]
         on = np.flatnonzero(acts[i])
         shifts = [
             abs(
@@ -111,7 +122,9 @@ def test_equal_to_scipy_and_plain_loops(own):
             "proximity_of_profile": sum(shares),
             "l2": np.linalg.norm(shares),
             "linf": max(shares),
-            "mad": sum(own / one for own, one in zip(moved, mad, strict=True) if own > 0),
+            "mad": sum(
+                change / one for change, one in zip(moved, mad, strict=True) if change > 0
+            ),
             "percentile_shift_max": max(shifts),
             "percentile_shift_sum": sum(shifts),
         }
@@ -119,40 +132,40 @@ def test_equal_to_scipy_and_plain_loops(own):
             assert measured.loc[i, name] == pytest.approx(value, abs=1e-12), name
 
 
-def test_cost_and_features_acted_on_are_those_of_the_metrics(own):
-    problem, x, may, found = own
-    measured = measure(problem, x, found, ["carma_cost", "acted"])
-    people = metrics.per_person(problem, x, may, found)
+def test_cost_and_features_acted_on_are_those_of_the_metrics(grid_case):
+    problem, x, preferences, given = grid_case
+    measured = measure(problem, x, given, ["carma_cost", "acted"])
+    people = metrics.per_person(problem, x, preferences, given)
     has = people.has_recourse
     assert (measured.carma_cost[has] == people.cost[has]).all()
     assert (measured.acted[has] == people.n_acted[has]).all()
     assert list(measured) == ["carma_cost", "acted"]
 
 
-def test_a_ruler_sees_what_it_measures_and_nothing_else(own):
-    problem, x, _, found = own
-    measured = measure(problem, x, found)
-    has = found.has_recourse
-    x_cf = found.x_cf.clone()
+def test_a_ruler_sees_what_it_measures_and_nothing_else(grid_case):
+    problem, x, _, given = grid_case
+    measured = measure(problem, x, given)
+    has = given.has_recourse
+    x_cf = given.x_cf.clone()
     x_cf[has, 3:] += 2
-    elsewhere = replace(found, x_cf=x_cf)
+    elsewhere = replace(given, x_cf=x_cf)
     seen = measure(problem, x, elsewhere)
     pd.testing.assert_frame_equal(seen[ACTION], measured[ACTION])
     assert (seen.shown >= measured.shown)[has.numpy()].all()  # all four may be already
     others = [name for name in PROFILE if name != "shown"]
     assert (seen[others] != measured[others])[has.numpy()].all(axis=None)
     # what is not acted on counts for nothing, whatever its value
-    noisy = replace(found, values=torch.where(found.is_acted, found.values, 9.0))
+    noisy = replace(given, values=torch.where(given.is_acted, given.values, 9.0))
     pd.testing.assert_frame_equal(measure(problem, x, noisy), measured)
-    otherwise = replace(found, values=torch.where(found.is_acted, x + 2, x))
+    otherwise = replace(given, values=torch.where(given.is_acted, x + 2, x))
     seen = measure(problem, x, otherwise)
     pd.testing.assert_frame_equal(seen[PROFILE], measured[PROFILE])
 
 
-def test_what_follows_only_adds(own):
+def test_what_follows_only_adds(grid_case):
     """An action is a part of its profile; two and more changes order the norms."""
-    problem, x, _, found = own
-    m = measure(problem, x, found, tolerance=1e-9)[found.has_recourse.numpy()]
+    problem, x, _, given = grid_case
+    m = measure(problem, x, given, tolerance=1e-9)[given.has_recourse.numpy()]
     assert (m.proximity_of_profile >= m.proximity_of_action - 1e-12).all()
     assert (m.proximity_of_profile > m.proximity_of_action + 1e-3).any()
     assert (m.shown >= m.acted).all() and (m.shown > m.acted).any()
@@ -164,14 +177,14 @@ def test_what_follows_only_adds(own):
 def test_units_do_not_matter_but_to_the_cost(problem, people):
     """Features in other units, each in its own; then bent, which ranks do not see."""
     x = people[0]
-    found = grid.Grid(problem, problem.population.truth, n_values=5).recommend(*people)
-    measured = measure(problem, x, found)
+    given = grid.Grid(problem, problem.population.truth, n_values=5).recommend(*people)
+    measured = measure(problem, x, given)
     scale = torch.tensor([1.0, 4, 0.5, 2, 8, 0.25, 16], dtype=x.dtype)
     columns = problem.population.actionable_index
     for name, to in (("units", lambda v: v * scale), ("bent", lambda v: v**3)):
-        x_to = {split: to(own) for split, own in problem.population.x.items()}
+        x_to = {split: to(features) for split, features in problem.population.x.items()}
         other = replace(problem, population=replace(problem.population, x=x_to))
-        moved = Recommendation(found.is_acted, to(found.values), to(found.x_cf))
+        moved = Recommendation(given.is_acted, to(given.values), to(given.x_cf))
         seen = measure(other, to(x), moved)
         same = (seen - measured).abs().max() < 1e-9
         free = set(RULERS) - {"carma_cost"}
@@ -179,14 +192,14 @@ def test_units_do_not_matter_but_to_the_cost(problem, people):
             free = {"acted", "percentile_shift_max", "percentile_shift_sum"}
         assert set(same.index[same]) == free, name
         if name == "units":  # squared, over the range to the power one
-            effort = (found.values - x)[:, columns] ** 2 / problem.range[columns]
-            cost = (found.is_acted[:, columns] * effort * scale[columns]).mean(-1)
-            has = found.has_recourse
+            effort = (given.values - x)[:, columns] ** 2 / problem.range[columns]
+            cost = (given.is_acted[:, columns] * effort * scale[columns]).mean(-1)
+            has = given.has_recourse
             assert seen.carma_cost[has.numpy()].to_numpy() == pytest.approx(cost[has])
 
 
 def test_less_than_half_a_unit_is_no_change_of_a_whole_number(problem):
-    population = replace(problem.population, whole=torch.round)
+    population = in_whole_units(problem.population)
     rounded = replace(problem, population=population)
     units = rounded.refused("test")[:1] * population.std + population.mean
     x = (units.round() + 0.2 - population.mean) / population.std
@@ -201,15 +214,15 @@ def test_less_than_half_a_unit_is_no_change_of_a_whole_number(problem):
         assert m.linf == pytest.approx(shown / width)
 
 
-def test_people_permuted_and_inputs_left_alone(own):
-    problem, x, _, found = own
-    copies = [part.clone() for part in (x, found.is_acted, found.values, found.x_cf)]
-    measured = measure(problem, x, found)
+def test_people_permuted_and_inputs_left_alone(grid_case):
+    problem, x, _, given = grid_case
+    copies = [part.clone() for part in (x, given.is_acted, given.values, given.x_cf)]
+    measured = measure(problem, x, given)
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
-    permuted = measure(problem, x[order], found[order])
+    permuted = measure(problem, x[order], given[order])
     expected = measured.iloc[order.numpy()].reset_index(drop=True)
     pd.testing.assert_frame_equal(permuted, expected)
-    now = (x, found.is_acted, found.values, found.x_cf)
+    now = (x, given.is_acted, given.values, given.x_cf)
     assert all(torch.equal(a, b) for a, b in zip(copies, now, strict=True))
 
 
@@ -224,43 +237,43 @@ def test_a_feature_that_hardly_varies_has_no_mad(problem, people):
     x = people[0][:2]
     train = problem.population.x["recourse/train"].clone()
     train[torch.arange(len(train)) % 4 > 0, 6] = 0.25
-    parts = {"recourse/train": train}
-    own = replace(problem, population=replace(problem.population, x=parts, y={}))
+    population = replace(problem.population, x={"recourse/train": train}, y={})
+    problem = replace(problem, population=population)
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[:, 3] = True
     values = torch.where(acts, x + 1, x)
-    found = measure(own, x, Recommendation(acts, values, values))
+    measured = measure(problem, x, Recommendation(acts, values, values))
     one = stats.median_abs_deviation(train[:, 3].numpy())
-    assert found["mad"].to_numpy() == pytest.approx(1 / one)
+    assert measured["mad"].to_numpy() == pytest.approx(1 / one)
     after = values.clone()
     after[1, 6] += 0.5
     moves_it = Recommendation(acts, values, after)
     with pytest.raises(
         ValueError, match=r"changes of savings: .* 1 of 2 recomm.*Leave mad"
     ):
-        measure(own, x, moves_it)
+        measure(problem, x, moves_it)
     others = [name for name in RULERS if name != "mad"]
-    assert measure(own, x, moves_it, others).notna().all(axis=None)
+    assert measure(problem, x, moves_it, others).notna().all(axis=None)
 
 
 @pytest.mark.parametrize("tolerance", [0, -0.01, np.nan, np.inf, "1 %"])
-def test_a_tolerance_that_is_none_is_named(own, tolerance):
-    problem, x, _, found = own
+def test_a_tolerance_that_is_none_is_named(grid_case, tolerance):
+    problem, x, _, given = grid_case
     with pytest.raises(ValueError, match="tolerance must be above zero"):
-        measure(problem, x, found, tolerance=tolerance)
+        measure(problem, x, given, tolerance=tolerance)
 
 
-def test_bad_input_is_named(own):
-    problem, x, _, found = own
+def test_bad_input_is_named(grid_case):
+    problem, x, _, given = grid_case
     with pytest.raises(ValueError, match="Unknown ruler 'l1'"):
-        measure(problem, x, found, ["l1"])
+        measure(problem, x, given, ["l1"])
     with pytest.raises(ValueError, match=r"recommendation.values has shape \(10, 7\)"):
-        measure(problem, x[:9], found)
-    with pytest.raises(ValueError, match="of a stack"):
-        measure(problem, x, Recommendation(*(part[None] for part in vars(found).values())))
+        measure(problem, x[:9], given)
+    with pytest.raises(ValueError, match=r"\(1, 10, 7\)"):
+        measure(problem, x, Recommendation(*(part[None] for part in vars(given).values())))
     with pytest.raises(ValueError, match="its last axis must hold the 7 features"):
-        measure(problem, x[:, :6], found)
-    lost = replace(found, x_cf=found.x_cf * torch.nan)
+        measure(problem, x[:, :6], given)
+    lost = replace(given, x_cf=given.x_cf * torch.nan)
     with pytest.raises(ValueError, match=r"recommendation.x_cf holds NaN"):
         measure(problem, x, lost)
 

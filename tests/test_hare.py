@@ -12,11 +12,11 @@ from lib.beyond.hare.spaces import Actions, Features, walk_back
 from lib.beyond.hare.users import Simulated, refine
 from lib.method import loan
 from lib.method.classifier import Classifier
+from lib.method.data import Population
 from lib.method.flow import CausalFlow
-from lib.method.population import Population
+from lib.method.graph import Graph
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation
-from lib.method.world import Graph
 
 NAMES = ("a", "b", "c", "d")
 FREE = torch.tensor([True, True, True, False])
@@ -314,12 +314,9 @@ class Valid(Actions):
 def test_without_edges_actions_are_features():
     """Law 13: an empty graph and a linear flow; the same range for both."""
     graph = Graph(dict.fromkeys(NAMES, ()))
-    flow = CausalFlow(
-        graph,
-        [],
-        "elu",
-        {f"{name}.raw": torch.tensor([0.3, -0.2]).double() for name in NAMES},
-    )
+    flow = CausalFlow(graph, (), dtype=torch.float64).requires_grad_(False)
+    for shift_or_log_scale in flow.layer.phi:
+        shift_or_log_scale.fill_(0.3)
     kinds = dict.fromkeys(NAMES[:3], "actionable") | {"d": "mutable"}
     drawn = torch.from_numpy(np.random.default_rng(0).normal(size=(200, 4)))
     drawn = (drawn - drawn.mean(0)) / drawn.std(0, correction=0)

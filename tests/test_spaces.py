@@ -7,9 +7,10 @@ import torch
 from lib.beyond.hare.draws import draw
 from lib.beyond.hare.spaces import Actions, Features, chosen, walk_back
 from lib.method.classifier import Classifier
+from lib.method.graph import Graph
 from lib.method.preferences import Preferences
 from lib.method.problem import ROUNDING, Recommendation
-from lib.method.world import Graph, World
+from lib.method.scm import CausalModel
 
 NAMES = ("a", "b", "c", "d")
 FREE = torch.tensor([True, True, False, True])
@@ -161,7 +162,7 @@ def test_walked_back_actions_stay_valid_and_plausible(everything):
     assert not everything.accepts(before)[is_good].any()
 
 
-def test_some_people_are_judged_by_their_own_maps(problem, everything):
+def test_some_people_are_judged_by_their_own_transforms(problem, everything):
     """Asked before about all, a space of the same people in another order starts afresh."""
     x, order = everything.x, torch.arange(len(everything.x)).flip(0)
     every = torch.ones_like(x, dtype=torch.bool)
@@ -216,12 +217,13 @@ def test_bad_input_is_named(problem, people):
         with pytest.raises(ValueError, match=message):
             Features(*arguments)
     x, preferences = people
-    backwards = World(Graph(dict(reversed(problem.flow.graph.parents.items()))))
+    backwards = CausalModel()
+    backwards.graph = Graph(dict(reversed(problem.flow.graph.parents.items())))
     for changes, message in (
         ({"preferences": preferences[:5]}, r"has shape \(5, 4\), expected \(30, 4\)"),
         ({"margin": -0.1}, "margin is -0.1, expected log-odds, zero or more"),
         ({"margin": float("nan")}, "margin is nan"),
-        ({"world": backwards}, "different graphs"),
+        ({"model": backwards}, "different graphs"),
     ):
         with pytest.raises(ValueError, match=message):
             Actions(**{"problem": problem, "x": x, "preferences": preferences} | changes)

@@ -4,7 +4,7 @@ A ruler measures one of two things. The *action* is what a person
 does: the features acted on, and what they are set to. The *profile*
 is what a person then looks like: what they did, and all that follows
 from it. The survey calls a ruler of the first `cost`, one of the
-second `dist`. In a causal world the two differ by what follows.
+second `dist`. In a causal model the two differ by what follows.
 
 The ten are the cost of this project; two counts of features (those
 acted on, those that change to the eye); the sum of changes, of the
@@ -70,7 +70,7 @@ class _Change:
 
 def _as_they_are(problem: Problem, x: Tensor) -> np.ndarray:
     """Return standardised features (*, D) that people can have, as float64."""
-    return problem.population.possible(x).double().numpy()
+    return problem.population.to_feasible(x).double().numpy()
 
 
 def _mad(change: _Change) -> np.ndarray:
@@ -214,19 +214,19 @@ def measure(
     Arguments:
         x: People, with shape (N, D).
         recommendation: One for each person, each tensor with shape
-            (N, D). Its x_cf is taken as it is: of the world that the
-            solver searched.
+            (N, D). Its x_cf is taken as it is: of the causal model
+            that the solver searched.
         rulers: Keys of `RULERS`.
         tolerance: A share of a feature's range, for `shown`: what
             moves by no more is not seen.
     Returns: A column a ruler, in its unit. All are NaN, and not 0,
         for a person without a recommendation.
-    Raises: ValueError: the recommendation is of a stack, shapes or
-        features differ, or something is not finite; a ruler is
-        unknown; the tolerance is not above zero; or `mad` is asked
-        for, and somebody's recommendation changes a feature that is
-        the same for more than half of the training people (a feature
-        that nobody's changes adds nothing).
+    Raises: ValueError: there are several recommendations a person,
+        shapes or features differ, or something is not finite; a
+        ruler is unknown; the tolerance is not above zero; or `mad` is
+        asked for, and somebody's recommendation changes a feature
+        that is the same for more than half of the training people (a
+        feature that nobody's changes adds nothing).
     Source: sections 3.1 and 3.4.2 of Karimi et al., A survey of
         algorithmic recourse, ACM Computing Surveys 55(5), 2022; each
         ruler names its own.

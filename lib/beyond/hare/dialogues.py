@@ -1,8 +1,8 @@
 """Dialogues on top of a solver: asked beforehand, afterwards, both, or not at all.
 
 Simulated people have a hidden ideal: an action of their own, valid in
-a world that the solver does not see, and plausible by the flow of
-whoever judges. A dialogue is judged by how near to the ideal it ends,
+a causal model that the solver does not see, and plausible by the flow
+of whoever judges. A dialogue is judged by how near to the ideal it ends,
 and by what it showed on the way.
 """
 
@@ -22,14 +22,14 @@ from lib.beyond.hare.proposals import Directions, Local
 from lib.beyond.hare.spaces import Actions, Space, walk_back
 from lib.beyond.hare.users import Simulated, refine
 from lib.method import metrics
-from lib.method.preferences import Preferences, Profile
-from lib.method.problem import Problem, Recommendation, in_columns
-from lib.method.world import World
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, Recommendation, scatter_to_features
+from lib.method.scm import CausalModel
 
 Streams = Sequence[np.random.Generator]
 EPS = 1e-4  # standard deviations; more digits than any user sees
 # margins from which one is chosen, in log-odds, and the share that must be valid in the
-# world that judges
+# causal model that judges
 MARGINS, ENOUGH = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5), 0.97
 
 # how a dialogue is held: the name in tables, and its steps. HARE's step of one unit would
@@ -131,9 +131,8 @@ def participants(
     x: Tensor,
     preferences: Preferences,
     seed: int,
-    world: World | None = None,
+    model: CausalModel | None = None,
     beta: float = 0.0,
-    profile: Profile | None = None,
 ) -> Participants:
     """Return those of these people who have an ideal.
 
@@ -141,20 +140,17 @@ def participants(
         judge: A problem whose flow says what is plausible to the
             people.
         x: Refused people, with shape (N, D).
-        preferences: What they can do, and what they find hard.
+        preferences: What they can do. Where beta is above zero, the
+            weights of the ideals are theirs.
         seed: Of the ideals.
-        world: In which the ideal takes effect; left out: the judge's
+        model: In which the ideal takes effect; None: the judge's
             flow.
         beta: As for `ideals`.
-        profile: From what people find hard to weights; left out: all
-            that they can do is alike.
     Raises: ValueError: nobody has an ideal; as for `Actions`.
     """
-    space = Actions(judge, x, preferences, world=world)
-    weights = None
-    if profile is not None:
-        columns = judge.population.actionable_index
-        weights = in_columns(profile.weight(preferences).to(x), columns, x.shape[-1])
+    space = Actions(judge, x, preferences, model=model)
+    columns = judge.population.actionable_index
+    weights = scatter_to_features(preferences.weight.to(x), columns, x.shape[-1])
     ideal, has = ideals(space, streams(len(x), seed), beta, weights)
     if not has.any():
         raise ValueError(
@@ -193,7 +189,7 @@ def judged(
     people: Participants,
     recommendation: Recommendation,
     dialogue: Dialogue | None = None,
-    truth: World | None = None,
+    truth: CausalModel | None = None,
 ) -> pd.DataFrame:
     """Return what each person is left with, and what the dialogue showed: a row a person.
 
@@ -231,7 +227,7 @@ def judged(
 
 
 def margin_chosen(judged_by_margin: Iterable[tuple[float, pd.DataFrame]]) -> float:
-    """Return the least margin with which enough people are valid in the world that judges.
+    """Return the least margin with which enough people are valid in the model that judges.
 
     Enough are `ENOUGH`; if no margin is enough, the one with most.
 

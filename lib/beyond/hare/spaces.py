@@ -1,4 +1,4 @@
-"""Where a dialogue moves: in a person's features, or in their actions under a causal world.
+"""Where a dialogue moves: in a person's features, or in their actions in a causal model.
 
 Both are asked the same four things: what may be set, what comes of
 it, whether that is acceptable, and how far the decision is. So the
@@ -12,13 +12,19 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from zuko.transforms import Transform
 
 from lib import checks
 from lib.method.classifier import Classifier
-from lib.method.maps import Map
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
-from lib.method.world import World
+from lib.method.problem import (
+    ROUNDING,
+    Problem,
+    Recommendation,
+    is_plausible,
+    is_valid,
+)
+from lib.method.scm import CausalModel
 
 # shares of the training people below the least and above the greatest value that a
 # proposal reaches: outliers would stretch the range
@@ -121,7 +127,7 @@ class Features:
 
 
 class Actions:
-    """Actions under a causal world: what a person sets, and what follows from it.
+    """Actions in a causal model: what a person sets, and what follows from it.
 
     A candidate is acceptable if it acts on nothing that is not free,
     its log-odds reach the margin, and its outcome is as plausible as
@@ -135,10 +141,9 @@ class Actions:
         preferences: What they can do; for people who were not asked,
             everything.
         margin: Log-odds that a candidate must have, zero or more.
-        world: Where actions take effect; left out: the problem's
-            flow.
+        model: Where actions take effect; None: the problem's flow.
     Raises: ValueError: x or preferences do not fit the problem, the
-        margin is below zero, or the world has another graph than the
+        margin is below zero, or the model has another graph than the
         flow.
     """
 
@@ -148,41 +153,40 @@ class Actions:
         x: Tensor,
         preferences: Preferences,
         margin: float = 0.0,
-        world: World | None = None,
+        model: CausalModel | None = None,
     ) -> None:
         problem.check(x, preferences)
         if not margin >= 0:
             raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
         self.problem, self.x, self.margin = problem, x, margin
-        self.world: World = problem.flow if world is None else world
-        problem.check_world(self.world)
+        self.model = problem.flow if model is None else problem.resolve_model(model)
         self.free = torch.zeros_like(x, dtype=torch.bool)
         self.interval = problem.interval(x, preferences)
-        self.free[:, problem.population.actionable_index] = self.interval.may
+        self.free[:, problem.population.actionable_index] = self.interval.is_allowed
         people = problem.population.x["recourse/train"].double()
         ends = torch.tensor([RARE, 1 - RARE], dtype=people.dtype)
         self.low, self.high = torch.quantile(people, ends, dim=0).to(x)
         self.span = self.high - self.low
         with torch.no_grad():
-            self._noise = self.world.abduct(x)
+            self._noise = self.model.abduct(x)
             self._log_p = problem.flow.log_prob(x)
 
     def of(self, people: Tensor) -> "Actions":
         """Return the space of some people, who may come several times; see `Space`."""
         some = copy.copy(self)
-        vars(some).pop("_known", None)  # the maps are of all people, not of these
+        vars(some).pop("_cached", None)  # those are of all people, not of these
         some.x, some.free = self.x[people], self.free[people]
         some.interval = self.interval[people]
         some._noise, some._log_p = self._noise[people], self._log_p[people]
         return some
 
     @cached_property
-    def _known(self) -> dict[int, Map]:
-        """The flow's maps, of the people as they are, that no action changes, by column."""
+    def _cached(self) -> dict[int, Transform]:
+        """The flow's transforms of these people that no action changes, by column."""
         flow = self.problem.flow
-        moves = flow.graph.moved_by(self.problem.population.actionable_index)
-        still = [j for j in range(self.x.shape[-1]) if j not in moves]
-        return flow.maps(self.x, [*still, *flow.graph.at_rest(moves)])
+        affected = flow.graph.affected_by(self.problem.population.actionable_index)
+        unaffected = [j for j in range(self.x.shape[-1]) if j not in affected]
+        return flow.transforms(self.x, [*unaffected, *flow.graph.roots_within(affected)])
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
         """Return what follows from actions, whole where features are; see `Space`."""
@@ -190,19 +194,21 @@ class Actions:
         values = _within(self, values)
         if self.interval.step is not None:
             columns, values = population.actionable_index, values.clone()
-            values[..., columns] = self.interval.nearest(values[..., columns])
-        values = population.settled(self.x, values)
+            values[..., columns] = self.interval.project(values[..., columns])
+        values = population.round_counterfactual(self.x, values)
         is_acted = is_acted & self.free & (values != self.x)
         values = torch.where(is_acted, values, self.x)
         before, noise = (tensor.expand_as(values) for tensor in (self.x, self._noise))
-        x_cf = self.world.counterfactual(before, is_acted, values, noise)
-        return Recommendation(is_acted, values, population.settled(before, x_cf))
+        x_cf = self.model.counterfactual(before, is_acted, values, noise)
+        return Recommendation(
+            is_acted, values, population.round_counterfactual(before, x_cf)
+        )
 
     def log_odds(self, values: Tensor) -> Tensor:
         """Return log-odds after the action on all that is free, (*, N); see `Space`."""
         before, noise = (tensor.expand_as(values) for tensor in (self.x, self._noise))
         free = self.free.expand_as(values)
-        x_cf = self.world.counterfactual(before, free, values, noise)
+        x_cf = self.model.counterfactual(before, free, values, noise)
         return self.problem.log_odds(x_cf)
 
     def accepts(self, candidates: Recommendation) -> Tensor:
@@ -211,10 +217,11 @@ class Actions:
         See `Space`.
         """
         log_odds = self.problem.log_odds(candidates.x_cf)
-        known = self._known if candidates.x_cf.shape == self.x.shape else {}
-        log_p_cf = self.problem.flow.log_prob_terms(candidates.x_cf, known=known).sum(-1)
-        valid = is_valid(log_odds, self.margin, surely=True)
-        plausible = is_plausible(log_p_cf - self._log_p, surely=True)
+        cached = self._cached if candidates.x_cf.shape == self.x.shape else {}
+        log_p_terms = self.problem.flow.log_prob_terms(candidates.x_cf, cached=cached)
+        gain = log_p_terms.sum(-1) - self._log_p
+        valid = is_valid(log_odds, self.margin, tolerance=ROUNDING)
+        plausible = is_plausible(gain, tolerance=ROUNDING)
         return valid & plausible & ~(candidates.is_acted & ~self.free).any(-1)
 
 

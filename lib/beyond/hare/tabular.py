@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lib import checks, io
 from lib.io import DATA
-from lib.method import frames as frames_of
+from lib.method import data
 from lib.paper import gmsc
 
 SPLITS = ("train", "test")
@@ -232,7 +232,7 @@ def from_frames(
     for column in continuous:
         if not pd.api.types.is_numeric_dtype(both[column]):
             raise ValueError(f"{column} holds {both[column].dtype} values, not numbers.")
-    if others := frames_of.not_binary(both[label]):
+    if others := data.not_binary(both[label]):
         raise ValueError(f"{label} holds {others[0]!r}, expected 1 (positive) or 0.")
     second = {column: _second_of(both[column]) for column in binary}
     coded = both.assign(
