@@ -1,7 +1,6 @@
-"""The oracle against a plain loop over every action, one by one."""
+"""The oracle against every action, one by one; and its laws."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -11,408 +10,159 @@ from scipy import stats
 
 from lib.method import flow, grid
 from lib.method.classifier import Classifier
-from lib.method.population import Population
-from lib.method.preferences import Preferences, Profile
+from lib.method.data import Discretisation, Population
+from lib.method.graph import Graph
+from lib.method.grid import Grid, Table
+from lib.method.preferences import CONSTANT, LINEAR, Preferences, Profile
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler
-from lib.method.scm import SCM, additive
-from lib.method.world import Graph, World
+from lib.method.scm import SCM, CausalModel, additive
 
 
-def answer(problem, world, x, preferences, profile, n_values, slack=0.0, **bounds):
-    """Return what the grid recommends, asked as `brute_force` is."""
-    how = {"profile": profile, "n_values": n_values, "slack": slack}
-    return grid.Grid(problem, world, **how, **bounds).recommend(x, preferences)
+def brute_force(search: Grid, x, preferences):
+    """Return each person's lowest cost on the grid; infinite if no action will do."""
+    everyone = zip(x, preferences.is_actionable, preferences.weight, strict=True)
+    return np.array([lowest_cost(search, *person) for person in everyone])
 
 
-def even_grids(problem, person, n_values):
-    """Return the values of each actionable feature that are tried for anybody."""
-    population = problem.population
+def values_to_try(search: Grid, person):
+    """Return the values of each actionable feature."""
+    population = search.problem.population
+    features = zip(population.actionable, population.actionable_index, strict=True)
+    if search.half_width is None:
+        return [population.grid(name, search.n_values).tolist() for name, _ in features]
+    x_train = population.x["recourse/train"]
+    low, high = x_train.amin(0), x_train.amax(0)
+    shares = np.linspace(-search.half_width, search.half_width, search.n_values)
     return [
-        population.grid(population.features[j], n_values).tolist()
-        for j in population.actionable_index
+        (person[j] + torch.from_numpy(shares) * (high - low)[j])
+        .clamp(low[j], high[j])
+        .tolist()
+        for _, j in features
     ]
 
 
-def centred_grids(problem, person, n_values, centred):
-    """Return the values around a person's own, cut at the range of the training people."""
-    low, high = (
-        getattr(problem.population.x["recourse/train"], end)(0) for end in ("amin", "amax")
-    )
-    return [
-        [
-            min(max((person[j] + share * (high - low)[j]).item(), low[j]), high[j])
-            for share in np.linspace(-centred, centred, n_values)
-        ]
-        for j in problem.population.actionable_index
-    ]
-
-
-def brute_force(
-    problem,
-    world,
-    x,
-    preferences,
-    profile,
-    n_values,
-    slack,
-    values_of=None,
-    max_acted=None,
-    margin=0.0,
-):
-    """Return each person's lowest cost (inf if nothing will do) and how many actions do."""
-    found = [
-        brute_force_on(
-            problem,
-            world,
-            *(person, may, weight),
-            (values_of or even_grids)(problem, person, n_values),
-            slack,
-            max_acted,
-            margin,
-        )
-        for person, may, weight in zip(
-            x,
-            preferences.is_actionable,
-            profile.weight(preferences).to(x.dtype),
-            strict=True,
-        )
-    ]
-    costs = [cost.min().item() if len(cost) else np.inf for cost in found]
-    return np.array(costs), np.array([len(cost) for cost in found])
-
-
-def brute_force_on(problem, world, person, may, weight, grids, slack, max_acted, margin):
-    """Return the costs of all actions of a person that will do."""
-    population = problem.population
+def lowest_cost(search: Grid, person, is_actionable, weight):
+    problem, population = search.problem, search.problem.population
     columns = population.actionable_index
-    actions = list(product(*([None, *own] for own in grids)))[1:]
+    tried = [[None, *values] for values in values_to_try(search, person)]
+    actions = list(product(*tried))[1:]
     is_acted = torch.zeros(len(actions), len(person), dtype=torch.bool)
-    values = torch.zeros(len(actions), len(person), dtype=person.dtype)
-    is_acted[:, columns] = torch.tensor([[v is not None for v in own] for own in actions])
-    listed = [[v or 0.0 for v in own] for own in actions]
-    values[:, columns] = torch.tensor(listed, dtype=person.dtype)
-    everyone = person.expand(len(actions), -1)
-    if population.whole is not None:  # the same number: not moved
-        values = torch.where(is_acted, population.settled(everyone, values), values)
-    x_cf = world.counterfactual(everyone, is_acted, values)
-    x_cf = population.settled(everyone, x_cf)
-    good = (problem.classifier.logit(population.possible(x_cf)) >= margin) & ~(
-        is_acted[:, columns] & ~may
-    ).any(-1)
+    is_acted[:, columns] = torch.tensor([[v is not None for v in a] for a in actions])
+    x = person.expand(len(actions), -1)
+    values = x.clone()
+    values[:, columns] = torch.tensor(
+        [[0.0 if v is None else v for v in action] for action in actions], dtype=x.dtype
+    )
+    values = torch.where(is_acted, population.round_counterfactual(x, values), x)
+    x_cf = problem.resolve_model(search.model).counterfactual(x, is_acted, values)
+    x_cf = population.round_counterfactual(x, x_cf)
+    is_allowed = ~(is_acted[:, columns] & ~is_actionable).any(-1)
+    if search.max_acted is not None:
+        is_allowed &= is_acted.sum(-1) <= search.max_acted
+    is_valid = problem.log_odds(x_cf) >= search.margin
     gain = problem.flow.log_prob(x_cf) - problem.flow.log_prob(person)
-    good &= gain >= -slack
-    if max_acted is not None:
-        good &= is_acted.sum(-1) <= max_acted
-    effort = (
-        weight
-        * is_acted[:, columns]
-        * (person - values)[:, columns] ** 2
-        / problem.range[columns]
+    squares = (is_acted * (x - values) ** 2)[:, columns] / problem.range[columns]
+    cost = (weight * squares).mean(-1)
+    will_do = is_allowed & is_valid & (gain >= -search.slack)
+    return cost[will_do].min().item() if will_do.any() else np.inf
+
+
+def check_brute_force(search: Grid, x, preferences):
+    """Search, assert that everybody's answer is the cheapest there is, and return it."""
+    result = search.recommend(x, preferences)
+    problem = search.problem
+    cost = problem.cost_of(x, result, preferences.weight.to(x)).numpy()
+    expected = brute_force(search, x, preferences)
+    cost[~result.has_recourse] = np.inf
+    assert cost == pytest.approx(expected, abs=1e-12)
+    x_cf = problem.resolve_model(search.model).counterfactual(
+        x, result.is_acted, result.values
     )
-    return effort.mean(-1)[good]
+    x_cf = problem.population.round_counterfactual(x, x_cf)
+    torch.testing.assert_close(result.x_cf, x_cf, atol=1e-12, rtol=0)
+    return result
 
 
-def cost_of(problem, x, found, weights=None):
-    columns = problem.population.actionable_index
-    return problem.action_cost(
-        *(part[:, columns] for part in (x, found.is_acted, found.values)), weights
-    )
-
-
-@pytest.mark.parametrize("world_name", ["scm", "flow"])
-@pytest.mark.parametrize("slack", [0.0, np.inf])
-@pytest.mark.parametrize("profile", [Profile(), Profile(gamma=1, w_max=5)])
-def test_equals_brute_force(problem, people, world_name, slack, profile):
-    x, preferences = people
-    world = problem.population.truth if world_name == "scm" else problem.flow
-    found = grid.Grid(problem, world, profile=profile, n_values=5, slack=slack).recommend(
-        x, preferences
-    )
-    expected, n_good = brute_force(problem, world, x, preferences, profile, 5, slack)
-    weights = profile.weight(preferences).to(x.dtype)
-    cost = cost_of(problem, x, found, weights).numpy()
-    assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert 0 < found.has_recourse.sum() < len(x) or slack == np.inf
-    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
-    assert torch.allclose(
-        found.x_cf, world.counterfactual(x, found.is_acted, found.values), atol=1e-12
-    )
-
-
-@pytest.mark.parametrize(("margin", "slack"), [(2.0, 0.0), (0.0, -0.05), (1.0, -0.02)])
-def test_with_a_margin_equals_brute_force(problem, people, margin, slack):
-    x, preferences = people
-    asked = problem, problem.population.truth, x, preferences, Profile(), 5, slack
-    found = answer(*asked, margin=margin)
-    expected, n_good = brute_force(*asked, margin=margin)
-    cost = cost_of(problem, x, found).numpy()
-    assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
-    assert found.has_recourse.any()
-    without = answer(*asked[:6])
-    assert not torch.equal(found.values, without.values)  # it binds for somebody
-
-
-def test_equals_brute_force_when_nothing_is_forbidden(problem, people):
-    """Four people and 13^4 - 1 actions each, enough for the cheapest few not to be all."""
-    x = people[0][:4]
-    preferences = Preferences(torch.ones(4, 4, dtype=torch.long))
-    world = problem.population.truth
-    found = grid.Grid(problem, world, n_values=12).recommend(x, preferences)
-    expected, n_good = brute_force(problem, world, x, preferences, Profile(), 12, 0.0)
-    assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    cost = cost_of(problem, x, found).numpy()
-    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
-
-
-@pytest.mark.parametrize("centred", [0.1, 0.42])
-@pytest.mark.parametrize("slack", [0.0, np.inf])
-def test_a_grid_around_the_person_equals_brute_force(problem, people, centred, slack):
-    x, preferences = people
-    world = problem.population.truth
-    found = grid.Grid(problem, world, n_values=5, slack=slack, centred=centred).recommend(
-        x, preferences
-    )
-    expected, n_good = brute_force(
-        problem,
-        world,
-        x,
-        preferences,
-        Profile(),
-        5,
-        slack,
-        partial(centred_grids, centred=centred),
-    )
-    assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert 0 < found.has_recourse.sum() < len(x) or slack == np.inf
-    cost = cost_of(problem, x, found).numpy()
-    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
-    after = world.counterfactual(x, found.is_acted, found.values)
-    assert torch.allclose(found.x_cf, after, atol=1e-12)
-    low, high = problem.population.low, problem.population.high
-    inside = (low <= found.values) & (found.values <= high)
-    assert inside[found.is_acted].all()
-
-
-@pytest.mark.parametrize("whole", [None, torch.round])
-@pytest.mark.parametrize("slack", [0.0, np.inf])
-def test_few_features_acted_on_equals_brute_force(problem, people, slack, whole):
-    """Nobody acts on more; to act on fewer never costs less; four of four is no bound."""
-    population = replace(problem.population, whole=whole)
-    rounded = replace(problem, population=population)
-    x, world = rounded.refused("test")[:12], population.truth
-    everything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    profile = Profile(gamma=1.0, w_max=5.0)
-    for own in (everything, people[1][: len(x)]):
-        asked = rounded, world, x, own, profile, 6, slack
-        unbounded = answer(*asked)
-        before = torch.full((len(x),), -torch.inf, dtype=x.dtype)
-        n_bound = 0
-        for most in (4, 3, 2, 1):
-            found = answer(*asked, max_acted=most)
-            expected, n_good = brute_force(*asked, max_acted=most)
-            assert (found.is_acted.sum(-1) <= most).all()
-            assert found.has_recourse.tolist() == (n_good > 0).tolist()
-            cost = rounded.cost_of(x, found, profile.weight(own).to(x))
-            cost[~found.has_recourse] = torch.inf
-            assert cost.numpy() == pytest.approx(expected, abs=1e-12)
-            assert (cost >= before - 1e-12).all()
-            if most == 4:
-                for one, other in zip(
-                    vars(unbounded).values(), vars(found).values(), strict=True
-                ):
-                    assert torch.equal(one, other)
-            n_bound += int((cost > before + 1e-9)[before.isfinite()].sum())
-            before = cost
-        assert n_bound > 0
-
-
-def test_what_is_found_holds(problem, people):
-    x, preferences = people
-    found = grid.Grid(problem, problem.population.truth, n_values=9).recommend(
-        x, preferences
-    )
-    some = found.has_recourse
-    assert problem.classifier.accepts(found.x_cf[some]).all()
-    assert (problem.flow.log_prob(found.x_cf) >= problem.flow.log_prob(x)).all()
-    assert torch.equal(found.x_cf[~some], x[~some]) and torch.equal(
-        found.values[~some], x[~some]
-    )
-    may = torch.zeros_like(found.is_acted)
-    may[:, problem.population.actionable_index] = preferences.is_actionable
-    assert not (found.is_acted & ~may).any()
-
-
-def test_a_very_dear_feature_is_as_good_as_forbidden(problem, people):
-    """Weight 1e9 on the last rank: whoever has recourse without it never uses it."""
-    x, _ = people
-    ranking = RankingSampler(problem.population.actionable, n_actionable=4).draw(
-        range(len(x)), np.random.default_rng(0)
-    )
-    forbidden = Preferences(torch.where(ranking.scores == 4, 5, ranking.scores))
-    world = problem.population.truth
-    dear = grid.Grid(
-        problem, world, profile=Profile(60, 1e9, shape="normalised"), n_values=6
-    ).recommend(x, ranking)
-    never = grid.Grid(problem, world, n_values=6).recommend(x, forbidden)
-    some = never.has_recourse
-    assert some.any()
-    assert torch.equal(dear.is_acted[some], never.is_acted[some])
-
-
-def test_blocks_follow_the_graph(problem):
-    names = problem.population.features
-    world, may = problem.population.truth, torch.ones(7, dtype=torch.bool)
-    tried = grid.grids(problem, 25)
-    found = grid.blocks(world, tried, may)
-    assert [[names[j] for j in block.columns] for block in found] == [
-        ["loan_amount", "loan_duration"],
-        ["income", "savings"],
-    ]
-    assert [len(block.acts) for block in found] == [676, 676]
-    assert not found[0].acts[0].any()
-    may[[3, 6]] = False
-    fewer = grid.blocks(world, tried, may)
-    assert [len(block.acts) for block in fewer] == [26, 26]
-    for block, part in zip(found, fewer, strict=True):
-        allowed = ~(block.acts & ~may).any(-1)
-        assert torch.equal(part.acts, block.acts[allowed])
-        assert torch.equal(part.values, block.values[allowed])
-
-
-@pytest.mark.parametrize(
-    "at_once", [(1, 1, 9, 1, 1), (3, 2, 5, 7, 400), (256, 8, 2**22, 2**15, 2**16)]
-)
-@pytest.mark.parametrize("max_acted", [None, 6])
-@pytest.mark.parametrize("slack", [0.0, np.inf])
-def test_choice_among_three_blocks_by_enumeration(
-    problem, people, slack, max_acted, at_once, monkeypatch
-):
-    """Made-up tables with many equal costs: the first with the fewest features.
-
-    However many actions are shown to the classifier, and however many people are
-    worked out side by side.
-    """
-    names = "SHOWN_FIRST", "TIMES_AS_MANY", "LISTED_AT_ONCE", "ASKED_AT_ONCE", "COMBINED"
-    for name, value in zip(names, at_once, strict=True):
-        monkeypatch.setattr(grid, name, value)
-    x, h, rng = people[0][:20], problem.classifier, np.random.default_rng(0)
-    at_start = x @ h.weights[0] + h.biases[0]
-    tables = [made_up_table(rng, len(x), size) for size in (7, 5, 6)]
-    every = list(product(*(range(table.cost.shape[1]) for table in tables)))[1:]
-    expected, n_ties = {}, 0
-    for person in range(len(x)):
-        good = []
-        for rows in every:
-            chosen = list(zip(tables, rows, strict=True))
-            cost, gain, layer = (
-                sum(getattr(table, part)[person, row] for table, row in chosen)
-                for part in ("cost", "gain", "first_layer")
-            )
-            n_acted = sum(table.acts[person, row].sum() for table, row in chosen)
-            will_do = (
-                (gain >= 0 or slack == np.inf)
-                and (max_acted is None or n_acted <= max_acted)
-                and h.logit_from_first_layer(at_start[person] + layer) >= 0
-            )
-            if will_do:
-                good.append((cost.item(), n_acted.item(), rows))
-        if good:
-            expected[person] = min(good)[2]
-            n_ties += sum(cost == min(good)[0] for cost, *_ in good) > 1
-    helped, rows = grid._Choices(problem, x, tables, slack, max_acted, 0.0).cheapest()
-    assert len(helped) == len(expected)
-    assert dict(zip(helped.tolist(), map(tuple, rows.tolist()), strict=True)) == expected
-    assert n_ties > 5 and (0 < len(expected) < 20 or slack == np.inf)
-
-
-def made_up_table(rng, n_people, size):
-    """What so many actions of one block lead to; the first is "no action"."""
-    shape = n_people, size
-    acts, values = rng.random((*shape, 7)) < 0.4, np.zeros((*shape, 7))
-    gain, layer = rng.normal(-0.5, 1, shape), rng.normal(scale=3, size=(*shape, 32))
-    cost = rng.integers(0, 3, shape).astype(float)
-    for part in (acts, gain, cost, layer):
-        part[:, 0] = 0
-    parts = acts, values, values, cost, gain, layer
-    return grid._Table(list(range(7)), *map(torch.from_numpy, parts))
-
-
-@pytest.mark.parametrize("slack", [0.0, np.inf])
-def test_of_equally_cheap_actions_one_with_the_fewest_features(
-    problem, people, slack, monkeypatch
-):
-    """However many are shown at a time.
-
-    To set the amount, which follows from no other action, to what it is does nothing.
-    """
-    x, world = people[0].clone(), problem.population.truth
-    amount = problem.population.features.index("loan_amount")
-    tried = grid.grids(problem, 9)[amount]
-    nearest = (x[:, amount, None] - tried).abs().argmin(1)
-    x[:, amount] = tried[nearest]
-    x = x[~problem.accepts(x)]
-    anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    asked = problem, world, x, anything, Profile(), 9, slack
-    found = answer(*asked)
-    assert found.has_recourse.sum() > 5
-    assert not (found.is_acted & (found.values == x))[:, amount].any()
-    for n_first, times in ((1, 1), (3, 1_000)):
-        monkeypatch.setattr(grid, "SHOWN_FIRST", n_first)
-        monkeypatch.setattr(grid, "TIMES_AS_MANY", times)
-        again = answer(*asked)
-        assert torch.equal(again.is_acted, found.is_acted)
-        assert torch.equal(again.x_cf, found.x_cf)
+def discretised(problem: Problem) -> Problem:
+    """Return the problem with whole numbers only, in the units of the data."""
+    population = problem.population
+    seen = population.inverse_transform(population.x["recourse/train"]).numpy()
+    whole = Discretisation.of(seen.round(), np.ones(seen.shape[1], dtype=bool))
+    return replace(problem, population=replace(population, discretisation=whole))
 
 
 def tree(x):
-    """Return -1 or 1: accepted is who has savings, or little debt and an income."""
+    """Accept who has savings, or little debt and an income: steps without a gradient."""
     amount, duration, income, savings = x[:, 3:].unbind(-1)
-    little = (amount + duration < 0.3) & (income > -0.2)
-    return torch.where((savings > 0.8) | little, 1.0, -1.0)
+    has_little_debt = (amount + duration < 0.3) & (income > -0.2)
+    return torch.where((savings > 0.8) | has_little_debt, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("slack", [0.0, np.inf])
-@pytest.mark.parametrize("whole", [None, torch.round])
-def test_a_decision_tree_equals_brute_force(problem, people, slack, whole):
-    """A classifier of steps, without gradients; also one that sees whole numbers only."""
-    population = replace(problem.population, whole=whole)
-    h = Classifier(population.features, tree)
-    stepwise = replace(problem, classifier=h, population=population)
-    x, preferences = stepwise.refused("test")[:30], people[1]
-    world = population.truth
-    found = grid.Grid(stepwise, world, n_values=5, slack=slack).recommend(x, preferences)
-    expected, n_good = brute_force(stepwise, world, x, preferences, Profile(), 5, slack)
-    assert not h.has_gradient
-    assert found.has_recourse.tolist() == (n_good > 0).tolist()
-    assert 0 < found.has_recourse.sum() < len(x) or slack == np.inf
-    cost = cost_of(stepwise, x, found).numpy()
-    assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
-    after = world.counterfactual(x, found.is_acted, found.values)
-    assert torch.allclose(found.x_cf, population.settled(x, after), atol=1e-12)
-    assert stepwise.accepts(found.x_cf[found.has_recourse]).all()
-
-
-def test_weights_that_are_not_finite_are_refused(problem, people):
+@pytest.mark.parametrize("slack", [0.0, torch.inf])
+@pytest.mark.parametrize("profile", [CONSTANT, Profile(w_max=5.0)])
+@pytest.mark.parametrize("in_truth", [True, False])
+def test_equals_brute_force(problem, people, in_truth, profile, slack):
     x, preferences = people
-    beyond = Profile(gamma=1.0, w_max=1e39)  # more than a float32 holds
-    with pytest.raises(ValueError, match="finite and not below zero"):
-        grid.Grid(problem, problem.population.truth, profile=beyond, n_values=5).recommend(
-            x, preferences
-        )
+    model = None if in_truth else problem.flow
+    search = Grid(problem, model, n_values=5, slack=slack)
+    result = check_brute_force(search, x, preferences.with_profile(profile))
+    assert 0 < result.has_recourse.sum() < len(x) or slack == torch.inf
+    assert torch.equal(result.x_cf[~result.has_recourse], x[~result.has_recourse])
+    assert torch.equal(result.values[~result.is_acted], x[~result.is_acted])
 
 
-def test_the_network_as_any_classifier_finds_the_same(problem, people):
-    """The sum over the first layer, and the features put together, lead to one answer."""
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"margin": 2.0},
+        {"slack": -0.05},
+        {"margin": 1.0, "slack": -0.02},
+        {"half_width": 0.1},
+        {"half_width": 0.42, "slack": torch.inf},
+        {"max_acted": 1},
+        {"max_acted": 2, "half_width": 0.3},
+    ],
+)
+def test_each_setting_equals_brute_force(problem, people, settings):
     x, preferences = people
-    other = Classifier(problem.population.features, problem.classifier.logit)
-    one, two = (
-        grid.Grid(own, own.population.truth, n_values=9).recommend(x, preferences)
-        for own in (problem, replace(problem, classifier=other))
-    )
-    assert one.has_recourse.any()
-    assert torch.equal(one.values, two.values) and torch.equal(one.x_cf, two.x_cf)
+    result = check_brute_force(Grid(problem, n_values=5, **settings), x, preferences)
+    usual = Grid(problem, n_values=5).recommend(x, preferences)
+    assert result.has_recourse.any() and not torch.equal(result.values, usual.values)
+
+
+@pytest.mark.parametrize("settings", [{}, {"slack": torch.inf}, {"max_acted": 2}])
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("is_tree", [True, False])
+def test_any_population_and_classifier_equal_brute_force(
+    problem, people, settings, is_whole, is_tree
+):
+    """Whole numbers; a decision tree, which has no gradient."""
+    problem = discretised(problem) if is_whole else problem
+    if is_tree:
+        problem = replace(problem, classifier=Classifier(problem.flow.features, tree))
+    x = problem.refused("test")[:20]
+    search = Grid(problem, n_values=5, **settings)
+    result = check_brute_force(search, x, people[1][:20])
+    assert result.has_recourse.any()
+
+
+def test_fine_grid_equals_brute_force(problem, people):
+    """13^4 - 1 actions a person: more than the classifier is asked about first."""
+    easy = Preferences(torch.ones(4, 4, dtype=torch.long))
+    check_brute_force(Grid(problem, n_values=12), people[0][:4], easy)
+
+
+def test_max_acted_never_makes_it_cheaper(problem, people):
+    x = people[0]
+    easy = Preferences(torch.ones(len(x), 4, dtype=torch.long))
+    before = torch.full((len(x),), -torch.inf, dtype=x.dtype)
+    for most in (4, 3, 2, 1):
+        result = Grid(problem, n_values=6, max_acted=most).recommend(x, easy)
+        assert (result.is_acted.sum(-1) <= most).all()
+        cost = torch.where(result.has_recourse, problem.cost_of(x, result), torch.inf)
+        assert (cost >= before - 1e-12).all()
+        before = cost
 
 
 @pytest.fixture(scope="module", params=[1, 2, 8])
@@ -421,145 +171,235 @@ def linear(request) -> Problem:
 
     Of eight, the first three are a chain, two share an effect, the rest stand alone.
     """
-    n = request.param
-    names = [f"a{k}" for k in range(n)]
+    n_actionable = request.param
+    names = [f"a{k}" for k in range(n_actionable)]
     causes = {name: ["age"] for name in names} | {"debt": [names[-1]]}
-    if n == 8:
+    if n_actionable == 8:
         causes |= {"a1": ["a0"], "a2": ["a1", "age"], "debt": ["a3", "a4"]}
-    rng = np.random.default_rng(n)
+    rng = np.random.default_rng(n_actionable)
 
     def mechanism(parents):
         weights = dict(zip(parents, rng.normal(size=len(parents)), strict=True))
-        return lambda pa: sum(weight * pa[name] for name, weight in weights.items())
+        return lambda values: sum(weights[name] * values[name] for name in parents)
 
-    scm = SCM(
-        {"age": additive((), lambda pa: 0.0, stats.norm(0, 1))}
-        | {
-            name: additive(tuple(own), mechanism(own), stats.norm(0, 1))
-            for name, own in causes.items()
-        }
-    )
+    noise = stats.norm(0, 1)
+    equations = {"age": additive((), lambda _: 0.0, noise)} | {
+        name: additive(tuple(parents), mechanism(parents), noise)
+        for name, parents in causes.items()
+    }
+    scm = SCM(equations)
     kinds = {"age": "immutable"} | dict.fromkeys(names, "actionable") | {"debt": "mutable"}
-    drawn = Population.from_scm(
-        scm,
-        kinds,
-        label=lambda x: x.sum(-1) > 0,
-        n_classifier=20,
-        n_flow=600,
-        n_recourse=600,
-    )
+    sizes = {"n_classifier": 20, "n_flow": 600, "n_recourse": 600}
+    drawn = Population.from_scm(scm, kinds, label=lambda x: x.sum(-1) > 0, **sizes)
     population = replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
     x = population.x["flow/train"]
-    density, _ = flow.fit(scm.graph, x, x, hidden=(8,), n_epochs=20, batch_size=200)
-    w = torch.from_numpy(rng.normal(size=n + 2)).abs()
-    return Problem(population, Classifier(population.features, lambda x: x @ w), density)
+    density, _ = flow.fit(scm.graph, x, x, n_epochs=20, batch_size=200)
+    weights = torch.from_numpy(rng.normal(size=len(kinds))).abs()
+    h = Classifier(population.features, lambda x: x @ weights)
+    return Problem(population, h, density)
 
 
-def test_any_number_of_features_equals_brute_force(linear):
-    n = len(linear.population.actionable)
-    x = linear.refused("test")[:4]
-    rng = np.random.default_rng(0)
-    may = torch.from_numpy(rng.random((len(x), n)) < 0.8)
-    may[:2] = True
-    may[~may.any(-1), 0] = True
-    preferences = Preferences.from_mask(may)
-    n_values = {1: 9, 2: 9, 8: 3}[n]
-    world = linear.population.truth
-    for most in (None, 2):
-        asked = linear, world, x, preferences, Profile(), n_values
-        found = answer(*asked, max_acted=most)
-        expected, n_good = brute_force(*asked, 0.0, max_acted=most)
-        assert found.has_recourse.tolist() == (n_good > 0).tolist()
-        assert (n_good > 0).any()
-        cost = cost_of(linear, x, found).numpy()
-        assert cost[n_good > 0] == pytest.approx(expected[n_good > 0], abs=1e-12)
-    if n == 8:
-        assert len(world.graph.blocks(linear.population.actionable_index)) == 5
+@pytest.mark.parametrize("max_acted", [None, 2])
+def test_any_number_of_features_equals_brute_force(linear, max_acted):
+    n_actionable = len(linear.population.actionable)
+    x, rng = linear.refused("test")[:4], np.random.default_rng(0)
+    is_actionable = torch.from_numpy(rng.random((len(x), n_actionable)) < 0.8)
+    is_actionable[:2] = True
+    is_actionable[:, 0] |= ~is_actionable.any(-1)
+    n_values = 3 if n_actionable == 8 else 9
+    search = Grid(linear, n_values=n_values, max_acted=max_acted)
+    result = check_brute_force(search, x, Preferences.from_mask(is_actionable))
+    assert result.has_recourse.any()
 
 
-def test_people_are_searched_side_by_side(problem, people, monkeypatch):
-    """One by one in place of many who may do the same: the same answers."""
+BATCH_SIZES = (
+    "BATCH_COMPONENT_ACTIONS",
+    "BATCH_ACTIONS",
+    "FIRST_ASKED",
+    "ASKED_GROWTH",
+    "CLASSIFIER_BATCH",
+)
+
+
+@pytest.mark.parametrize("sizes", [None, (1, 1, 1, 1, 1), (90, 2000, 3, 2, 7)])
+@pytest.mark.parametrize("max_acted", [None, 6])
+@pytest.mark.parametrize("slack", [0.0, torch.inf])
+def test_choice_among_three_components_by_enumeration(
+    problem, people, slack, max_acted, sizes, monkeypatch
+):
+    """Made-up tables with many equal costs: the first with the fewest features.
+
+    However many actions the classifier is asked about at once.
+    """
+    for name, size in zip(BATCH_SIZES, sizes or (), strict=sizes is not None):
+        monkeypatch.setattr(grid, name, size)
+    x, rng = people[0][:20], np.random.default_rng(0)
+    h = Classifier(problem.flow.features, lambda x: x.sum(-1) - 2)
+    search = Grid(replace(problem, classifier=h), slack=slack, max_acted=max_acted)
+    tables = [
+        made_up_table(rng, x, n_actions, columns)
+        for n_actions, columns in ((7, [0, 1, 2]), (5, [3, 4]), (6, [5, 6]))
+    ]
+    combinations = list(product(*(range(len(table.is_acted)) for table in tables)))[1:]
+    expected, n_ties = [], 0
+    for person in range(len(x)):
+        will_do = []
+        for rows in combinations:
+            chosen = list(zip(tables, rows, strict=True))
+            gain = sum(table.gain[person, row] for table, row in chosen)
+            cost = sum(table.cost[person, row].item() for table, row in chosen)
+            n_acted = sum(table.is_acted[row].sum().item() for table, row in chosen)
+            log_odds = sum(table.x_cf[person, row].sum() for table, row in chosen) - 2
+            is_few = max_acted is None or n_acted <= max_acted
+            if (gain >= 0 or slack == torch.inf) and is_few and log_odds >= 0:
+                will_do.append((cost, n_acted, rows))
+        cost, _, rows = min(will_do, default=(None, None, (0, 0, 0)))
+        expected.append(rows)
+        n_ties += sum(other == cost for other, *_ in will_do) > 1
+    assert list(map(tuple, search._cheapest(x, tables).tolist())) == expected
+    assert n_ties > 5
+
+
+def made_up_table(rng, x, n_actions, columns):
+    """What so many actions on one component lead to; the first is "no action"."""
+    shape = len(x), n_actions
+    is_acted = rng.random((n_actions, len(columns))) < 0.5
+    x_cf = rng.normal(size=(*shape, len(columns)))
+    gain = rng.normal(-0.5, 1, shape)
+    cost = rng.integers(0, 3, shape).astype(float)
+    is_acted[0], gain[:, 0], cost[:, 0] = False, 0, 0
+    tensors = is_acted, x_cf, x_cf, cost, gain
+    return Table(columns, *map(torch.from_numpy, tensors))
+
+
+def test_fewest_features_of_equally_cheap_actions(problem, people):
+    """To set the amount, which follows from no other action, to what it is does nothing."""
+    x = people[0].clone()
+    amount = problem.population.features.index("loan_amount")
+    values = problem.population.grid("loan_amount", 9)
+    x[:, amount] = values[(x[:, amount, None] - values).abs().argmin(1)]
+    x = x[~problem.accepts(x)]
+    easy = Preferences(torch.ones(len(x), 4, dtype=torch.long))
+    result = Grid(problem, n_values=9).recommend(x, easy)
+    assert result.has_recourse.sum() > 5
+    assert not (result.is_acted & (result.values == x))[:, amount].any()
+
+
+def test_batches_do_not_matter(problem, people, monkeypatch):
+    """One by one in place of many who may act on the same: the same answers."""
     x, preferences = people
-    world = problem.population.truth
-    together = grid.Grid(problem, world, n_values=5).recommend(x, preferences)
-    everything = torch.ones(30, 7, dtype=torch.bool)
-    assert [len(own) for own in grid._batches(problem, world, 5, everything)] == [30]
-    one_block = 36 * grid.WIDTH
-    monkeypatch.setattr(grid, "MOST_FLOATS", one_block)
-    monkeypatch.setattr(grid, "TABULATED", 71)
-    assert [len(own) for own in grid._batches(problem, world, 5, everything)] == [1] * 30
-    alone = grid.Grid(problem, world, n_values=5).recommend(x, preferences)
+    together = Grid(problem, n_values=5).recommend(x, preferences)
+    monkeypatch.setattr(grid, "BATCH_ACTIONS", 1)
+    alone = Grid(problem, n_values=5).recommend(x, preferences)
     assert torch.equal(together.is_acted, alone.is_acted)
-    assert torch.allclose(together.x_cf, alone.x_cf, atol=1e-12)
-    monkeypatch.setattr(grid, "MOST_FLOATS", one_block - 1)
-    easy = Preferences(torch.ones(30, 4, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"up to 1,296 actions, up to 36 of them in one"):
-        grid.Grid(problem, world, n_values=5).recommend(x, easy)
+    torch.testing.assert_close(together.x_cf, alone.x_cf, atol=1e-12, rtol=0)
+
+
+def rankings(problem, n_people):
+    """Return rankings of all four features, the easiest first, and the same reversed."""
+    sampler = RankingSampler(problem.population.actionable, n_actionable=4)
+    ranking = sampler.draw(range(n_people), np.random.default_rng(0))
+    return ranking, replace(ranking, scores=5 - ranking.scores)
+
+
+def test_the_easiest_feature_is_acted_on_more(problem):
+    """Weights follow the preferences by default: reversed ranks, other answers."""
+    x = problem.refused("test")
+    ranking, reverse = rankings(problem, len(x))
+    assert ranking.profile == LINEAR
+    search, columns = Grid(problem, n_values=7), problem.population.actionable_index
+    result, reversed_result = (search.recommend(x, own) for own in (ranking, reverse))
+    assert not torch.equal(result.values, reversed_result.values)
+    is_acted = result.is_acted[:, columns]
+    easiest, hardest = (is_acted[ranking.scores == rank].sum() for rank in (1, 4))
+    assert easiest > hardest
+
+
+def test_ranks_do_not_matter_under_the_constant_profile(problem, people):
+    x = people[0]
+    result, reversed_result = (
+        Grid(problem, n_values=7).recommend(x, own.with_profile(CONSTANT))
+        for own in rankings(problem, len(x))
+    )
+    assert result.has_recourse.any()
+    assert torch.equal(result.values, reversed_result.values)
+
+
+def test_a_very_dear_feature_is_as_good_as_forbidden(problem, people):
+    """Weight 1e9 on the last rank: whoever has recourse without it never acts on it."""
+    x = people[0]
+    ranking, _ = rankings(problem, len(x))
+    forbidden = replace(ranking, scores=torch.where(ranking.scores == 4, 5, ranking.scores))
+    dear = ranking.with_profile(Profile(60, 1e9, curve="normalised"))
+    search = Grid(problem, n_values=6)
+    without = search.recommend(x, forbidden.with_profile(CONSTANT))
+    has_recourse = without.has_recourse
+    assert has_recourse.any()
+    with_dear = search.recommend(x, dear)
+    assert torch.equal(with_dear.is_acted[has_recourse], without.is_acted[has_recourse])
+
+
+def test_limits_hold(problem, people):
+    """Only up, and in steps: within the limits, and a finer grid finds more."""
+    x, preferences = people
+    limited = problem.with_limits({"income": "only up", "savings": "in steps of 2"})
+    result = Grid(limited, n_values=15).recommend(x, preferences)
+    income, savings = (problem.population.features.index(n) for n in ("income", "savings"))
+    acts = result.is_acted
+    assert acts[:, income].any() and acts[:, savings].any()
+    assert (result.values >= x - 1e-9)[acts[:, income], income].all()
+    units = problem.population.inverse_transform(result.values)[acts[:, savings], savings]
+    torch.testing.assert_close((units / 2).round() * 2, units, atol=1e-6, rtol=0)
+    free = Grid(problem, n_values=15).recommend(x, preferences)
+    assert free.has_recourse.sum() >= result.has_recourse.sum()
+
+
+def test_a_single_feature_has_a_fine_grid(problem, people):
+    """Actions are counted by what people may act on: one feature may have 1,000 values."""
+    x = people[0]
+    only_income = torch.tensor([[False, False, True, False]]).expand(len(x), -1)
+    preferences = Preferences.from_mask(only_income)
+    coarse, fine = (Grid(problem, n_values=n).recommend(x, preferences) for n in (3, 1001))
+    assert fine.has_recourse.sum() > coarse.has_recourse.sum()
+    assert fine.has_recourse[coarse.has_recourse].all()
 
 
 @pytest.mark.parametrize(
     ("n_values", "n_actions"),
     [(91, "71,639,296"), (10**6, "1,000,004,000,006,000,004,000,001")],
 )
-def test_too_large_a_grid_is_refused_before_any_work(
-    problem, people, monkeypatch, n_values, n_actions
-):
-    for name in ("grids", "blocks", "_tabulate"):
-        monkeypatch.setattr(grid, name, lambda *_: pytest.fail("work had begun"))
-    x, easy = people[0], Preferences(torch.ones(30, 4, dtype=torch.long))
+def test_too_large_a_grid_is_refused(problem, people, n_values, n_actions):
+    easy = Preferences(torch.ones(30, 4, dtype=torch.long))
     with pytest.raises(ValueError, match=rf"up to {n_actions}.*Lower n_values.*continuous"):
-        grid.Grid(problem, problem.population.truth, n_values=n_values).recommend(x, easy)
-
-
-def test_a_person_who_may_do_little_has_a_fine_grid(problem, people):
-    """Actions are counted by what people may do: one feature may have 1,000 values."""
-    x = people[0]
-    only_income = torch.zeros(30, 4, dtype=torch.bool)
-    only_income[:, 2] = True
-    preferences = Preferences.from_mask(only_income)
-    coarse, fine = (
-        grid.Grid(problem, problem.population.truth, n_values=n).recommend(x, preferences)
-        for n in (3, 1_001)
-    )
-    assert fine.has_recourse.sum() > coarse.has_recourse.sum()
-    assert fine.has_recourse[coarse.has_recourse].all()
+        Grid(problem, n_values=n_values).recommend(people[0], easy)
 
 
 def test_bad_input_is_named(problem, people):
     x, preferences = people
-    accepted = problem.population.x["recourse/test"]
-    accepted = accepted[problem.classifier.accepts(accepted)][:1]
-    with pytest.raises(ValueError, match=r"already accepted .the first is row 29."):
-        grid.Grid(problem, problem.population.truth).recommend(
-            torch.cat([x[:-1], accepted]), preferences
-        )
+    for settings, message in (
+        ({"half_width": 0.0}, "half_width must be above zero"),
+        ({"n_values": 1}, "n_values is 1"),
+        ({"n_values": 2.5}, "n_values is 2.5"),
+        ({"max_acted": 0}, "max_acted must be a whole number above zero"),
+        ({"max_acted": 1.5}, "max_acted must be a whole number above zero"),
+        ({"slack": torch.nan}, "slack"),
+        ({"margin": -1.0}, "margin"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Grid(problem, **settings)
+    with pytest.raises(ValueError, match=r"whole numbers.*Leave half_width out"):
+        Grid(discretised(problem), half_width=0.4)
     with pytest.raises(ValueError, match=r"preferences.scores has shape"):
-        grid.Grid(problem, problem.population.truth).recommend(x[:5], preferences)
-    with pytest.raises(ValueError, match="centred must be above zero"):
-        grid.Grid(problem, problem.population.truth, centred=0.0).recommend(x, preferences)
-    whole = replace(problem, population=replace(problem.population, whole=torch.round))
-    own = whole.refused("test")[: len(x)]
-    with pytest.raises(ValueError, match=r"whole numbers.*Leave centred out"):
-        grid.Grid(whole, whole.population.truth, centred=0.4).recommend(own, preferences)
-    with pytest.raises(ValueError, match="n_values is 1"):
-        grid.Grid(problem, problem.population.truth, n_values=1).recommend(x, preferences)
-    with pytest.raises(ValueError, match=r"n_values is 2.5"):
-        grid.Grid(problem, problem.population.truth, n_values=2.5).recommend(x, preferences)
-    for most in (0, -1, 1.5, True, "2"):
-        with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
-            grid.Grid(problem, problem.population.truth, max_acted=most).recommend(
-                x, preferences
-            )
-    nobody = Preferences(preferences.scores[:0])
-    with pytest.raises(ValueError, match=r"and at least one of them"):
-        grid.Grid(problem, problem.population.truth).recommend(x[:0], nobody)
-
-
-def test_a_world_of_another_graph_or_order_is_refused(problem, people):
+        Grid(problem).recommend(x[:5], preferences)
+    beyond = preferences.with_profile(Profile(w_max=1e39))  # more than a float32 holds
+    with pytest.raises(ValueError, match="finite and not below zero"):
+        Grid(problem).recommend(x, beyond)
     parents = problem.flow.graph.parents
-    other = World(Graph(parents | {"savings": ("income", "gender")}))
-    with pytest.raises(ValueError, match=r"different graphs: the causes of savings"):
-        grid.Grid(problem, other).recommend(*people)
-    backwards = World(Graph(dict(reversed(parents.items()))))
-    with pytest.raises(ValueError, match=r"different graphs: the order of the features"):
-        grid.Grid(problem, backwards).recommend(*people)
+    for other in (
+        parents | {"savings": ("income", "gender")},
+        dict(reversed(parents.items())),
+    ):
+        model = CausalModel()
+        model.graph = Graph(other)
+        with pytest.raises(ValueError, match=r"have different graphs"):
+            Grid(problem, model)
