@@ -3,23 +3,25 @@
 What is printed stays as printed. The candidates and the cells that
 decide stand in params/calibration.yaml and were written down before
 anything was fitted. Validation people are asked, never those of the
-test split. Each function returns a row a candidate, with what it came
-to in each cell and its score; none of them reads a file.
+test split. Each stage returns a row a candidate, with its value in
+each cell and its score; none of them reads a file. A "bank" in the
+files is a classifier, a "shape" the curve of a profile.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
 import pandas as pd
 from torch import Tensor
 
-from lib.method import classifier, metrics, training
+from lib.method import classifier, icarma, metrics
+from lib.method.data import Population
 from lib.method.flow import CausalFlow
 from lib.method.grid import Grid
-from lib.method.population import Population
-from lib.method.preferences import Preferences, Profile
+from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import Problem, Recommendation
 from lib.method.samplers import RankingSampler
 from lib.paper.designs import hard_preferences
@@ -27,8 +29,8 @@ from lib.paper.readings import POWERS, Reading
 
 Progress = Callable[[range], Iterable[int]]
 Cells = Mapping[str, float]
-# the cells of stage 3, of the constant and of the linear profile, and who is asked there
-ASKED = {"random": "random", "soft linear": "all (4)"}
+# the cell and the setting of stage 3, by profile
+ASKED = {"constant": ("random", "random"), "linear": ("soft linear", "all (4)")}
 
 
 def score(ours: Cells, paper: Cells, n_people: int, spread: float) -> float:
@@ -51,64 +53,68 @@ def score(ours: Cells, paper: Cells, n_people: int, spread: float) -> float:
     )
 
 
-def bank(population: Population, flow: CausalFlow, seed: int, **how: Any) -> Problem:
+def fit_problem(population: Population, flow: CausalFlow, seed: int, **how: Any) -> Problem:
     """Return the problem of a population with a classifier fitted as `how` says."""
     h, _ = classifier.fit(population, seed=seed, **how)
     return Problem(population, h, flow)
 
 
-def oracle_cells(problem: Problem, centred: float | None, seed: int) -> dict[str, float]:
+def oracle_cells(problem: Problem, half_width: float | None, seed: int) -> dict[str, float]:
     """Return what the oracle comes to in tables 1 and 6, by the names of the cells.
 
     Arguments:
         problem: Its refused validation people are asked.
-        centred: As for `Grid`.
+        half_width: As for `Grid`.
         seed: Of their preferences.
     Source: tables 1 and 6 of arXiv:2604.08030.
     """
     x = problem.refused("validation")
-    found: dict[str, float] = {}
+    cells: dict[str, float] = {}
     preferences = hard_preferences(problem, len(x), seed)
     demands = [(setting, setting, 0.0) for setting in preferences]
     demands += [(k, f"{k}, no demand", math.inf) for k in ("1", "2")]
     for setting, name, slack in demands:
-        own = preferences[setting]
-        answer = Grid(problem, centred=centred, slack=slack).recommend(x, own)
-        found |= _shares(problem, x, own, answer, name)
-    return found
+        drawn = preferences[setting]
+        solver = Grid(problem, half_width=half_width, slack=slack)
+        cells |= _shares(problem, x, drawn, solver.recommend(x, drawn), name)
+    return cells
 
 
 def _shares(
     problem: Problem,
     x: Tensor,
     preferences: Preferences,
-    answer: Recommendation,
+    recommendation: Recommendation,
     name: str,
 ) -> dict[str, float]:
-    """Return validity, plausibility and hap of one answer a person, by cell."""
-    people = metrics.per_person(problem, x, preferences, answer)
+    """Return validity, plausibility, hap and joint of one solver, by cell."""
+    people = metrics.per_person(problem, x, preferences, recommendation)
     row = metrics.summarise(people.assign(all="people"), ["all"]).iloc[0]
-    told = ("validity", "plausibility", "hap", "joint")
-    return {f"{metric}, {name}": float(row[metric]) for metric in told}
+    shares = ("validity", "plausibility", "hap", "joint")
+    return {f"{metric}, {name}": float(row[metric]) for metric in shares}
 
 
 def banks(
-    population: Population, flow: CausalFlow, given: Mapping[str, Any], progress: Progress
+    population: Population,
+    flow: CausalFlow,
+    given: Mapping[str, Any],
+    progress: Progress = iter,
 ) -> pd.DataFrame:
-    """Return stage 1: the oracle's cells for every bank, seed and grid.
+    """Return stage 1: the oracle's cells for every classifier, seed and grid.
 
     Arguments:
         given: The contents of params/calibration.yaml.
-        progress: Wraps the range of banks.
-    Returns: Columns bank, grid, bank_seed, accuracy, log_odds (the
-        median of the refused), a column a cell, and score.
+        progress: Wraps the range of classifiers.
+    Returns: Columns bank (the classifier), grid, bank_seed, accuracy,
+        log_odds (the median of the refused), a column a cell, and
+        score.
     """
     rows = []
-    every = list(product(given["banks"].items(), given["bank_seeds"]))
-    for i in progress(range(len(every))):
-        (name, how), seed = every[i]
-        problem = bank(population, flow, seed, **how)
-        x, y = (part["classifier/test"] for part in (population.x, population.y))
+    candidates = list(product(given["banks"].items(), given["bank_seeds"]))
+    for i in progress(range(len(candidates))):
+        (name, how), seed = candidates[i]
+        problem = fit_problem(population, flow, seed, **how)
+        x, y = (splits["classifier/test"] for splits in (population.x, population.y))
         is_right = problem.accepts(x) == y.bool()
         refused = problem.refused("validation")
         about = {
@@ -117,10 +123,11 @@ def banks(
             "accuracy": is_right.float().mean().item(),
             "log_odds": problem.classifier.logit(refused).median().item(),
         }
-        for grid, centred in given["grids"].items():
-            cells = oracle_cells(problem, centred, seed=0)
-            own = score(cells, given["cells"]["bank"], len(refused), given["spread"])
-            rows.append(about | {"grid": grid} | cells | {"score": own})
+        for grid, half_width in given["grids"].items():
+            cells = oracle_cells(problem, half_width, seed=0)
+            paper = given["cells"]["bank"]
+            distance = score(cells, paper, len(refused), given["spread"])
+            rows.append(about | {"grid": grid} | cells | {"score": distance})
     return pd.DataFrame(rows)
 
 
@@ -158,40 +165,44 @@ def nearest(candidates: pd.DataFrame, tie: float) -> pd.DataFrame:
 
 
 def shapes(
-    problem: Problem, centred: float | None, given: Mapping[str, Any], progress: Progress
+    problem: Problem,
+    half_width: float | None,
+    given: Mapping[str, Any],
+    progress: Progress = iter,
 ) -> pd.DataFrame:
-    """Return stage 2: the oracle's hap, soft, for every shape, gamma and slope of w.
+    """Return stage 2: the oracle's hap, soft, for every curve, gamma and slope of w.
 
     Arguments:
-        problem, centred: Of the bank and the grid that stage 1 chose.
+        problem, half_width: Of the classifier and the grid that stage
+            1 chose.
         given: The contents of params/calibration.yaml.
         progress: Wraps the range of candidates.
-    Returns: Columns shape, gamma, w_max, a column a cell, and score.
+    Returns: Columns shape (the curve), gamma, w_max, a column a cell,
+        and score.
     """
     x = problem.refused("validation")
-    preferences = hard_preferences(problem, len(x), seed=0)["all (4)"]
-    known: dict[Profile, float] = {}
+    ranking = hard_preferences(problem, len(x), seed=0)["all (4)"]
+    grid = Grid(problem, half_width=half_width)
 
+    @cache
     def hap(profile: Profile) -> float:
-        if profile not in known:
-            grid = Grid(problem, profile=profile, centred=centred)
-            found = grid.recommend(x, preferences)
-            known[profile] = _shares(problem, x, preferences, found, "")["hap, "]
-        return known[profile]
+        preferences = ranking.with_profile(profile)
+        recommendation = grid.recommend(x, preferences)
+        return _shares(problem, x, preferences, recommendation, "")["hap, "]
 
     rows = []
-    every = list(product(given["shapes"], given["gammas"], given["w_max"]))
-    for i in progress(range(len(every))):
-        shape, gamma, w_max = every[i]
-        cells = {"hap, constant": hap(Profile())}
+    candidates = list(product(given["shapes"], given["gammas"], given["w_max"]))
+    for i in progress(range(len(candidates))):
+        shape, gamma, w_max = candidates[i]
+        cells = {"hap, constant": hap(CONSTANT)}
         for name, power in POWERS.items():
             if name != "constant":
-                # a straight line is the same in every shape
-                own = shape if power else given["shapes"][0]
-                cells[f"hap, {name}"] = hap(Profile(gamma**power, w_max, shape=own))
-        own_score = score(cells, given["cells"]["shape"], len(x), given["spread"])
+                # a straight line is the same on every curve
+                curve = shape if power else given["shapes"][0]
+                cells[f"hap, {name}"] = hap(Profile(gamma**power, w_max, curve))
+        distance = score(cells, given["cells"]["shape"], len(x), given["spread"])
         about = {"shape": shape, "gamma": gamma, "w_max": w_max}
-        rows.append(about | cells | {"score": own_score})
+        rows.append(about | cells | {"score": distance})
     return pd.DataFrame(rows)
 
 
@@ -201,15 +212,16 @@ def networks(
     shape: Mapping[str, Any],
     seeds: Sequence[int],
     given: Mapping[str, Any],
-    progress: Progress,
+    progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Return stage 3: what networks of some readings come to, a row a reading and seed.
 
-    Each reading is fitted twice, with the constant and with the linear
-    profile; those of one bank and width are trained side by side.
+    Each reading is fitted twice, under the constant and under the
+    linear profile. Those of one classifier that share what an
+    ensemble must share (`icarma.SHARED`) are trained as one.
 
     Arguments:
-        problems: By the name of the bank.
+        problems: By the name of the classifier.
         shape: shape, gamma and w_max, as stage 2 chose them.
         seeds: Of the networks.
         given: The contents of params/calibration.yaml.
@@ -217,30 +229,40 @@ def networks(
     Returns: The fields of `Reading`, seed, a column a cell, and
         score.
     """
+    profiles = {
+        "constant": CONSTANT,
+        "linear": Profile(1.0, shape["w_max"], shape["shape"]),
+    }
+    cells: dict[tuple[Reading, int], dict[str, float]] = {
+        key: {} for key in product(readings, seeds)
+    }
+    for name, (cell, setting) in ASKED.items():
+        groups: dict[tuple[Any, ...], list[Reading]] = {}
+        for reading in readings:
+            settings = reading.settings("ranking", name)
+            shared = [getattr(settings, field) for field in icarma.SHARED]
+            groups.setdefault((reading.bank, *shared), []).append(reading)
+        for (bank, *_), group in groups.items():
+            problem, members = problems[bank], list(product(group, seeds))
+            sampler = RankingSampler(problem.population.actionable, profile=profiles[name])
+            ensemble, _ = icarma.fit(
+                problem,
+                sampler,
+                [reading.settings("ranking", name) for reading, _ in members],
+                [seed for _, seed in members],
+                progress,
+            )
+            x = problem.refused("validation")
+            drawn = hard_preferences(problem, len(x), seed=0, profile=profiles[name])
+            recommendation = ensemble.recommend_each(x, drawn[setting])
+            for i, member in enumerate(members):
+                cells[member] |= _shares(
+                    problem, x, drawn[setting], recommendation[i], cell
+                )
     rows = []
-    for name, width in dict.fromkeys((own.bank, own.width) for own in readings):
-        some = [own for own in readings if (own.bank, own.width) == (name, width)]
-        problem = problems[name]
-        members = [
-            (own.settings("ranking", gamma, shape["shape"], shape["w_max"]), seed)
-            for own in some
-            for seed in seeds
-            for gamma in (None, 1.0)
-        ]
-        distinct = list(dict.fromkeys(members))
-        sampler = RankingSampler(problem.population.actionable)
-        settings, own_seeds = zip(*distinct, strict=True)
-        stack, _ = training.fit(problem, sampler, settings, own_seeds, progress)
-        x = problem.refused("validation")
-        asked = hard_preferences(problem, len(x), seed=0)
-        answers = {
-            setting: stack.recommend(x, asked[setting]) for setting in ASKED.values()
-        }
-        for i, (own, seed) in enumerate(product(some, seeds)):
-            cells: dict[str, float] = {}
-            for j, (cell, setting) in enumerate(ASKED.items()):
-                answer = answers[setting][distinct.index(members[2 * i + j])]
-                cells |= _shares(problem, x, asked[setting], answer, cell)
-            found = score(cells, given["cells"]["networks"], len(x), given["spread"])
-            rows.append(vars(own) | {"seed": seed} | cells | {"score": found})
+    for (reading, seed), of_member in cells.items():
+        n_people = len(problems[reading.bank].refused("validation"))
+        paper = given["cells"]["networks"]
+        distance = score(of_member, paper, n_people, given["spread"])
+        rows.append(vars(reading) | {"seed": seed} | of_member | {"score": distance})
     return pd.DataFrame(rows)

@@ -2,7 +2,7 @@
 
 Candidates are drawn evenly from `SPACE`, which contains what the
 paper prints; the first is the paper's own setting, as printed. They
-are trained side by side, a few epochs first. Then the better ones
+are trained as one ensemble, a few epochs first. Then the better ones
 begin anew with more epochs and more seeds, and at last with as many
 epochs as the paper prints. Validation people judge, with preferences
 drawn as in training. All of it is equal from run to run.
@@ -29,10 +29,10 @@ import torch
 from scipy.stats import qmc
 from torch import Tensor
 
-from lib.base import checks
-from lib.method import metrics, training
+from lib import checks
+from lib.method import icarma, metrics
 from lib.method.icarma import Settings
-from lib.method.preferences import Preferences, Profile
+from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation
 from lib.method.samplers import Sampler
 from lib.search.continuous import Search
@@ -47,26 +47,36 @@ SPACE = {
     "mask": (1e-4, 2.0),
     "hinge": (0.02, 20.0),
     "plausibility": (0.01, 3.0),
-    "cap": (1.0, 10.0),
+    "saturation": (1.0, 10.0),
     "tau": (0.3, 1.5),
     "margin": (0.003, 0.5),
 }
-# yes or no; "grows": CARMA's multiplier in place of a fixed weight of the hinge
-CHOICES = ("grows", "likelihood", "on_probability", "inverse")
+# the second of each pair where a coin falls so; CARMA's multiplier takes the place of the
+# hinge's weight
+CHOICES: dict[str, tuple[Any, str]] = {
+    "hinge": (None, "lagrangian"),
+    "plausibility_form": ("drop", "nll"),
+    "margin_on": ("log_odds", "probability"),
+    "prior_form": ("difficulty", "weight"),
+}
 N_CANDIDATES = 128
 # of the printed number of epochs, with so many seeds; so many go on to the next
 ROUNDS = ((1 / 6, 1, 24), (1 / 3, 2, 6), (1.0, 3, 1))
 # how the drawn ones are trained; the first has its own
-HOW: dict[str, Any] = {"learning_rate": 5e-3, "falling": True, "weight_decay": 0.0}
+HOW: dict[str, Any] = {
+    "learning_rate": 5e-3,
+    "cosine_schedule": True,
+    "weight_decay": 0.0,
+}
 
 
 def candidates(as_printed: Settings, seed: int = 0) -> list[Settings]:
     """Return the candidates: the settings as printed, and those that are drawn.
 
     Arguments:
-        as_printed: Its profile's shape and weights, its batches, its
-            number of epochs, its width and its weight of feasibility
-            are everybody's.
+        as_printed: Its batches, its number of epochs, its width and
+            its weight of feasibility are everybody's. Where its prior
+            is the same for all features, so is everybody's.
         seed: Of the draw, which is a Sobol sequence.
     Example:
         >>> drawn = candidates(Settings())
@@ -74,38 +84,31 @@ def candidates(as_printed: Settings, seed: int = 0) -> list[Settings]:
         (128, True)
     """
     sobol = qmc.Sobol(len(SPACE) + len(CHOICES), rng=np.random.default_rng(seed))
-    found = [as_printed]
+    drawn = [as_printed]
     for point in sobol.random(N_CANDIDATES)[1:].tolist():
         at = zip(SPACE.items(), point, strict=False)
         # three digits, so that they can be printed
-        own: dict[str, Any] = {
+        entries: dict[str, Any] = {
             name: float(f"{low * (high / low) ** u:.3g}") for (name, (low, high)), u in at
         }
-        own |= {name: u > 0.5 for name, u in zip(CHOICES, point[len(SPACE) :], strict=True)}
-        found.append(_settings(as_printed, own))
-    return found
-
-
-def _settings(as_printed: Settings, own: dict[str, Any]) -> Settings:
-    """Return the settings of a drawn candidate."""
-    prior = {name: own.pop(name) for name in ("p_max", "p_min", "inverse")}
-    profile = replace(as_printed.profile, **prior)
-    if profile.gamma is None:
-        profile = Profile(p_max=prior["p_max"], p_min=prior["p_max"])
-    if own.pop("grows"):
-        own["hinge"] = None
-    return replace(as_printed, profile=profile, **HOW, **own)
+        for (name, pair), u in zip(CHOICES.items(), point[len(SPACE) :], strict=True):
+            value = pair[u > 0.5]
+            entries[name] = entries[name] if value is None else value
+        if as_printed.p_min == as_printed.p_max:
+            entries |= {"p_min": entries["p_max"], "prior_form": "difficulty"}
+        drawn.append(replace(as_printed, **HOW, **entries))
+    return drawn
 
 
 @dataclass(frozen=True)
-class Judges:
-    """Hold the people who judge, and what a search finds for them.
+class Validation:
+    """Hold the people who decide among candidates, and what a search finds for them.
 
     Arguments:
         x: Refused validation people, with shape (N, D).
         preferences: Theirs, drawn as in training.
-        cheapest: The lowest cost known, by their own weights,
-            infinite where there is none, with shape (N,).
+        cheapest: The lowest cost known, by their weights, infinite
+            where there is none, with shape (N,).
         can_be_spared: Whether the search helps without what they find
             hardest, with shape (N,), bool.
     """
@@ -120,34 +123,30 @@ class Judges:
         cls,
         problem: Problem,
         preferences: Preferences,
-        profile: Profile,
-        progress: Progress = iter,
+        progress: Progress | None = None,
         **effort: Any,
-    ) -> "Judges":
+    ) -> "Validation":
         """Return the first refused validation people with what the search finds.
 
         Arguments:
             preferences: Theirs; as many people are asked.
-            profile: Of their weights.
             effort: As for `Search`.
         """
         x = problem.refused("validation")[: len(preferences)]
         search = Search(problem, problem.flow, progress=progress, **effort)
-        table = search.table(x, profile.weight(preferences))
-        may = preferences.is_actionable
-        scores = torch.where(may, preferences.scores, 0)
-        without = may & (scores < scores.amax(-1, keepdim=True))
-        cheapest, spared = (table.cheapest(own)[0] for own in (may, without))
+        table = search.table(x, preferences.weight)
+        is_allowed = preferences.is_actionable
+        scores = torch.where(is_allowed, preferences.scores, 0)
+        without = is_allowed & (scores < scores.amax(-1, keepdim=True))
+        cheapest, spared = (table.cheapest(mask)[0] for mask in (is_allowed, without))
         return cls(x, preferences, cheapest, spared.isfinite())
 
-    def measure(
-        self, problem: Problem, answer: Recommendation, profile: Profile
-    ) -> dict[str, float]:
-        """Return joint, avoidable, efficiency and others of one network's answers."""
-        people = metrics.per_person(problem, self.x, self.preferences, answer)
+    def measure(self, problem: Problem, recommendation: Recommendation) -> dict[str, float]:
+        """Return joint, avoidable, efficiency and others of one network."""
+        people = metrics.per_person(problem, self.x, self.preferences, recommendation)
         joint = torch.tensor(people.joint.to_numpy())
         hard = torch.tensor(people.hard_action.to_numpy())
-        cost = problem.cost_of(self.x, answer, profile.weight(self.preferences))
+        cost = problem.cost_of(self.x, recommendation, self.preferences.weight)
         both = joint & self.cheapest.isfinite()
         return {
             "joint": joint.float().mean().item(),
@@ -178,7 +177,7 @@ def ranked(measured: pd.DataFrame) -> pd.DataFrame:
         [1, 0, 2]
     """
     needed = ["joint", "avoidable", "efficiency", "n_people", "n_spared"]
-    checks.known("column", needed, tuple(measured.columns))
+    checks.one_of("column", needed, tuple(measured.columns))
     checks.not_empty("measured", measured)
 
     def error(share: float, n: float) -> float:
@@ -198,59 +197,78 @@ def ranked(measured: pd.DataFrame) -> pd.DataFrame:
 def search(
     problem: Problem,
     sampler: Sampler,
-    judges: Judges,
+    validation: Validation,
     as_printed: Settings,
-    progress: Progress = iter,
+    progress: Progress | None = None,
     rounds: Sequence[tuple[float, int, int]] = ROUNDS,
 ) -> tuple[Settings, pd.DataFrame]:
     """Return the settings that the rule chooses, and a row for each candidate and round.
 
     Arguments:
-        sampler: Of preferences in training.
-        judges: As `Judges.of` gives them.
+        sampler: Of preferences in training, under the profile of
+            those of the validation people.
+        validation: As `Validation.of` gives them.
         as_printed: The first candidate.
         progress: Wraps the range of epochs.
         rounds: As `ROUNDS`.
     Returns: The settings, with the printed number of epochs; and
         columns round, candidate (its number), n_epochs, n_seeds, what
-        `Judges.measure` says as means over seeds, chosen.
+        `Validation.measure` gives as means over seeds, chosen.
     """
-    every = candidates(as_printed)
-    going_on, tables = list(range(len(every))), []
+    all_candidates = candidates(as_printed)
+    going_on, tables = list(range(len(all_candidates))), []
     for number, (share, n_seeds, n_kept) in enumerate(rounds):
         n_epochs = max(1, round(share * as_printed.n_epochs))
         seeds = [1000 * (i + 1) for i in range(n_seeds)]
-        settings = {i: replace(every[i], n_epochs=n_epochs) for i in going_on}
-        measured = _measured(problem, sampler, judges, settings, seeds, progress)
+        settings = {i: replace(all_candidates[i], n_epochs=n_epochs) for i in going_on}
+        measured = _measured(problem, sampler, validation, settings, seeds, progress)
         best = ranked(measured).index[:n_kept]
         about = {"round": number, "n_epochs": n_epochs, "n_seeds": n_seeds}
         tables.append(measured.assign(**about, chosen=measured.index.isin(best)))
         # the first is always trained to the end, to stand beside the chosen one
         going_on = sorted({0, *best})
     table = pd.concat(tables).rename_axis("candidate").reset_index()
-    return every[best[0]], table
+    return all_candidates[best[0]], table
 
 
 def _measured(
     problem: Problem,
     sampler: Sampler,
-    judges: Judges,
+    validation: Validation,
     settings: Mapping[int, Settings],
     seeds: Sequence[int],
-    progress: Progress,
+    progress: Progress | None,
 ) -> pd.DataFrame:
-    """Return what judges see of each candidate, as means over seeds, by its number.
+    """Return what is measured of each candidate, as means over seeds, by its number.
 
-    Where the loss of one diverges, so that those beside it can't go
-    on, each half is trained by itself. Who diverges alone helps
-    nobody.
+    Those that share what an ensemble must share are trained as one.
+    Where the loss of one diverges, so that the others can't go on,
+    each half is trained by itself. Who diverges alone helps nobody.
     """
-    how = (sampler, judges)
-    members = [own for own in settings.values() for _ in seeds]
-    every = list(seeds) * len(settings)
-    n_people, n_spared = len(judges.x), int(judges.can_be_spared.sum())
+    groups: dict[tuple[Any, ...], dict[int, Settings]] = {}
+    for i, candidate in settings.items():
+        key = tuple(getattr(candidate, name) for name in icarma.SHARED)
+        groups.setdefault(key, {})[i] = candidate
+    how = (problem, sampler, validation)
+    tables = [_of_ensemble(*how, group, seeds, progress) for group in groups.values()]
+    return pd.concat(tables).sort_index()
+
+
+def _of_ensemble(
+    problem: Problem,
+    sampler: Sampler,
+    validation: Validation,
+    settings: Mapping[int, Settings],
+    seeds: Sequence[int],
+    progress: Progress | None,
+) -> pd.DataFrame:
+    """Return the rows of `_measured` of candidates that are trained as one ensemble."""
+    n_people, n_spared = len(validation.x), int(validation.can_be_spared.sum())
+    members = [candidate for candidate in settings.values() for _ in seeds]
     try:
-        stack, _ = training.fit(problem, sampler, members, every, progress)
+        ensemble, _ = icarma.fit(
+            problem, sampler, members, list(seeds) * len(settings), progress
+        )
     except checks.Diverged:
         numbers = list(settings)
         if len(numbers) == 1:
@@ -261,15 +279,14 @@ def _measured(
         halves = [
             {i: settings[i] for i in half} for half in (numbers[:middle], numbers[middle:])
         ]
-        return pd.concat(
-            [_measured(problem, *how, half, seeds, progress) for half in halves]
-        )
-    answers = stack.recommend(judges.x, judges.preferences)
-    answers = problem.carried_out(judges.x, answers)
+        how = (problem, sampler, validation)
+        return pd.concat([_of_ensemble(*how, half, seeds, progress) for half in halves])
+    recommendation = ensemble.recommend_each(validation.x, validation.preferences)
+    recommendation = problem.discretise(validation.x, recommendation)
     rows: dict[int, dict[str, float]] = {}
-    for place, (i, own) in enumerate(settings.items()):
-        places = range(place * len(seeds), (place + 1) * len(seeds))
-        each = [judges.measure(problem, answers[k], own.profile) for k in places]
-        rows[i] = pd.DataFrame(each).mean().to_dict()
-    table = pd.DataFrame.from_dict(rows, orient="index").sort_index()
+    for place, i in enumerate(settings):
+        members_of = range(place * len(seeds), (place + 1) * len(seeds))
+        of_seeds = [validation.measure(problem, recommendation[k]) for k in members_of]
+        rows[i] = pd.DataFrame(of_seeds).mean().to_dict()
+    table = pd.DataFrame.from_dict(rows, orient="index")
     return table.assign(n_people=n_people, n_spared=n_spared)

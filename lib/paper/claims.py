@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from lib.base import checks, tables
-from lib.base.files import PUBLISHED
+from lib import checks, io
+from lib.io import PUBLISHED
 
 STANDARD_ERRORS = 2.0  # on either side; about 95 % of a normal distribution
 
@@ -76,24 +76,25 @@ class Estimate:
         return "does not hold" if self.high < above or self.low > below else "undecided"
 
 
-def ratio(above: np.ndarray, below: np.ndarray | None = None) -> Estimate:
+def ratio(numerator: np.ndarray, denominator: np.ndarray | None = None) -> Estimate:
     r"""Estimate a ratio of two sums over people, and its mean over networks.
 
     .. math:: r = \frac1M \sum_m r_m, \qquad
-        r_m = \frac{\sum_i \text{above}_{mi}}{\sum_i \text{below}_{mi}}
+        r_m = \frac{\sum_i \text{numerator}_{mi}}{\sum_i \text{denominator}_{mi}}
 
-    A share of all people has ones below; a share or a mean of some
-    people has zeros above and below for the others; a ratio of two
-    mean costs of the same people has the costs themselves.
+    The denominator of a share of all people is one for everybody. In
+    a share or a mean of some people, numerator and denominator are
+    zero for the others. A ratio of two mean costs of the same people
+    has the costs themselves.
 
     The standard error over people is that of the linearised ratio: a
     person counts once, with the mean over the members of
-    (above - r_m below) / mean(below). For a share of one member it is
-    the binomial one.
+    (numerator - r_m denominator) / mean(denominator). For a share of
+    one member it is the binomial one.
 
     Arguments:
-        above, below: With shape (M, N), or (N,) for a search. Left
-            out, below is one for everybody.
+        numerator, denominator: With shape (M, N), or (N,) for a
+            search. A denominator left out is one for everybody.
     Raises: ValueError: the shapes differ, or there is nobody.
     Source: Cochran, Sampling Techniques, chapter 6.
     Example:
@@ -109,7 +110,7 @@ def ratio(above: np.ndarray, below: np.ndarray | None = None) -> Estimate:
         >>> ratio(np.array([1, 0, 0, 0])).se_people, (0.25 * 0.75 / 4) ** 0.5
         (0.21650635094610965, 0.21650635094610965)
     """
-    return contrast((1.0, above, below))
+    return contrast((1.0, numerator, denominator))
 
 
 def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
@@ -126,11 +127,12 @@ def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
     independent draws, and the error holds all the same.
 
     Arguments:
-        terms: A coefficient c_k, above and below for each ratio, as
-            for `ratio`; of the same N people. A search, or a single
-            member, is set beside every member of the others.
-    Raises: ValueError: there is no term, the shapes of above and
-        below differ, so do the numbers of people, or there is nobody.
+        terms: A coefficient c_k, numerator and denominator for each
+            ratio, as for `ratio`; of the same N people. A search, or
+            a single member, is set beside every member of the others.
+    Raises: ValueError: there is no term, the shapes of numerator and
+        denominator differ, so do the numbers of people, or there is
+        nobody.
     Example:
         Two of four people by one solver, one of the three whom another
         answers:
@@ -142,37 +144,43 @@ def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
     """
     if not terms:
         raise ValueError("Expected at least one ratio, got none.")
-    parts = [_linearised(above, below) for _, above, below in terms]
+    parts = [_linearised(numerator, denominator) for _, numerator, denominator in terms]
     n_people = {moves.shape[1] for _, moves in parts}
     if len(n_people) > 1:
         raise ValueError(
             f"The ratios are of {' and '.join(map(str, sorted(n_people)))} people: "
             "expected the same people for all. For others, see `difference`."
         )
-    n_members = min((len(each) for each, _ in parts if len(each) > 1), default=1)
-    each, moved = np.zeros(n_members), np.zeros(parts[0][1].shape[1])
+    n_members = min((len(ratios) for ratios, _ in parts if len(ratios) > 1), default=1)
+    by_member, moved = np.zeros(n_members), np.zeros(parts[0][1].shape[1])
     for (coefficient, *_), (ratios, moves) in zip(terms, parts, strict=True):
-        each = each + coefficient * ratios[:n_members]
+        by_member = by_member + coefficient * ratios[:n_members]
         moved = moved + coefficient * moves[:n_members].mean(0)
-    return _over_members(each, float(np.sqrt((moved**2).sum()) / len(moved)))
+    se_people = float(np.sqrt((moved**2).sum()) / len(moved))
+    return _over_members(by_member, se_people)
 
 
 def _linearised(
-    above: np.ndarray, below: np.ndarray | None
+    numerator: np.ndarray, denominator: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ratios of M members, and what each person moves them by, (M, N)."""
-    above = np.atleast_2d(np.asarray(above, dtype=float))
-    base = np.ones_like(above) if below is None else np.asarray(below, dtype=float)
+    numerator = np.atleast_2d(np.asarray(numerator, dtype=float))
+    base = (
+        np.ones_like(numerator)
+        if denominator is None
+        else np.asarray(denominator, dtype=float)
+    )
     base = np.atleast_2d(base)
-    if above.shape != base.shape or above.size == 0:
+    if numerator.shape != base.shape or numerator.size == 0:
         raise ValueError(
-            f"above has shape {above.shape} and below {base.shape}: expected the same, "
-            "(M, N) for M networks and N people, with at least one of each."
+            f"The numerator has shape {numerator.shape} and the denominator {base.shape}: "
+            "expected the same, (M, N) for M networks and N people, with at least one of "
+            "each."
         )
     with np.errstate(invalid="ignore", divide="ignore"):
-        each = above.sum(1) / base.sum(1)  # NaN where a member has nobody below
-        moves = (above - each[:, None] * base) / base.mean(1, keepdims=True)
-    return each, moves
+        ratios = numerator.sum(1) / base.sum(1)  # NaN where a member counts nobody
+        moves = (numerator - ratios[:, None] * base) / base.mean(1, keepdims=True)
+    return ratios, moves
 
 
 def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
@@ -197,15 +205,21 @@ def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
             f"first is of {len(np.atleast_2d(first))} networks and second of "
             f"{len(np.atleast_2d(second))}: expected answers of the same networks."
         )
-    each = np.atleast_2d(first).mean(1) - np.atleast_2d(second).mean(1)
-    return _over_members(each, float(np.hypot(new.se_people, old.se_people)))
+    by_member = np.atleast_2d(first).mean(1) - np.atleast_2d(second).mean(1)
+    return _over_members(by_member, float(np.hypot(new.se_people, old.se_people)))
 
 
-def _over_members(each: np.ndarray, se_people: float) -> Estimate:
-    """Return the mean of what M members say, of whom a single one has no spread."""
-    se_networks = float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.nan
+def _over_members(values: np.ndarray, se_people: float) -> Estimate:
+    """Return the mean of the values of M members, of whom a single one has no spread."""
+    n_members, se_networks = len(values), np.nan
+    if n_members > 1:
+        se_networks = float(values.std(ddof=1) / np.sqrt(n_members))
     return Estimate(
-        float(each.mean()), float(each.min()), float(each.max()), se_people, se_networks
+        float(values.mean()),
+        float(values.min()),
+        float(values.max()),
+        se_people,
+        se_networks,
     )
 
 
@@ -213,7 +227,7 @@ def by_person(rows: pd.DataFrame, column: str) -> np.ndarray:
     """Return a column of rows of people with shape (M, N), a row a member.
 
     Arguments:
-        rows: Of one setting and method, as `tables.judged` gives them.
+        rows: Of one setting and method, as `tables.evaluate` gives them.
         column: Of numbers or of true and false.
     Raises: ValueError: a member answers a person twice, or the members
         answer different people.
@@ -306,9 +320,9 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     Raises: ValueError: the table or the data set is unknown.
     Source: data/published/, from arXiv:2604.08030.
     """
-    checks.known("table of the paper", [number], tuple(TABLES))
-    checks.known("data set", [dataset], DATASETS)
-    rows = tables.read(
+    checks.one_of("table of the paper", [number], tuple(TABLES))
+    checks.one_of("data set", [dataset], DATASETS)
+    rows = io.read_csv(
         PUBLISHED / f"{TABLES[number]}.csv", dtype={"n_individually_actionable": str}
     )
     rows = rows[rows.dataset == dataset].drop(
@@ -325,15 +339,15 @@ def _check_rows(people: pd.DataFrame) -> None:
         raise ValueError(
             f"Expected rows of people with the columns {', '.join(OF_WHOM)} and person, "
             f"got {len(people)} rows without {', '.join(missing) or 'anybody in them'}. "
-            "tables.judged makes them."
+            "tables.evaluate makes them."
         )
     twice = people.duplicated(["setting", "method", "networks", "member", "person"])
     if twice.any():
         first = people[twice].iloc[0]
         raise ValueError(
             f"Member {first.member} of {first.method} answers person {first.person} more "
-            f"than once in {first.setting!r}. Were rows of two stacks, or the same rows "
-            "twice, joined under one method? Give each stack a method of its own."
+            f"than once in {first.setting!r}. Were rows of two ensembles, or the same "
+            "rows twice, joined under one method? Give each ensemble another method."
         )
 
 
@@ -341,7 +355,7 @@ def estimate(people: pd.DataFrame, metric: str) -> Estimate:
     """Return a metric's mean over the members of one setting, and how sure it is.
 
     Arguments:
-        people: Rows of one setting and method, as `tables.judged` gives them.
+        people: Rows of one setting and method, as `tables.evaluate` gives them.
         metric: One of `METRICS`.
     Raises: ValueError: the metric is unknown, a member answers one
         person twice, or members answer different people.
@@ -355,10 +369,10 @@ def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
     `ratio` and `contrast` take them.
 
     Arguments:
-        people: Rows of one setting and method, as `tables.judged` gives them.
+        people: Rows of one setting and method, as `tables.evaluate` gives them.
         metric: One of `METRICS`.
-    Returns: What is added up above and below; zero, in both, for
-        people who do not count.
+    Returns: Numerator and denominator; zero, in both, for people who
+        do not count.
     Raises: ValueError: as for `estimate`.
     Example:
         Nothing is recommended to the second person, who does not
@@ -366,11 +380,11 @@ def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
 
         >>> rows = pd.DataFrame({"member": 0, "person": [0, 1]})
         >>> rows = rows.assign(hard_action=[True, False], has_recourse=[True, False])
-        >>> above, below = sums(rows, "hap")
-        >>> above.tolist(), below.tolist()
+        >>> numerator, denominator = sums(rows, "hap")
+        >>> numerator.tolist(), denominator.tolist()
         ([[1.0, 0.0]], [[1.0, 0.0]])
     """
-    checks.known("metric", [metric], METRICS)
+    checks.one_of("metric", [metric], METRICS)
     column, base = MEAN_OF[metric]
     values = by_person(people, column)
     counted = np.ones_like(values) if base is None else by_person(people, base)
@@ -398,7 +412,7 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
       network, with `ONE_NETWORK`.
 
     Arguments:
-        people: Rows as `tables.judged` gives them: of networks, of
+        people: Rows as `tables.evaluate` gives them: of networks, of
             which one member a set is reported, and of a search.
             Settings are named as in `published`.
         number: Of the table.
@@ -424,8 +438,8 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
     shown = [metric for metric in METRICS if metric != "hap" or "hap" in paper]
     rows = []
     by = ["setting", "method", "networks"]
-    for (setting, method, networks), own in people.groupby(by, sort=False):
-        of_reported = own[own.member == _reported(own)]
+    for (setting, method, networks), group in people.groupby(by, sort=False):
+        of_reported = group[group.member == _reported(group)]
         for metric in shown:
             printed = np.nan
             if metric in paper and (setting, method) in paper.index:
@@ -440,7 +454,7 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
                     "metric": metric,
                     "calibration": dataset == "Loan" and setting in declared,
                 }
-                | _compared(own, of_reported, metric, printed)
+                | _compared(group, of_reported, metric, printed)
             )
     return pd.DataFrame(rows)
 
@@ -467,14 +481,14 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     cells = printed_cells(table)
     three = ["metric", "method", "who"]
     who = cells.networks.where(cells.networks != "", "ours")
-    ours = cells.assign(who=who, told=cells["mean"].map("{:.3f}".format))
+    ours = cells.assign(who=who, text=cells["mean"].map("{:.3f}".format))
     marks = np.where(cells.calibration, "†", "")
-    theirs = cells.assign(who="paper", told=cells.paper.map("{:.3f}".format) + marks)
+    theirs = cells.assign(who="paper", text=cells.paper.map("{:.3f}".format) + marks)
     parts = pd.concat([theirs.drop_duplicates(["setting", *three]), ours])
-    found = parts.pivot(index="setting", columns=three, values="told")
+    table = parts.pivot(index="setting", columns=three, values="text")
     order = parts.sort_values(["metric", "method"], ascending=False, kind="stable")
     columns = list(dict.fromkeys(order[three].itertuples(index=False, name=None)))
-    return found.loc[list(dict.fromkeys(cells.setting)), columns].fillna("")
+    return table.loc[list(dict.fromkeys(cells.setting)), columns].fillna("")
 
 
 def agreement(table: pd.DataFrame) -> pd.DataFrame:
@@ -490,33 +504,33 @@ def agreement(table: pd.DataFrame) -> pd.DataFrame:
     """
     cells = printed_cells(table)
     who = cells.method.where(cells.networks == "", cells.networks)
-    found = {}
-    for key, own in cells.groupby([cells.table, who.rename("who")], sort=False):
-        free = own[~own.calibration]
+    rows = {}
+    for key, group in cells.groupby([cells.table, who.rename("who")], sort=False):
+        free = group[~group.calibration]
         off = free.difference.abs()
-        found[key] = {
-            "cells": len(own),
+        rows[key] = {
+            "cells": len(group),
             "without dagger": len(free),
             "mean |difference|": off.mean(),
             f"within {CLOSE:g}": (off <= CLOSE).mean(),
             "agree": int(free.agrees.sum()),
-            "all cells: mean |difference|": own.difference.abs().mean(),
+            "all cells: mean |difference|": group.difference.abs().mean(),
         }
-    index = pd.MultiIndex.from_tuples(found, names=["table", "who"])
-    return pd.DataFrame([*found.values()], index=index)
+    index = pd.MultiIndex.from_tuples(rows, names=["table", "who"])
+    return pd.DataFrame([*rows.values()], index=index)
 
 
 def _compared(
-    own: pd.DataFrame, of_reported: pd.DataFrame, metric: str, printed: float
+    people: pd.DataFrame, of_reported: pd.DataFrame, metric: str, printed: float
 ) -> dict[str, float | bool | None]:
     """Return the printed number and ours, in the columns of `beside_paper`."""
-    ours, method = estimate(own, metric), own.method.iloc[0]
+    ours, method = estimate(people, metric), people.method.iloc[0]
     difference = ours.value - printed
     se_paper = np.nan
     if np.isfinite(printed):
         _, base = MEAN_OF[metric]
-        n_members = own.member.nunique()
-        n_people = (len(own) if base is None else own[base].sum()) / n_members
+        n_members = people.member.nunique()
+        n_people = (len(people) if base is None else people[base].sum()) / n_members
         se_paper = np.sqrt(printed * (1 - printed) / n_people) if n_people else np.nan
         if method not in SEARCHES:
             se_paper = np.hypot(se_paper, ONE_NETWORK)
@@ -537,15 +551,14 @@ def _compared(
     }
 
 
-def _reported(own: pd.DataFrame) -> int:
-    """Return the id of the member that is reported in a setting."""
-    reported = own[own.reported].member.unique()
+def _reported(people: pd.DataFrame) -> int:
+    """Return the member that is reported in a setting."""
+    reported = people[people.reported].member.unique()
     if len(reported) != 1:
         raise ValueError(
-            f"{len(reported)} of {own.member.nunique()} members of {own.method.iloc[0]} "
-            f"are reported in {own.setting.iloc[0]!r}, expected one. Choose it on "
-            "validation people, with tables.best_member, and give its id to "
-            "tables.judged as `chosen`."
+            f"{len(reported)} of {people.member.nunique()} members of "
+            f"{people.method.iloc[0]} are reported in {people.setting.iloc[0]!r}, "
+            "expected one: the best_index of the ensemble."
         )
     return reported[0]
 
@@ -605,7 +618,7 @@ class Verdicts:
             "who": who,
             "what": what,
         }
-        if any(named.items() <= own.items() for own in self.parts):
+        if any(named.items() <= row.items() for row in self.parts):
             raise ValueError(
                 f"The claim {claim!r} has a part {what!r} of {who!r} already. Was a cell "
                 "run twice? Run the notebook from the top."
@@ -640,16 +653,16 @@ class Verdicts:
             claims: As they were asked.
         Raises: ValueError: one of them was not asked.
         """
-        own = pd.DataFrame(self.parts)
-        asked = own.section + ": " + own.claim if len(own) else own
-        checks.known("claim", claims, tuple(dict.fromkeys(asked)))
-        own = own[asked.isin(claims)].drop(columns=["section", "claim"])
-        own = own.set_index(["who", "what"])
-        if own.paper.isna().all():
-            own = own.drop(columns=["paper", "in the paper"])
-        if (own.members == "").all():
-            own = own.drop(columns="members")
-        return own.round(3)
+        rows = pd.DataFrame(self.parts)
+        asked = rows.section + ": " + rows.claim if len(rows) else rows
+        checks.one_of("claim", claims, tuple(dict.fromkeys(asked)))
+        rows = rows[asked.isin(claims)].drop(columns=["section", "claim"])
+        rows = rows.set_index(["who", "what"])
+        if rows.paper.isna().all():
+            rows = rows.drop(columns=["paper", "in the paper"])
+        if (rows.members == "").all():
+            rows = rows.drop(columns="members")
+        return rows.round(3)
 
     def overall(self) -> pd.DataFrame:
         """Return one verdict a claim: of the paper's own numbers, and of each who answers.
@@ -659,8 +672,8 @@ class Verdicts:
         Example:
             >>> verdicts = Verdicts()
             >>> for what, value in {"linear": 0.3, "convex": -0.3}.items():
-            ...     own = Estimate(value, value, value, 0.1)
-            ...     verdicts.ask("5.4: hap rises", "search", what, own, above=0)
+            ...     ours = Estimate(value, value, value, 0.1)
+            ...     verdicts.ask("5.4: hap rises", "search", what, ours, above=0)
             >>> verdicts.overall().loc[("5.4", "hap rises"), "search"]
             'in part: holds 1, does not hold 1'
         """
@@ -670,16 +683,16 @@ class Verdicts:
         """Return `overall`, where the parts of a claim differ as "1 of 2 hold"."""
         return self._by_claim(_how_many)
 
-    def _by_claim(self, said: Callable[[pd.Series], str]) -> pd.DataFrame:
-        """Return what is said of the parts of each claim, by who answers."""
+    def _by_claim(self, summary: Callable[[pd.Series], str]) -> pd.DataFrame:
+        """Return a summary of the parts of each claim, by who answers."""
         parts = pd.DataFrame(self.parts)
         by_claim = ["section", "claim"]
-        own = parts.pivot_table("here", by_claim, "who", said, sort=False)
+        table = parts.pivot_table("here", by_claim, "who", summary, sort=False)
         asked = parts[parts["in the paper"] != CANNOT]
         once = asked.drop_duplicates([*by_claim, "what", "paper"])
-        of_paper = once.groupby(by_claim, sort=False)["in the paper"].agg(said)
-        own.insert(0, "the paper's numbers", of_paper.reindex(own.index))
-        return own.rename_axis(columns=None).fillna("")
+        of_paper = once.groupby(by_claim, sort=False)["in the paper"].agg(summary)
+        table.insert(0, "the paper's numbers", of_paper.reindex(table.index))
+        return table.rename_axis(columns=None).fillna("")
 
 
 def _together(parts: pd.Series) -> str:
@@ -688,8 +701,8 @@ def _together(parts: pd.Series) -> str:
     if len(counts) == 1:
         return str(parts.iloc[0])
     words = ("holds", "does not hold", "undecided", TIE)
-    said = ", ".join(f"{word} {counts[word]}" for word in words if word in counts)
-    return f"in part: {said}"
+    listed = ", ".join(f"{word} {counts[word]}" for word in words if word in counts)
+    return f"in part: {listed}"
 
 
 def _how_many(parts: pd.Series) -> str:

@@ -3,7 +3,8 @@
 A setting is a row label of one of the paper's tables, for instance
 "random" in table 1 or "soft, linear" in table 2. A design gives the
 preferences of the same people in every setting of a table, drawn
-under one seed.
+under one seed. They carry the constant profile, unless another is
+asked for.
 """
 
 from collections.abc import Mapping
@@ -11,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from lib.method.preferences import Preferences
+from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler, Sampler
+from lib.paper import readings
 from lib.paper.stacks import soft_samplers
 
 # table 1: how many of the four features a person may act on; None draws it for each
@@ -39,7 +41,7 @@ TRANSFER: dict[int, dict[str, tuple[dict[str, Any], str]]] = {
         "2": ({"n_actionable": 2}, "constant"),
         "1": ({"n_actionable": 1}, "constant"),
         "random": ({}, "constant"),
-        "random (2 to 4)": ({"fewest": 2}, "constant"),
+        "random (2 to 4)": ({"min_actionable": 2}, "constant"),
     },
     2: {
         "soft, linear": ({"n_actionable": 4}, "linear"),
@@ -50,7 +52,11 @@ TRANSFER: dict[int, dict[str, tuple[dict[str, Any], str]]] = {
 
 
 def hard_preferences(
-    problem: Problem, n_people: int, seed: int, distribution: str = "uniform"
+    problem: Problem,
+    n_people: int,
+    seed: int,
+    distribution: str = "uniform",
+    profile: Profile = CONSTANT,
 ) -> dict[str, Preferences]:
     """Draw the preferences of n_people in each setting of table 1.
 
@@ -63,6 +69,7 @@ def hard_preferences(
         n_people: How many people, at least one.
         seed: Of the draw.
         distribution: Of the rankings, a value of `DISTRIBUTIONS`.
+        profile: Of the preferences.
     Returns: For each setting of `CONSTRAINTS`, scores with shape
         (n_people, K).
     Raises: ValueError: there are no people, or the distribution is
@@ -81,33 +88,39 @@ def hard_preferences(
     """
     features = tuple(problem.population.actionable)
     samplers = {
-        setting: RankingSampler(features, distribution, n_actionable)
+        setting: RankingSampler(features, distribution, n_actionable, profile=profile)
         for setting, n_actionable in CONSTRAINTS.items()
     }
     return _draw(samplers, n_people, seed)
 
 
 def soft_preferences(
-    problem: Problem, elicitation: str, n_people: int, seed: int
+    problem: Problem,
+    elicitation: str,
+    n_people: int,
+    seed: int,
+    profile: Profile = CONSTANT,
 ) -> dict[str, Preferences]:
     """Draw the preferences of n_people in the two settings of table 2 or 3.
 
     With rankings, everyone has the same ranking in both settings, and
     in the mixed one some of it is out of reach. Scores are drawn
-    anew.
+    anew. `Preferences.with_profile` gives the same under another
+    profile.
 
     Arguments:
         problem: Of which the actionable features are read.
         elicitation: "ranking" for table 2, "score" for table 3.
         n_people: How many people, at least one.
         seed: Of the draw.
+        profile: Of the preferences.
     Returns: For each setting of `stacks.soft_samplers`, scores with
         shape (n_people, K).
     Raises: ValueError: there are no people, or the elicitation is
         unknown.
     Source: tables 2 and 3 of arXiv:2604.08030.
     """
-    samplers = soft_samplers(problem.population.actionable, elicitation)
+    samplers = soft_samplers(problem.population.actionable, elicitation, profile)
     return _draw(samplers, n_people, seed)
 
 
@@ -142,7 +155,8 @@ def transfer_preferences(
 ) -> dict[str, Preferences]:
     """Draw the preferences of n_people in the settings of `TRANSFER`, tables 1 and 2.
 
-    Everyone keeps one ranking in all settings.
+    Everyone keeps one ranking in all settings. The preferences carry
+    the profile that is trained for the setting.
 
     Arguments:
         problem: Of which the actionable features, four of them, are
@@ -155,9 +169,9 @@ def transfer_preferences(
     """
     features = tuple(problem.population.actionable)
     samplers = {
-        setting: RankingSampler(features, **how_many)
+        setting: RankingSampler(features, **how_many, profile=readings.profile(name))
         for settings in TRANSFER.values()
-        for setting, (how_many, _) in settings.items()
+        for setting, (how_many, name) in settings.items()
     }
     return _draw(samplers, n_people, seed)
 

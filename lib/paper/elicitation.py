@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 from lib.method import grid
-from lib.method.preferences import Preferences, Profile
+from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation
 
 N_ASKED = 20_000  # other people, from whom it is learnt what an answer means
-SHIFT = 0.5  # of a person's own ruler: up to so much on either side
+SHIFT = 0.5  # of a person's ruler: up to so much on either side
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
@@ -62,8 +62,8 @@ def draw(kind: str, n_people: int, n_features: int, rng: np.random.Generator) ->
         rng: Of the draw.
     Raises: ValueError: the kind is unknown, or there is nobody.
     """
-    checks.known("kind of people", [kind], tuple(KINDS))
-    checks.positive(n_people=n_people, n_features=n_features)
+    checks.one_of("kind of people", [kind], tuple(KINDS))
+    checks.positive_int(n_people=n_people, n_features=n_features)
     return KINDS[kind](rng, (n_people, n_features))
 
 
@@ -91,7 +91,7 @@ class Way:
 
     def __post_init__(self) -> None:
         if self.n_levels is not None:
-            checks.positive(n_levels=self.n_levels)
+            checks.positive_int(n_levels=self.n_levels)
 
     def answer(self, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return ranks or scores from 1 (easiest), with shape (N, K).
@@ -161,24 +161,23 @@ WAYS = {
 
 
 @dataclass(frozen=True)
-class Weights(Profile):
-    """A profile whose weights are given for each person.
+class Weighted(Preferences):
+    """Preferences of people whose weights are given, whatever their scores.
 
     Arguments:
-        given: Weights >= 1 with shape (N, K). Scores say only what
-            can be done.
+        given: Weights >= 1 with shape (N, K).
+    Raises: ValueError: they have another shape than the scores.
     """
 
     given: Tensor = field(default_factory=lambda: torch.ones(1, 1))
 
-    def weight(self, preferences: Preferences) -> Tensor:
-        """Return the weights that were given, with shape (N, K).
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.shape("given", self.given, self.scores.shape)
 
-        Arguments:
-            preferences: Of as many people.
-        Raises: ValueError: they have another shape.
-        """
-        checks.shape("preferences.scores", preferences.scores, self.given.shape)
+    @property
+    def weight(self) -> Tensor:
+        """Return the weights that were given, with shape (N, K)."""
         return self.given
 
 
@@ -206,6 +205,6 @@ def cheapest(problem: Problem, x: Tensor, weights: Tensor, n_values: int) -> Rec
         weights: Theirs, with shape (N, K).
         n_values: Grid values a feature.
     """
-    can_do_all = Preferences(torch.ones(weights.shape, dtype=torch.long))
-    solver = grid.Grid(problem, profile=Weights(given=weights), n_values=n_values)
-    return solver.recommend(x, can_do_all)
+    all_easy = torch.ones(weights.shape, dtype=torch.long)
+    preferences = Weighted(all_easy, given=weights)
+    return grid.Grid(problem, n_values=n_values).recommend(x, preferences)

@@ -8,10 +8,12 @@ data is found, read and cleaned comes first.
 """
 
 import hashlib
-import io
 import os
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +23,14 @@ import pooch
 import torch
 from torch import Tensor
 
-from lib.base import checks, files, sandbox, tables
-from lib.base.files import MODELS, PARAMS
-from lib.method import frames
+from lib import checks, io
+from lib.io import MODELS, PARAMS
+from lib.method import data
 from lib.method.classifier import Classifier, NetworkClassifier
+from lib.method.data import FOR_RECOURSE, Discretisation, Population
 from lib.method.flow import CausalFlow
-from lib.method.frames import Nearest
-from lib.method.population import (
-    FOR_RECOURSE,
-    Population,
-    check_enough,
-    for_every_use,
-    split,
-)
+from lib.method.graph import Graph
 from lib.method.problem import Problem
-from lib.method.world import Graph
 
 VARIABLE = "ICARMA_GMSC_CSV"
 SHA256 = "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac"
@@ -51,8 +46,9 @@ HOW_TO_GET_IT = (
 )
 
 # how its classifier and its flow are fitted
-CLASSIFIER: dict[str, Any] = {"weight_of_refusable": 4.5}
-FLOW: dict[str, Any] = {"hidden": (32,), "n_bins": 16}
+CLASSIFIER: dict[str, Any] = {"negative_class_weight": 4.5}
+# 32 units for each of the five sets of causes in the graph
+FLOW: dict[str, Any] = {"hidden": (160,), "n_bins": 16}
 PAST = "lateness is past"  # the other graph that has networks of its own
 
 # our names, in causal order, and the columns of the csv
@@ -121,20 +117,35 @@ def read(path: str | Path) -> pd.DataFrame:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"There is no file {path}. {HOW_TO_GET_IT}")
-    try:
-        content = sandbox.content(path, "cs-training.csv")
-    except ValueError as error:
-        way_out = f"Is it half a download? Delete it. {HOW_TO_GET_IT}"
-        raise ValueError(f"{error} {way_out}") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != SHA256:
+    with io.in_file(path, f"Is it half a download? Delete it. {HOW_TO_GET_IT}"):
+        content = _csv_bytes(path)
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != SHA256:
         raise ValueError(
             f"{path} is not the data: expected a csv of {N_BYTES:,} bytes with SHA-256 "
-            f"{SHA256}, found one of {len(content):,} with {found}. "
+            f"{SHA256}, found one of {len(content):,} with {digest}. "
             f"If it is a download, delete it. {HOW_TO_GET_IT}"
         )
-    raw = pd.read_csv(io.BytesIO(content), index_col=0)
+    raw = pd.read_csv(BytesIO(content), index_col=0)
     return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
+
+
+def _csv_bytes(path: Path) -> bytes:
+    """Return the bytes of the csv at a path, which may be a zip that holds it."""
+    if not zipfile.is_zipfile(path):
+        return path.read_bytes()
+    try:
+        with zipfile.ZipFile(path) as file:
+            members = file.namelist()
+            wanted = [name for name in members if Path(name).name == "cs-training.csv"]
+            if len(wanted) == 1:
+                return file.read(wanted[0])
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"It can't be unpacked ({error}).") from error
+    raise ValueError(
+        "It is no zip with one cs-training.csv inside (it holds "
+        f"{', '.join(members[:5]) or 'nothing'})."
+    )
 
 
 def clean(raw: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -193,11 +204,11 @@ def check(people: pd.DataFrame) -> None:
         people: The ten features, as `clean` gives them; other columns
             are not looked at.
     """
-    values = frames.values(people, list(COLUMNS))
-    for name, own in zip(COLUMNS, values.T, strict=True):
-        if (own < 0).any():
+    values = data.values(people, list(COLUMNS))
+    for name, column in zip(COLUMNS, values.T, strict=True):
+        if (column < 0).any():
             raise ValueError(f"{name} has negative values. See `clean`.")
-        if name in COUNTS and (own % 1 != 0).any():
+        if name in COUNTS and (column % 1 != 0).any():
             raise ValueError(f"{name} counts, so it must be whole. See `clean`.")
 
 
@@ -228,7 +239,7 @@ def _check_columns(raw: pd.DataFrame) -> None:
         )
     if twice := [name for name in expected if columns.count(name) > 1]:
         raise ValueError(f"There are several columns {twice[0]}: expected one.")
-    if unknown := frames.not_binary(raw[LABEL].dropna()):
+    if unknown := data.not_binary(raw[LABEL].dropna()):
         raise ValueError(
             f"{LABEL} holds {unknown[0]!r}: "
             "expected 1 for a serious delinquency and 0 for none."
@@ -264,7 +275,7 @@ SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of t
 ALMOST = (
     0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
 )
-NEAREST = Nearest(
+DISCRETISATION = Discretisation(
     is_whole=torch.tensor([name in COUNTS for name in COLUMNS]),
     low=torch.zeros(len(COLUMNS), dtype=torch.float64),
     high=torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=torch.float64),
@@ -295,7 +306,7 @@ class Applicants:
         is_real: False for people who were drawn or invented.
         scaler: Mean and standard deviation of each feature, each with
             shape (10,), by which they are standardised; None: those
-            of their own training split.
+            of their training split.
     Raises: ValueError: a column is missing or impossible, or the
         scaler has another shape.
     """
@@ -307,8 +318,8 @@ class Applicants:
 
     def __post_init__(self) -> None:
         check(self.people)
-        for name, part in zip(("mean", "std"), self.scaler or (), strict=False):
-            checks.shape(f"{name} of the scaler", part, (len(COLUMNS),))
+        for name, values in zip(("mean", "std"), self.scaler or (), strict=False):
+            checks.shape(f"{name} of the scaler", values, (len(COLUMNS),))
         if "paid_back" not in self.people or self.people["paid_back"].dtype != bool:
             raise ValueError("people must have a column paid_back of booleans.")
 
@@ -345,10 +356,10 @@ def applicants(
     Raises: ValueError: there is no data, and a stand-in was not asked
         for.
     """
-    checks.counts(n_people=n_people)
-    found = find(path)
-    if found is not None:
-        people, steps = clean(read(found))
+    checks.positive_int(n_people=n_people)
+    file = find(path)
+    if file is not None:
+        people, steps = clean(read(file))
         drawn = people.sample(min(n_people, len(people)), random_state=seed).sort_index()
         return Applicants(drawn, steps, is_real=True)
     if not or_stand_in:
@@ -379,18 +390,20 @@ def scaler(models: Path) -> tuple[dict[str, Tensor], str]:
     Raises: ValueError: there is no such file, or it holds something
         else.
     """
-    found, settings = files.load(models, "gmsc_scaler")
-    with files.holding("scaler", models, "gmsc_scaler"):
-        shapes = dict.fromkeys(("mean", "std"), (len(COLUMNS),))
-        weight = {name: part for name, part in found.items() if name == "weight"}
-        others = {name: part for name, part in found.items() if name != "weight"}
-        files.check_tensors(others, shapes, [torch.float64])
-        files.check_tensors(weight, {"weight": ()}, [torch.float32])
+    tensors, settings = io.load(models, "gmsc_scaler")
+    with io.loading("scaler", models, "gmsc_scaler"):
+        checks.shape("weight", tensors["weight"], ())
+        for name in ("mean", "std"):
+            checks.shape(name, tensors[name], (len(COLUMNS),))
         for name in ("std", "weight"):
-            if not (found[name] > 0).all():
-                raise ValueError(f"{name} must be above zero, got {found[name].tolist()}.")
-        checks.known("kind of people", [str(settings.get("people"))], ("real", "synthetic"))
-    return found, settings["people"]
+            if not (tensors[name] > 0).all():
+                raise ValueError(
+                    f"{name} must be above zero, got {tensors[name].tolist()}."
+                )
+        checks.one_of(
+            "kind of people", [str(settings.get("people"))], ("real", "synthetic")
+        )
+    return tensors, settings["people"]
 
 
 def stand_in(
@@ -416,7 +429,7 @@ def stand_in(
     Raises: ValueError: n_people is no whole number above zero; the
         scaler lacks a part.
     """
-    checks.counts(n_people=n_people)
+    checks.positive_int(n_people=n_people)
     if missing := [name for name in ("mean", "std", "weight") if name not in scaler]:
         raise ValueError(
             f"The scaler has no {missing[0]!r}: expected mean, std and weight."
@@ -458,9 +471,9 @@ def graph(
         ('credit_lines', 'real_estate_loans')
     """
     ours = {theirs: name for name, theirs in COLUMNS.items()}
-    table = tables.read(PARAMS / "gmsc_edges.csv", ["parent", "child"])
+    table = io.read_csv(PARAMS / "gmsc_edges.csv", ["parent", "child"])
     for column in (table.parent, table.child):
-        checks.known("feature in gmsc_edges.csv", column, tuple(ours))
+        checks.one_of("feature in gmsc_edges.csv", column, tuple(ours))
     published = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
     edges = list(published)
     for pairs in (remove, reverse):
@@ -469,7 +482,7 @@ def graph(
     for pair in [*remove, *reverse]:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise ValueError(f"Expected an edge as a pair [cause, effect], got {pair!r}.")
-        checks.known("feature", pair, tuple(COLUMNS))
+        checks.one_of("feature", pair, tuple(COLUMNS))
         cause, effect = pair
         if (cause, effect) not in published:
             raise ValueError(
@@ -491,14 +504,14 @@ def graphs(path: Path = PARAMS / "gmsc_graphs.yaml") -> dict[str, Graph]:
     Raises: ValueError: there is no such file, or an entry is no such
         change, see `graph`.
     """
-    found = {}
-    for name, change in files.entries(path).items():
-        with files.in_file(path, f"See {name}."):
+    by_name = {}
+    for name, change in io.load_yaml(path).items():
+        with io.in_file(path, f"See {name}."):
             if not isinstance(change, dict):
                 raise ValueError(f"Expected remove and reverse, got {change!r}.")
-            checks.known("change of a graph", change, ("remove", "reverse"))
-            found[name] = graph(**change)
-    return found
+            checks.one_of("change of a graph", change, ("remove", "reverse"))
+            by_name[name] = graph(**change)
+    return by_name
 
 
 def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
@@ -553,7 +566,7 @@ def whole(x: Tensor) -> Tensor:
         [40.0, 0.0, 17000.0, 7.0, 1.0, 0.6, 0.0, 0.0, 0.0, 18.0]
     """
     checks.shape("x", x, (*x.shape[:-1], len(COLUMNS)))
-    return NEAREST(x)
+    return DISCRETISATION(x)
 
 
 def population(applicants: Applicants, seed: int = 0) -> Population:
@@ -576,22 +589,22 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
             "people whether they are real: Applicants(people, steps={}, is_real=...)."
         )
     people = applicants.people
-    check_enough("The number of people", len(people))
+    data.check_enough("The number of people", len(people))
     order, noise = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2)
     )
     people = people.iloc[order.permutation(len(people))]
     in_units = torch.from_numpy(dequantised(people, noise))
     paid_back = torch.from_numpy(people["paid_back"].to_numpy(copy=True))
-    rows = split(in_units, FOR_RECOURSE)
-    name = "Give Me Some Credit"
+    rows = data.split(in_units, FOR_RECOURSE)
+    title = "Give Me Some Credit"
     return Population.from_units(
-        name if applicants.is_real else f"{name}, synthetic stand-in",
+        title if applicants.is_real else f"{title}, synthetic stand-in",
         KINDS,
         graph(),
-        for_every_use({part: in_units[own] for part, own in rows.items()}),
-        for_every_use({part: paid_back[own] for part, own in rows.items()}),
-        NEAREST,
+        data.for_every_use({name: in_units[of] for name, of in rows.items()}),
+        data.for_every_use({name: paid_back[of] for name, of in rows.items()}),
+        DISCRETISATION,
         scaler=applicants.scaler,
     )
 
@@ -653,7 +666,7 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
     for name, x in (("before", before), ("after", after)):
         checks.people(name, x, tuple(COLUMNS))
         checks.shape(name, x, (len(COLUMNS),))
-    checks.known("column", columns, range(len(COLUMNS)))
+    checks.one_of("column", columns, range(len(COLUMNS)))
     parts = []
     for j in columns:
         name = list(COLUMNS)[j]

@@ -1,4 +1,4 @@
-"""Settings of the paper's networks as printed, and those that we would choose.
+"""Settings and profiles of the paper's networks as printed, and as our own rule chose.
 
 What the text prints stands in `PRINTED`. What it has lost was chosen
 by `make calibrate` and is read from params/calibrated.yaml; what our
@@ -8,12 +8,12 @@ own rule chose (`workflow/choose.py`) from params/chosen_*.yaml.
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lib.base import checks, files
-from lib.base.files import PARAMS
+from lib import checks, io
+from lib.io import PARAMS
 from lib.method.icarma import Settings
-from lib.method.preferences import Profile
+from lib.method.preferences import CONSTANT, Profile
 
-# the profiles, and by which power of the chosen gamma each of them is shaped
+# the profiles, and the power of the calibrated gamma that is the gamma of each
 POWERS = {"constant": 0, "concave": -1, "linear": 0, "convex": 1}
 CHOSEN = ("constant", "linear")  # the profiles of our own rule
 
@@ -61,9 +61,10 @@ class Reading:
     """Hold one way to read what the text has lost of the networks.
 
     Arguments:
-        bank: Name of the bank.
+        bank: Name of the classifier.
         plausibility: "mean" or "sum" of -log p over the batch.
-        p_max, p_min: Of the profiles.
+        p_max, p_min: Prior probability of acting on the easiest and
+            on the hardest feature.
         width: Of the networks' hidden layers.
         learning_rate, weight_decay: Of Adam; the rate is "constant"
             or "falling".
@@ -83,25 +84,31 @@ class Reading:
         # in a table with gaps it is a fraction
         object.__setattr__(self, "width", int(self.width))
 
-    def settings(
-        self, elicitation: str, gamma: float | None, shape: str, w_max: float
-    ) -> Settings:
-        """Return the printed settings of an elicitation, completed by this reading."""
-        printed = dict(PRINTED[elicitation])
+    def settings(self, search: str, profile: str) -> Settings:
+        """Return the printed settings, completed by this reading.
+
+        Under the constant profile no feature is harder than another,
+        and all have the prior p_max.
+
+        Arguments:
+            search: A key of `PRINTED`.
+            profile: A key of `POWERS`.
+        """
+        printed = dict(PRINTED[search])
         if self.plausibility == "sum":
             printed["plausibility"] *= printed["batch_size"]
-        profile = Profile(p_min=self.p_max, p_max=self.p_max)  # nothing is harder
-        if gamma is not None:
-            inverse = self.prior == "inverse"
-            profile = Profile(gamma, w_max, self.p_min, self.p_max, shape, inverse)
+        is_constant = profile == "constant"
+        is_inverse = self.prior == "inverse" and not is_constant
         return Settings(
-            profile=profile,
-            hinge=None,
-            likelihood=True,
-            on_probability=True,
+            hinge="lagrangian",
+            plausibility_form="nll",
+            margin_on="probability",
+            p_max=self.p_max,
+            p_min=self.p_max if is_constant else self.p_min,
+            prior_form="weight" if is_inverse else "difficulty",
             weight_decay=self.weight_decay,
-            falling=self.learning_rate == "falling",
-            hidden=self.width,
+            cosine_schedule=self.learning_rate == "falling",
+            width=self.width,
             **printed,
         )
 
@@ -115,21 +122,38 @@ def calibrated() -> dict[str, Any]:
         >>> calibrated()["shape"]
         'slope'
     """
-    found = files.entries(PARAMS / "calibrated.yaml")
-    needed = [own.name for own in fields(Reading)] + ["shape", "gamma", "w_max"]
-    if missing := [name for name in needed if name not in found]:
+    chosen = io.load_yaml(PARAMS / "calibrated.yaml")
+    names = [field.name for field in fields(Reading)] + ["shape", "gamma", "w_max"]
+    if missing := [name for name in names if name not in chosen]:
         raise ValueError(
             f"The calibration has not chosen {', '.join(missing)} yet: `make calibrate` "
             "goes on where it stopped."
         )
-    return found
+    return chosen
 
 
-def reach() -> float | None:
-    """Return the reach of the exact search's grid, as for `Grid`, that was chosen."""
-    found = calibrated()
-    reach: float | None = found["grids"][found["bank"]]
-    return reach
+def half_width() -> float | None:
+    """Return the half-width of the exact search's grid, as for `Grid`, that was chosen."""
+    entries = calibrated()
+    half_width: float | None = entries["grids"][entries["bank"]]
+    return half_width
+
+
+def profile(name: str) -> Profile:
+    """Return a profile of the paper, completed by what was chosen for the lost.
+
+    Arguments:
+        name: A key of `POWERS`.
+    Raises: ValueError: the profile is unknown; see `calibrated`.
+    Example:
+        >>> profile("convex")
+        Profile(gamma=1.5, w_max=7.0, curve='slope')
+    """
+    checks.one_of("profile", [name], tuple(POWERS))
+    if name == "constant":
+        return CONSTANT
+    entries = calibrated()
+    return Profile(entries["gamma"] ** POWERS[name], entries["w_max"], entries["shape"])
 
 
 def as_printed(search: str, profile: str) -> Settings:
@@ -141,15 +165,14 @@ def as_printed(search: str, profile: str) -> Settings:
     Raises: ValueError: the search or the profile is unknown; see
         `calibrated`.
     Example:
-        >>> as_printed("ranking", "linear").tau
-        0.36
+        >>> as_printed("ranking", "linear") == Settings()
+        True
     """
-    checks.known("search", [search], tuple(PRINTED))
-    checks.known("profile", [profile], tuple(POWERS))
-    found = calibrated()
-    reading = Reading(**{own.name: found[own.name] for own in fields(Reading)})
-    gamma = None if profile == "constant" else found["gamma"] ** POWERS[profile]
-    return reading.settings(search, gamma, found["shape"], found["w_max"])
+    checks.one_of("search", [search], tuple(PRINTED))
+    checks.one_of("profile", [profile], tuple(POWERS))
+    entries = calibrated()
+    reading = Reading(**{field.name: entries[field.name] for field in fields(Reading)})
+    return reading.settings(search, profile)
 
 
 def chosen(search: str, profile: str) -> Settings:
@@ -161,13 +184,13 @@ def chosen(search: str, profile: str) -> Settings:
     Raises: ValueError: the search or the profile is unknown, or the
         file can't be read.
     Example:
-        >>> chosen("ranking", "constant").profile.gamma is None
-        True
+        >>> chosen("ranking", "constant").margin_on
+        'log_odds'
     """
-    checks.known("search", [search], tuple(PRINTED))
-    checks.known("profile", [profile], CHOSEN)
+    checks.one_of("search", [search], tuple(PRINTED))
+    checks.one_of("profile", [profile], CHOSEN)
     path = PARAMS / f"chosen_{search}.yaml"
-    found = files.entries(path)
-    checks.known(f"profile in {path}", found, CHOSEN)
-    with files.in_file(path):
-        return files.rebuilt(Settings, found[profile])
+    entries = io.load_yaml(path)
+    checks.one_of(f"profile in {path}", entries, CHOSEN)
+    with io.in_file(path):
+        return io.from_dict(Settings, entries[profile])

@@ -1,110 +1,129 @@
-"""The studies' tables: a solver is asked in every setting of a table of the paper, and what
-it recommends is judged, a row for each setting, member and person.
+"""The studies' tables: what solvers recommend in each setting of a table of the paper,
+evaluated for each member and person.
 
 `claims.beside_paper` sets them beside the published numbers.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 from lib.method import metrics
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma
+from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences, Profile
 from lib.method.problem import Problem, Recommendation, Solver
-from lib.method.pruned import Pruned
 from lib.method.samplers import Sampler
 from lib.paper.designs import DISTRIBUTIONS, hard_preferences
-from lib.paper.stacks import by_profile
 
 
-def judged(
+def evaluate(
     problem: Problem,
-    solver: Solver | Mapping[str, Recommendation],
+    solver: Solver | ICarma | Mapping[str, Recommendation],
     x: Tensor,
     preferences: Mapping[str, Preferences],
-    chosen: int | None = None,
     method: str | None = None,
-    carried_out: bool = False,
+    discretise: bool = False,
     networks: str = "",
 ) -> pd.DataFrame:
-    """Return what a solver recommends, judged: a row a setting, member and person.
+    """Return how good a solver's recommendations are: a row a setting, member and person.
 
     Arguments:
         problem: Of the people.
-        solver: Any solver, a stack of networks too, also pruned; or
-            what it has recommended already, for some of the settings.
+        solver: Any solver, an ensemble too, also pruned; or what it
+            has recommended already, for some of the settings. An
+            ensemble gets the preferences under its profile.
         x: Refused people, with shape (N, D).
         preferences: Theirs, for each setting, with scores of shape
             (N, K).
-        chosen: Id of the member of a stack to report, see
-            `best_member`; left out: none is reported.
-        method: What the solver is called; left out: "iCARMA" for a
-            stack, "oracle" for what knows the true equations, else
+        method: What the solver is called; None: "iCARMA" for an
+            ensemble, "oracle" for what knows the true equations, else
             "search".
-        carried_out: Judge recommendations as people can follow
-            them, see `Problem.carried_out`.
-        networks: Which set of networks answers, for instance "as
+        discretise: Evaluate recommendations as people can carry them
+            out, see `Problem.discretise`.
+        networks: Which set of networks this is, for instance "as
             printed"; of a search, none.
     Returns: Columns of `metrics.per_person`, then setting, method,
-        networks, member (its id), seed, reported (is it the chosen
-        one?) and person. A member has N rows in each setting, whichever seed
-        it shares with others. Of a solver that is no stack, member
-        and seed are 0, and all rows are reported.
+        networks, member (its position in the ensemble), seed,
+        reported (is it the ensemble's best?) and person. A member has
+        N rows in each setting. Of a solver that is no ensemble,
+        member and seed are 0, and all rows are reported.
     Raises: ValueError: there is nobody or no setting, x and
-        preferences do not fit each other or the problem, a setting is
-        unknown, or the stack has no such member.
+        preferences do not fit each other or the problem, or a setting
+        is unknown.
     """
     if not preferences:
         raise ValueError(
             "Expected preferences for at least one setting, got none. "
             "designs.hard_preferences draws those of table 1."
         )
-    for own in preferences.values():
-        problem.check(x, own)
-    members = [(0, 0, True)]
-    stack = solver.solver if isinstance(solver, Pruned) else solver
-    if isinstance(stack, ICarma):
-        if chosen is not None:
-            stack.position(chosen)
-        each = zip(stack.ids, stack.seeds, strict=True)
-        members = [(member, seed, member == chosen) for member, seed in each]
-        method = method or "iCARMA"
-    method = method or ("search" if problem.population.truth is None else "oracle")
+    for drawn in preferences.values():
+        problem.check(x, drawn)
+    ensemble = solver.solver if isinstance(solver, Pruned) else solver
+    if not isinstance(ensemble, ICarma):
+        ensemble = None
+    if method is None:
+        is_true = problem.population.truth is not None
+        method = "iCARMA" if ensemble else "oracle" if is_true else "search"
     settings = solver if isinstance(solver, Mapping) else preferences
-    checks.known("setting", settings, tuple(preferences))
+    checks.one_of("setting", settings, tuple(preferences))
     parts = []
     for setting in settings:
-        own = preferences[setting]
-        found = solver[setting] if isinstance(solver, Mapping) else solver.recommend(x, own)
-        if carried_out:
-            found = problem.carried_out(x, found)
-        for i, (member, seed, reported) in enumerate(members):
-            answer = found[i] if found.values.ndim == 3 else found
+        drawn = preferences[setting]
+        for member, seed, reported, recommendation in _recommended(
+            solver, ensemble, x, drawn, setting
+        ):
+            if discretise:
+                recommendation = problem.discretise(x, recommendation)
             truth = problem.population.truth
-            people = metrics.per_person(problem, x, own, answer, truth=truth)
-            of_whom = {"member": member, "seed": seed, "reported": reported}
-            names = {"setting": setting, "method": method, "networks": networks}
-            people = people.assign(**names, **of_whom)
-            parts.append(people.assign(person=np.arange(len(people))))
+            people = metrics.per_person(problem, x, drawn, recommendation, truth=truth)
+            people = people.assign(
+                setting=setting,
+                method=method,
+                networks=networks,
+                member=member,
+                seed=seed,
+                reported=reported,
+                person=np.arange(len(people)),
+            )
+            parts.append(people)
     return pd.concat(parts, ignore_index=True)
 
 
+def _recommended(
+    solver: Solver | ICarma | Mapping[str, Recommendation],
+    ensemble: ICarma | None,
+    x: Tensor,
+    preferences: Preferences,
+    setting: str,
+) -> Iterator[tuple[int, int, bool, Recommendation]]:
+    """Yield member, seed, whether it is reported, and what it recommends."""
+    if isinstance(solver, Mapping):
+        yield 0, 0, True, solver[setting]
+    elif ensemble is None:
+        yield 0, 0, True, solver.recommend(x, preferences)
+    else:
+        preferences = preferences.with_profile(ensemble.profile)
+        recommendation = solver.recommend_each(x, preferences)
+        for member, seed in enumerate(ensemble.seeds):
+            yield member, seed, member == ensemble.best_index, recommendation[member]
+
+
 def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
-    """Return the id of the member to report.
+    """Return the position of the member to report in its ensemble.
 
     It has the lowest mean cost plus share that stays refused, among
     validation people, where preferences are drawn as in training.
 
     Arguments:
-        validation: Rows of `judged` for validation people, of
-            one method.
+        validation: Rows of `evaluate` for validation people, of
+            one ensemble.
         setting: In which preferences are drawn as in training.
     Raises: ValueError: the setting is unknown, or a member answers
         one person more than once.
@@ -116,12 +135,12 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
         >>> best_member(rows.assign(cost=[0.2, 0.3, 0.1, 0.0]))
         0
     """
-    checks.known("setting", [setting], list(validation.setting.unique()))
+    checks.one_of("setting", [setting], list(validation.setting.unique()))
     rows = validation[validation.setting == setting]
     if rows.duplicated(["member", "person"]).any():
         raise ValueError(
             "A member answers one person more than once, so that its shares would be of "
-            "other people than those of the rest. Give the rows of one stack and method."
+            "other people than those of the rest. Give the rows of one ensemble."
         )
     cost = rows[rows.valid].groupby("member").cost.mean()
     refused = 1 - rows.groupby("member").valid.mean()
@@ -132,16 +151,16 @@ TIMES_AS_DEAR, TIMES_AS_FEW = 2.0, 0.5  # of the median member
 
 
 def diverged(training: pd.DataFrame) -> list[int]:
-    """Return the ids of the members that diverged, by what training people show.
+    """Return the positions of the members that diverged, by what training people show.
 
     A member diverged if its recommendations cost more than twice as
     much as those of the median member, or if it helps less than half
     as many people.
 
     Arguments:
-        training: Rows of `judged` for training people, with
-            preferences drawn as in training; of the members of one
-            profile, at least three.
+        training: Rows of `evaluate` for training people, with
+            preferences drawn as in training; of one ensemble, with at
+            least three members.
     Raises: ValueError: there are fewer members, so that there is no
         telling which is the odd one.
     Example:
@@ -159,23 +178,22 @@ def diverged(training: pd.DataFrame) -> list[int]:
     cost = training[training.valid].groupby("member").cost.mean()
     joint = by_member.joint.mean()
     is_dear = (cost > TIMES_AS_DEAR * cost.median()).reindex(joint.index, fill_value=True)
-    found = is_dear | (joint < TIMES_AS_FEW * joint.median())
-    return found.index[found].tolist()
+    is_diverged = is_dear | (joint < TIMES_AS_FEW * joint.median())
+    return is_diverged.index[is_diverged].tolist()
 
 
 class Networks(NamedTuple):
     """Hold the networks of one set that were trained for one profile.
 
     Arguments:
-        solver: A stack without the members that diverged, or that
-            stack pruned.
-        reported: Id of the member to report.
-        profile: Of its members' weights.
-        diverged: Ids of those that are not in the stack.
+        solver: The ensemble without the members that diverged, or
+            that ensemble pruned. Its `best_index` is the member to
+            report.
+        profile: That of the ensemble.
+        diverged: Positions of those that are not in the ensemble.
     """
 
     solver: ICarma | Pruned
-    reported: int
     profile: Profile
     diverged: list[int]
 
@@ -185,85 +203,91 @@ Sets = Mapping[str, Mapping[str, Networks]]  # by the name of the set, and by pr
 
 def sets(
     problem: Problem,
-    printed: Sequence[ICarma],
-    chosen: Sequence[ICarma],
+    printed: Mapping[str, ICarma],
+    chosen: Mapping[str, ICarma],
     sampler: Sampler,
     seed: int,
 ) -> dict[str, dict[str, Networks]]:
     """Return three sets of networks: as printed, as chosen, and the latter pruned.
 
-    Training people say who diverged. Of the others validation people
+    Training people show who diverged. Of the others validation people
     choose the one to report, the `best_member`.
 
     Arguments:
         problem: Of the people.
-        printed, chosen: Stacks with members of one profile or more,
-            each profile in one of them; without any, the set is empty.
+        printed, chosen: Ensembles by the name of their profile, as
+            `icarma.load_by_profile` gives them; without any, the set
+            is empty.
         sampler: Of preferences, as in training.
         seed: Of their draws.
     """
     people = [problem.refused(split) for split in ("train", "validation")]
     rng = np.random.default_rng(seed)
     drawn = [sampler.draw(range(len(x)), rng) for x in people]
-    found: dict[str, dict[str, Networks]] = {}
-    for name, every in {"as printed": printed, "as chosen": chosen}.items():
-        found[name] = {}
-        for profile, stack in by_profile(*every).items():
+    by_set: dict[str, dict[str, Networks]] = {}
+    for name, ensembles in {"as printed": printed, "as chosen": chosen}.items():
+        by_set[name] = {}
+        for profile, ensemble in ensembles.items():
             trained, validation = (
-                judged(problem, stack, x, {"drawn": own}, carried_out=_in_units(problem))
-                for x, own in zip(people, drawn, strict=True)
+                evaluate(problem, ensemble, x, {"drawn": p}, discretise=_is_real(problem))
+                for x, p in zip(people, drawn, strict=True)
             )
-            odd = diverged(trained) if stack.n_members > 2 else []
-            kept = [i for i, own in enumerate(stack.ids) if own not in odd]
-            sound = validation[~validation.member.isin(odd)]
-            reported, own = best_member(sound, "drawn"), stack.settings[0].profile
-            found[name][profile] = Networks(stack.select(kept), reported, own, odd)
-    found["pruned"] = {
-        profile: own._replace(solver=Pruned(own.solver, problem, own.profile))
-        for profile, own in found["as chosen"].items()
+            odd = diverged(trained) if len(ensemble) > 2 else []
+            kept = [i for i in range(len(ensemble)) if i not in odd]
+            best = best_member(validation[validation.member.isin(kept)], "drawn")
+            sound = ensemble[kept]
+            sound.best_index = kept.index(best)
+            by_set[name][profile] = Networks(sound, ensemble.profile, odd)
+    by_set["pruned"] = {
+        profile: networks._replace(solver=Pruned(networks.solver, problem))
+        for profile, networks in by_set["as chosen"].items()
     }
-    return found
+    return by_set
 
 
-def answered(
+def evaluate_sets(
     problem: Problem,
     networks: Sets,
     x: Tensor,
-    asked: Mapping[str, tuple[Preferences, str]],
+    preferences: Mapping[str, Preferences],
 ) -> pd.DataFrame:
-    """Return the rows of `judged` for sets of networks.
+    """Return the rows of `evaluate` for sets of networks.
 
     Arguments:
         problem: Of the people.
         networks: As `sets` gives them.
         x: Refused people, with shape (N, D).
-        asked: For each setting, named as in `claims.published`, their
-            preferences and the profile that is asked. A set without
-            the profile has no row.
-    Returns: Columns of `judged`.
-    Raises: ValueError: as `judged`.
+        preferences: Theirs, for each setting, named as in
+            `claims.published`. The networks of their profile are
+            asked; a set without that profile has no row.
+    Returns: Columns of `evaluate`.
+    Raises: ValueError: as `evaluate`; no network has one of the
+        profiles.
     """
-    return pd.concat(
-        [
-            judged(
-                problem,
-                of[profile].solver,
-                x,
-                {setting: own},
-                of[profile].reported,
-                carried_out=_in_units(problem),
-                networks=name,
-            )
-            for name, of in networks.items()
-            for setting, (own, profile) in asked.items()
-            if profile in of
-        ],
-        ignore_index=True,
-    )
+    parts = [
+        evaluate(
+            problem,
+            of_profile.solver,
+            x,
+            {setting: drawn},
+            discretise=_is_real(problem),
+            networks=name,
+        )
+        for name, by_profile in networks.items()
+        for setting, drawn in preferences.items()
+        for of_profile in by_profile.values()
+        if of_profile.profile == drawn.profile
+    ]
+    if not parts:
+        raise ValueError(
+            "No network has a profile of these preferences. Give them one, "
+            "preferences.with_profile(readings.profile(name))."
+        )
+    return pd.concat(parts, ignore_index=True)
 
 
-def _in_units(problem: Problem) -> bool:
-    """Return whether people act in units of their own: whole numbers, within a range."""
+def _is_real(problem: Problem) -> bool:
+    """Return whether people act in units of the data: whole numbers, within a range."""
     return problem.population.truth is None
 
 
@@ -272,10 +296,10 @@ def ablation(
     x: Tensor,
     seed: int,
     n_values: int = 25,
-    progress: Callable[[range], Iterable[int]] = iter,
-    centred: float | None = None,
+    progress: Callable[[range], Iterable[int]] | None = None,
+    half_width: float | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of `judged` for table 6, of a search on a grid.
+    """Return the rows of `evaluate` for table 6, of a search on a grid.
 
     With one or two features, a plausible action is demanded, or is
     not.
@@ -284,8 +308,8 @@ def ablation(
         problem: Of the people.
         x: Refused people, with shape (N, D).
         seed: Preferences are drawn with the next one.
-        n_values, progress, centred: As for `Grid`.
-    Returns: Columns of `judged`.
+        n_values, progress, half_width: As for `Grid`.
+    Returns: Columns of `evaluate`.
     Raises: ValueError: there is nobody.
     """
     parts = []
@@ -298,7 +322,7 @@ def ablation(
                 n_values=n_values,
                 slack=slack,
                 progress=progress,
-                centred=centred,
+                half_width=half_width,
             )
-            parts.append(judged(problem, solver, x, named))
+            parts.append(evaluate(problem, solver, x, named))
     return pd.concat(parts, ignore_index=True)

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.base import checks
+from lib import checks
 from lib.paper.fairness.bootstrap import (
     FEWEST,
     TOO_FEW,
@@ -144,7 +144,7 @@ def growth(
     Raises: ValueError: as `gaps`; or there is no scenario `since`.
     """
     _check(answers, scenarios, groups, measures, pairs)
-    checks.known("scenario", [since], tuple(scenarios))
+    checks.one_of("scenario", [since], tuple(scenarios))
     every = list(_each(answers, scenarios, measures))
     before = {
         (method, name): mean for method, scenario, name, mean in every if scenario == since
@@ -179,10 +179,10 @@ def gaps_of(
             n_in_ratio = min(one.n_in_ratio(who, measure) for one, who in every)
             kinds["ratio"] = min(n_counted, n_in_ratio)
         for kind, n in kinds.items():
-            own = row | {"gap": gap, "measure": name, "kind": kind, "n_counted": n}
+            about = row | {"gap": gap, "measure": name, "kind": kind, "n_counted": n}
             statistic = _gap_of(means, [groups[group] for group in pair], kind)
             is_ratio, reported = kind == "ratio", means[0].reported
-            asked.append(Question(own, tuple(pair), statistic, is_ratio, reported))
+            asked.append(Question(about, tuple(pair), statistic, is_ratio, reported))
     return asked
 
 
@@ -253,7 +253,7 @@ def simulated(
     Source: Cochran, Sampling Techniques, chapter 6, for the standard
         error of a mean over a random number of people.
     """
-    checks.known("measure", [measure], tuple(MEASURES))
+    checks.one_of("measure", [measure], tuple(MEASURES))
     checks.positive(n_audits=n_audits)
     if not sizes or not all(isinstance(n, Integral) and n > 0 for n in sizes):
         raise ValueError(
@@ -275,8 +275,8 @@ def simulated(
         halves = []
         for group in pair:
             who = rng.choice(group, (n_audits, n_people))
-            own = (rng.random((n_audits, n_people, 1)) >= steps[who]).sum(-1)
-            halves.append(_half(total[who, own], counted[who, own]))
+            drawn = (rng.random((n_audits, n_people, 1)) >= steps[who]).sum(-1)
+            halves.append(_half(total[who, drawn], counted[who, drawn]))
         (first, error, n_first), (second, other, n_second) = halves
         is_given = np.minimum(n_first, n_second) >= FEWEST
         away = (STANDARD_ERRORS * np.hypot(error, other))[is_given]
@@ -344,7 +344,7 @@ def _gap_of(means: Sequence[Mean], pair: Sequence[np.ndarray], kind: str) -> Any
     def statistic(*counts: np.ndarray) -> np.ndarray:
         gaps = []
         for mean in means:
-            first, second = (mean(*each) for each in zip(pair, counts, strict=True))
+            first, second = (mean(*pair_of) for pair_of in zip(pair, counts, strict=True))
             with np.errstate(divide="ignore", invalid="ignore"):  # no success drawn
                 gaps.append(first / second if kind == "ratio" else first - second)
         if len(gaps) == 1:
@@ -360,9 +360,9 @@ def _each(
 ) -> Iterator[tuple[str, str, str, Mean]]:
     """Yield method, scenario, name of the measure, and its mean."""
     for scenario, chances in scenarios.items():
-        for method, own in answers.groupby("method", sort=False):
+        for method, of_method in answers.groupby("method", sort=False):
             for name in measures:
-                yield method, scenario, name, Mean.of(own, MEASURES[name], chances)
+                yield method, scenario, name, Mean.of(of_method, MEASURES[name], chances)
 
 
 def _check(
@@ -374,7 +374,7 @@ def _check(
 ) -> None:
     """Raise ValueError unless answers, scenarios, groups and pairs fit together."""
     needs(answers, ["method", "reported"])
-    checks.known("measure", measures, tuple(MEASURES))
+    checks.one_of("measure", measures, tuple(MEASURES))
     if not scenarios or not groups:
         raise ValueError(
             f"Expected one scenario or more and one group or more, "
@@ -383,7 +383,7 @@ def _check(
     for chances in scenarios.values():
         check_groups(groups, len(chances))
     for pair in (pairs or {}).values():
-        checks.known("group", pair, tuple(groups))
+        checks.one_of("group", pair, tuple(groups))
     if missing := sorted(set(answers.method) - set(answers.method[answers.reported])):
         raise ValueError(
             f"No network of {missing[0]} is reported, so its dot would be missing: "

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.base import checks
+from lib import checks
 
 FEWEST = 30  # people that a statistic must be of for an interval to be given
 TOO_FEW = "too few"
@@ -103,15 +103,15 @@ def answered(
             rows.append(question.row | dict.fromkeys(names, TOO_FEW))
             continue
         ones = (np.ones((1, len(groups[name]))) for name in question.groups)
-        each = question.statistic(*ones)[0]
+        values = question.statistic(*ones)[0]
         rows.append(
-            question.row | _of_networks(each, question) | dict.fromkeys(ENDS, TOO_FEW)
+            question.row | _of_networks(values, question) | dict.fromkeys(ENDS, TOO_FEW)
         )
         if n_counted >= FEWEST:
-            if len(each) not in networks:
-                networks[len(each)] = _networks(len(each), n_resamples, rng)
-            values = question.statistic(*(people[name] for name in question.groups))
-            drawn.append((values * networks[len(each)]).sum(1))
+            if len(values) not in networks:
+                networks[len(values)] = _networks(len(values), n_resamples, rng)
+            resampled = question.statistic(*(people[name] for name in question.groups))
+            drawn.append((resampled * networks[len(values)]).sum(1))
             places.append(len(rows) - 1)
     if drawn:
         is_ratio = np.array([asked[i].is_ratio for i in places])
@@ -143,13 +143,13 @@ def check_groups(groups: Groups, n_people: int) -> None:
             )
 
 
-def _of_networks(each: np.ndarray, question: Question) -> dict[str, float]:
+def _of_networks(values: np.ndarray, question: Question) -> dict[str, float]:
     """Return what the networks (M,) say, without intervals."""
     return {
-        "estimate": float(each.mean()),
-        "reported": float(each[question.reported]),
-        "lowest": float(each.min()),
-        "highest": float(each.max()),
+        "estimate": float(values.mean()),
+        "reported": float(values[question.reported]),
+        "lowest": float(values.min()),
+        "highest": float(values.max()),
     }
 
 
@@ -167,8 +167,8 @@ def _people(
         is_in[who, column] = 1
     _, cell = np.unique(is_in, axis=0, return_inverse=True)
     counts = np.zeros((n_resamples, n_people))
-    for own in range(cell.max() + 1):
-        who = np.flatnonzero(cell == own)
+    for number in range(cell.max() + 1):
+        who = np.flatnonzero(cell == number)
         if is_in[who[0]].any():
             share = np.full(len(who), 1 / len(who))
             counts[:, who] = rng.multinomial(len(who), share, size=n_resamples)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lib.base import checks
+from lib import checks
 from lib.paper.fairness.bootstrap import Groups, Question, check_groups
 from lib.paper.fairness.measures import Mean
 
@@ -72,7 +72,7 @@ class Burden:
         self, name: str, who: np.ndarray, counts: np.ndarray | None = None
     ) -> np.ndarray:
         """Return one of `PARTS` of a group for each network, with shape (R, M)."""
-        checks.known("part", [name], PARTS)
+        checks.one_of("part", [name], PARTS)
         if counts is None:
             counts = np.ones((1, len(who)))
         rate = (counts @ self.is_refused[who] / counts.sum(1))[:, None]
@@ -87,7 +87,7 @@ class Burden:
         Shares refused are of everybody, the others of those who have
         recourse.
         """
-        checks.known("part", [name], PARTS)
+        checks.one_of("part", [name], PARTS)
         return len(who) if name == "refused" else self.cost.n_counted(who)
 
 
@@ -105,11 +105,11 @@ def spread(mean: Mean, rows: np.ndarray, n_people: int) -> Mean:
         >>> spread(mean, np.array([2, 0]), 3).total
         array([[0.4, 0. , 0.2]])
     """
-    n_own = mean.total.shape[1]
+    n_counted = mean.total.shape[1]
     check_groups({"rows": rows}, n_people)
-    if len(rows) != n_own or len(set(rows.tolist())) != n_own:
+    if len(rows) != n_counted or len(set(rows.tolist())) != n_counted:
         raise ValueError(
-            f"Expected {n_own} different rows, one for each person of the mean, got "
+            f"Expected {n_counted} different rows, one for each person of the mean, got "
             f"{len(set(rows.tolist()))}."
         )
     total = np.zeros((len(mean.total), n_people))
@@ -133,7 +133,7 @@ def ratios(
         pair: The two groups; the first is divided by the second.
     Raises: ValueError: a group is unknown, empty or no row numbers.
     """
-    checks.known("group", pair, tuple(groups))
+    checks.one_of("group", pair, tuple(groups))
     check_groups(groups, len(burden.is_refused))
     asked = []
     for name in PARTS:
@@ -141,12 +141,12 @@ def ratios(
 
         def statistic(*counts: np.ndarray, name: str = name) -> np.ndarray:
             first, second = (
-                burden.part(name, groups[group], own)
-                for group, own in zip(pair, counts, strict=True)
+                burden.part(name, groups[group], count)
+                for group, count in zip(pair, counts, strict=True)
             )
             return first / second
 
-        own = row | {"part": name, "kind": "ratio", "n_counted": n_counted}
+        about = row | {"part": name, "kind": "ratio", "n_counted": n_counted}
         reported = burden.cost.reported
-        asked.append(Question(own, tuple(pair), statistic, True, reported))
+        asked.append(Question(about, tuple(pair), statistic, True, reported))
     return asked

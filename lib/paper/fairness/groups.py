@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from lib.base import checks, files
-from lib.method.population import Population
+from lib import checks, io
+from lib.method.data import Population
 
 OF = ("refused", "applicants")
 
@@ -46,7 +46,7 @@ class Attribute:
     of: str = "refused"
 
     def __post_init__(self) -> None:
-        checks.known(
+        checks.one_of(
             f"people whose quantiles cut the attribute {self.name!r}:", [self.of], OF
         )
         if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
@@ -114,13 +114,13 @@ def read_attributes(path: Path, features: Sequence[str]) -> dict[str, Attribute]
     Raises: ValueError: no such file; an unknown key or feature;
         what `Attribute` refuses. The message names the file.
     """
-    found = {}
-    for name, given in files.entries(path).items():
+    attributes = {}
+    for name, given in io.load_yaml(path).items():
         try:
-            found[name] = _attribute(name, given, features)
+            attributes[name] = _attribute(name, given, features)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-    return found
+    return attributes
 
 
 def balanced(
@@ -150,7 +150,7 @@ def balanced(
     _to_compare(attributes, compared)
     checks.people("x", x, population.features)
     rng = np.random.default_rng(seed)
-    told = pd.DataFrame(
+    read_off = pd.DataFrame(
         {
             name: attributes[name].read_off(population, x)
             for name in compared
@@ -158,11 +158,11 @@ def balanced(
         },
         index=range(len(x)),
     )
-    drawn = [name for name in compared if name not in told]
+    drawn = [name for name in compared if name not in read_off]
     cells = _cells(attributes, drawn)
-    dealt = _deal(_people_by_cell(attributes, told), cells, len(x), rng)
+    dealt = _deal(_people_by_cell(attributes, read_off), cells, len(x), rng)
     rows = np.array(sorted(dealt))
-    labels = told.loc[rows].reset_index(drop=True)
+    labels = read_off.loc[rows].reset_index(drop=True)
     labels[drawn] = [dealt[row] for row in rows]
     for name, attribute in attributes.items():
         if name not in compared and attribute.feature is not None:
@@ -197,7 +197,7 @@ def members(
         {'women': array([0, 2]), 'men': array([1])}
     """
     _to_compare(attributes, compared)
-    checks.known("attribute that people have labels of:", compared, list(labels))
+    checks.one_of("attribute that people have labels of:", compared, list(labels))
     every = [label for name in compared for label in attributes[name].labels]
     if twice := [label for label in every if every.count(label) > 1]:
         raise ValueError(
@@ -221,13 +221,13 @@ def members(
 
 def _in_units(population: Population, x: Tensor, column: int) -> np.ndarray:
     """Return a feature of standardised people in the units of the data, with shape (N,)."""
-    return population.in_units(x)[:, column].double().numpy()
+    return population.inverse_transform(x)[:, column].double().numpy()
 
 
 def _attribute(name: str, given: Any, features: Sequence[str]) -> Attribute:
     """Return the attribute that an entry of a file describes."""
     keys = [field.name for field in fields(Attribute) if field.name != "name"]
-    checks.only(given, keys, f"entry of the attribute {name!r}")
+    checks.keys(given, keys, f"entry of the attribute {name!r}")
     numbers = (int, float)
     for key, kind in (("labels", str), ("cuts", numbers), ("quantiles", numbers)):
         value = given.get(key, [])
@@ -245,7 +245,7 @@ def _attribute(name: str, given: Any, features: Sequence[str]) -> Attribute:
     attribute = Attribute(name, **({"labels": ()} | lists))
     if attribute.feature is not None:
         what = f"feature that the attribute {name!r} is read off:"
-        checks.known(what, [attribute.feature], features)
+        checks.one_of(what, [attribute.feature], features)
     return attribute
 
 
@@ -300,7 +300,7 @@ def _deal(
 
 def _to_compare(attributes: Mapping[str, Attribute], compared: Sequence[str]) -> None:
     """Raise ValueError unless known attributes are compared, one or more, each once."""
-    checks.known("attribute to compare:", compared, tuple(attributes))
+    checks.one_of("attribute to compare:", compared, tuple(attributes))
     if not compared or len(set(compared)) < len(compared):
         raise ValueError(
             f"Expected one attribute to compare or more, each once, got {list(compared)}."

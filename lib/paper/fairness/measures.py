@@ -86,10 +86,12 @@ class Mean:
         """
         networks = [answers]
         if "member" in answers:
-            networks = [own for _, own in answers.groupby("member", sort=True)]
-        parts = [_parts(own, measure, chances) for own in networks]
-        total, counted = (np.stack(part) for part in zip(*parts, strict=True))
-        is_reported = ["reported" not in own or own.reported.any() for own in networks]
+            networks = [network for _, network in answers.groupby("member", sort=True)]
+        parts = [_parts(network, measure, chances) for network in networks]
+        total, counted = (np.stack(arrays) for arrays in zip(*parts, strict=True))
+        is_reported = [
+            "reported" not in network or network.reported.any() for network in networks
+        ]
         if sum(is_reported) > 1:
             raise ValueError(
                 f"{sum(is_reported)} networks are marked as reported: expected one. Are "
@@ -166,19 +168,19 @@ def wide(answers: pd.DataFrame, column: str, chances: pd.DataFrame) -> np.ndarra
     needs(answers, ["person", "setting", column])
     if not (np.isfinite(chances).all(axis=None) and (chances >= 0).all(axis=None)):
         raise ValueError("chances must be finite and not below zero, one for each set.")
-    own = answers[answers.setting.isin(chances.columns)]
-    person, column_of = own.person.to_numpy(), chances.columns.get_indexer(own.setting)
+    rows = answers[answers.setting.isin(chances.columns)]
+    person, column_of = rows.person.to_numpy(), chances.columns.get_indexer(rows.setting)
     times = np.zeros(chances.shape, dtype=int)
     known = (person >= 0) & (person < len(chances))
     np.add.at(times, (person[known], column_of[known]), 1)
     if not known.all() or (times != 1).any():
         raise ValueError(
             f"Expected one answer for each of {chances.shape[0]} people and "
-            f"{chances.shape[1]} sets ({'; '.join(chances)}), got {len(own)}. Are there "
+            f"{chances.shape[1]} sets ({'; '.join(chances)}), got {len(rows)}. Are there "
             "answers of several seeds or methods, or of other people?"
         )
     values = np.empty(chances.shape)
-    values[person, column_of] = own[column]
+    values[person, column_of] = rows[column]
     return values
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks, files
+from lib import checks, io
 from lib.method.preferences import Preferences
 from lib.method.samplers import RankingSampler, permutation_probabilities
 from lib.paper.fairness.groups import Attribute
@@ -78,7 +78,7 @@ class Scenario:
         """
         if self.by is None or self.rates is None:
             return np.zeros(len(labels))
-        checks.known("attribute that people have labels of:", [self.by], list(labels))
+        checks.one_of("attribute that people have labels of:", [self.by], list(labels))
         if missing := sorted(set(labels[self.by]) - set(self.rates), key=str):
             raise _no_rate(self.by, None, missing[0])
         return labels[self.by].map(self.rates).to_numpy(dtype=float)
@@ -157,7 +157,7 @@ def preferences_by_set(
     Raises: ValueError: there is no set of that name.
     """
     masks = sets(features, range(1, len(features) + 1))
-    checks.known("set of features", names, tuple(masks))
+    checks.one_of("set of features", names, tuple(masks))
     return {name: Preferences.from_mask(masks[name].expand(n_people, -1)) for name in names}
 
 
@@ -174,7 +174,7 @@ def read_scenario(
         1]; a number of features that nobody can have. The message
         names the file.
     """
-    given = files.entries(path)
+    given = io.load_yaml(path)
     try:
         scenario = _scenario(path.stem, given, attributes, features)
         labels = {scenario.by: attributes[scenario.by].labels} if scenario.by else {}
@@ -201,7 +201,7 @@ def misreported(
     Raises: ValueError: the share is outside of [0, 1], the kind is
         unknown, or is_actionable is no mask.
     """
-    checks.known("kind of error", [kind], MISREPORTS)
+    checks.one_of("kind of error", [kind], MISREPORTS)
     if is_actionable.dtype != torch.bool or is_actionable.ndim != 2:
         raise ValueError(
             f"is_actionable is of {is_actionable.dtype} with shape "
@@ -215,9 +215,9 @@ def misreported(
     errs = rng.random(len(is_actionable)) < share
     errs &= errs_in.sum(-1).numpy() >= least
     feature = np.where(errs_in.numpy(), order, -1.0).argmax(-1)
-    said = is_actionable.numpy().copy()
-    said[errs, feature[errs]] = kind == "claims"
-    return torch.from_numpy(said)
+    stated = is_actionable.numpy().copy()
+    stated[errs, feature[errs]] = kind == "claims"
+    return torch.from_numpy(stated)
 
 
 def can_follow(is_acted: Tensor, is_actionable: Tensor) -> Tensor:
@@ -240,7 +240,7 @@ def _scenario(
     features: Sequence[str],
 ) -> Scenario:
     """Return the scenario that a file's entries describe."""
-    checks.only(
+    checks.keys(
         given, ["n_actionable", "privileged", "distributions"], "entry of a scenario"
     )
     if "n_actionable" not in given:
@@ -250,14 +250,14 @@ def _scenario(
         )
     privilege, draws = given.get("privileged"), given.get("distributions", {})
     kinds = ["privileged", "others"] if privilege else ["others"]
-    checks.only(draws, kinds, "kind of people")
+    checks.keys(draws, kinds, "kind of people")
     if privilege is None:
         return Scenario(name, given["n_actionable"], **({"others": "uniform"} | draws))
-    checks.only(privilege, ["by", "rates"], "entry of privileged")
+    checks.keys(privilege, ["by", "rates"], "entry of privileged")
     by, rates = privilege.get("by"), privilege.get("rates", {})
-    checks.known("attribute that privilege follows:", [by], tuple(attributes))
+    checks.one_of("attribute that privilege follows:", [by], tuple(attributes))
     labels = attributes[by].labels
-    checks.only(rates, labels, f"label of {by}")
+    checks.keys(rates, labels, f"label of {by}")
     every = {label: rates.get(label) for label in labels}
     return Scenario(name, given["n_actionable"], by, every, **draws)
 

@@ -14,10 +14,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.base import checks
-from lib.method.population import Population
-from lib.method.scm import SCM, Equation, Parents
-from lib.method.world import World
+from lib import checks
+from lib.method.data import Population
+from lib.method.scm import SCM, CausalModel, Equation, Parents
 
 OUTCOMES = ("twin accepted", "both", "only the person", "only the twin", "neither")
 
@@ -41,7 +40,7 @@ def twins(population: Population, x: Tensor, feature: str) -> Tensor:
             f"{population.name} has no true SCM, so that nobody's twin is known. Draw the "
             "population from equations (Population.from_scm)."
         )
-    checks.known("feature", [feature], population.features)
+    checks.one_of("feature", [feature], population.features)
     column = population.features.index(feature)
     values = population.x["recourse/train"][:, column].unique()
     if len(values) != 2 or not torch.isin(x[:, column], values).all():
@@ -81,8 +80,8 @@ def compared(
         2  only the twin         NaN
     """
     parts = {"twin_cost": twin_cost, "twin_is_accepted": twin_is_accepted}
-    for name, part in parts.items():
-        checks.shape(name, torch.as_tensor(part), tuple(cost.shape))
+    for name, values in parts.items():
+        checks.shape(name, torch.as_tensor(values), tuple(cost.shape))
     has, twin_has = np.isfinite(cost), np.isfinite(twin_cost)
     cases = [twin_is_accepted, has & twin_has, has & ~twin_has, ~has & twin_has]
     outcome = np.select(cases, OUTCOMES[:4], OUTCOMES[4])
@@ -114,7 +113,7 @@ def cut(scm: SCM, cause: str, value: float, effects: Sequence[str]) -> SCM:
         >>> redrawn(woman, loan.scm(), all_alike)  # two units of duration less
         tensor([0., 0., 0., 1., 2., 0., 0.])
     """
-    checks.known("feature", [cause, *effects], scm.features)
+    checks.one_of("feature", [cause, *effects], scm.features)
     for effect in effects:
         if cause not in scm.equations[effect].parents:
             parents = ", ".join(scm.equations[effect].parents) or "nothing"
@@ -129,21 +128,21 @@ def cut(scm: SCM, cause: str, value: float, effects: Sequence[str]) -> SCM:
     return SCM(equations, scm.mean, scm.std)
 
 
-def redrawn(x: Tensor, world: World, other: World) -> Tensor:
-    """Return the same people, with the same noise, as another world would have made them.
+def redrawn(x: Tensor, model: CausalModel, other: CausalModel) -> Tensor:
+    """Return the same people, with the same noise, as another model would have made them.
 
     Arguments:
-        x: Features in the first world, with shape (*, D).
-        world, other: The two worlds.
-    Raises: ValueError: x does not fit, or the worlds list other
-        features.
+        x: Features in the first model, with shape (*, D).
+        model, other: The two causal models.
+    Raises: ValueError: x does not fit, or the models list
+        other features.
     """
-    if world.features != other.features:
+    if model.features != other.features:
         raise ValueError(
-            f"The worlds list the features {', '.join(world.features)} and "
+            f"The models list the features {', '.join(model.features)} and "
             f"{', '.join(other.features)}: expected the same in the same order."
         )
-    return other.predict(world.abduct(x))
+    return other.predict(model.abduct(x))
 
 
 def _blind_to(equation: Equation, cause: str, value: float) -> Equation:

@@ -14,7 +14,7 @@ import anywidget
 import traitlets
 from IPython.display import Image, display
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 PAGE = ROOT / "page"
 PICTURE = PAGE / "applicant.png"
@@ -52,14 +52,14 @@ def page() -> str:
         large.
     """
     filled = text_of("index.html")
-    for place, part in (
+    for place, content in (
         ("/* font.css, style.css */", text_of("font.css") + text_of("style.css")),
         ("<!-- model.json -->", text_of("model.json").strip().replace("</", "<\\/")),
         ("/* model.js, app.js */", script()),
     ):
         if place not in filled:
             raise ValueError(f"index.html has no place {place!r}: expected one.")
-        filled = filled.replace(place, part)
+        filled = filled.replace(place, content)
     n_bytes = len(filled.encode())
     if n_bytes > MOST_BYTES:
         raise ValueError(f"The page is {n_bytes:,} bytes, expected {MOST_BYTES:,} at most.")

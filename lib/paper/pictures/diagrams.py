@@ -7,8 +7,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from lib.base import checks
-from lib.method.world import Graph
+from lib import checks
+from lib.method.graph import Graph
 from lib.paper.pictures.look import COLOURS, readable
 
 INK = "#333333"
@@ -82,8 +82,8 @@ def causal_graph(
     for what, given in (("kind", kinds), ("place", at)):
         if missing := [name for name in graph.features if name not in given]:
             raise ValueError(f"There is no {what} for {', '.join(missing)}.")
-    checks.known("place of a feature", at, graph.features)
-    checks.known("kind of feature", kinds.values(), ("actionable", "mutable", "immutable"))
+    checks.one_of("place of a feature", at, graph.features)
+    checks.one_of("kind of feature", kinds.values(), ("actionable", "mutable", "immutable"))
     for name, (x, y) in at.items():
         ax.scatter(
             x, y, s=2_900, color=COLOURS[kinds[name]], zorder=3, clip_on=False, **EDGE
@@ -121,7 +121,7 @@ def architecture(ax: Axes) -> Axes:
     says = (
         (0.21, "weights\n$w(s)$"),
         (0.31, "priors\n$p(s)$"),
-        (0.41, "hardness\nby $s$"),
+        (0.41, "difficulty\n$h(s)$"),
         (0.51, "can do\n$A_u$"),
     )
     loss = (

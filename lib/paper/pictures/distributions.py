@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import gaussian_kde
 
-from lib.base import checks
+from lib import checks
 from lib.paper.pictures.look import COLOURS, readable
 
 
@@ -165,7 +165,7 @@ def _check_samples(samples: Mapping[str, np.ndarray]) -> None:
     """Raise ValueError unless there are samples, each with a colour and somebody in it."""
     if not samples:
         raise ValueError("There is no sample to draw.")
-    checks.known("sample", samples, tuple(COLOURS))
+    checks.one_of("sample", samples, tuple(COLOURS))
     for key, values in samples.items():
         if len(values) == 0:
             raise ValueError(f"The sample {key!r} is empty.")

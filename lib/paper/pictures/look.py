@@ -1,7 +1,7 @@
 """The look of all figures: colours fixed by meaning, defaults, saving, legends."""
 
-import io
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
-from lib.base import checks, files
-from lib.method.population import Population
+from lib import checks, io
+from lib.method.data import Population
 
 # Okabe and Ito's colours, fixed by meaning
 COLOURS = {
@@ -87,9 +87,9 @@ def use_style() -> None:
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Save folder/name.png and .pdf, without dates: a rerun gives the same bytes."""
     for kind, undated in (("png", "Software"), ("pdf", "CreationDate")):
-        drawn = io.BytesIO()
+        drawn = BytesIO()
         figure.savefig(drawn, format=kind, metadata={undated: None})
-        files.write(folder / f"{name}.{kind}", drawn.getvalue())
+        io.write(folder / f"{name}.{kind}", drawn.getvalue())
 
 
 def readable(name: str) -> str:
@@ -122,8 +122,8 @@ def rank_axis(axis: Axis, population: Population, name: str) -> None:
         name: Of the feature.
     Raises: ValueError: there is no such feature.
     """
-    checks.known("feature", [name], population.features)
-    everyone = population.as_recorded(population.x["recourse/train"])
+    checks.one_of("feature", [name], population.features)
+    everyone = population.to_records(population.x["recourse/train"])
     column = everyone[:, population.features.index(name)].numpy()
     axis.set_ticks(np.percentile(column, RANKS).tolist(), [f"{rank}" for rank in RANKS])
     axis.set_label_text(f"{readable(name)}: more than ... of 100 applicants")
@@ -135,7 +135,7 @@ def by_name(what: str, name: str, table: Mapping[str, Any]) -> Any:
     Raises: ValueError: there is nothing by that name.
     """
     key = name if name in table else name.lower()
-    checks.known(what, [key], tuple(table))
+    checks.one_of(what, [key], tuple(table))
     return table[key]
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 
-from lib.base import checks
-from lib.method.world import Graph
+from lib import checks
+from lib.method.graph import Graph
 from lib.paper.pictures.look import COLOURS, readable
 
 # where the features of Loan stand in the unit square
@@ -58,8 +58,8 @@ def action_on_graph(
         graph: Who causes whom.
         at: Where each feature stands in the unit square, for instance
             `LOAN_PLACES`.
-        moves: How each feature moves that does, as `words.moves` says
-            it; what stands there in brackets is left out.
+        moves: How each feature moves that does, as `report.changes`
+            gives it; what stands there in brackets is left out.
         is_acted: Names of the features acted on.
         forbidden: Names of those that the person can't act on.
     Raises: ValueError: a name is no feature, or a feature has no
@@ -67,7 +67,7 @@ def action_on_graph(
     """
     if missing := [name for name in graph.features if name not in at]:
         raise ValueError(f"There is no place for {', '.join(missing)}.")
-    checks.known("feature", [*moves, *is_acted, *forbidden], graph.features)
+    checks.one_of("feature", [*moves, *is_acted, *forbidden], graph.features)
     for name in graph.features:
         kind = _what_happens(name, moves, is_acted, forbidden)
         _node(ax, at[name], readable(name), kind, is_closed=name in forbidden)
@@ -143,7 +143,7 @@ def decision_slice(
     Raises: ValueError: a name has no colour, or `accepts` gives
         another shape.
     """
-    checks.known("move", moves, tuple(COLOURS))
+    checks.one_of("move", moves, tuple(COLOURS))
     lines = [np.linspace(*ends, 200) for ends in zip(low, high, strict=True)]
     across, up = np.meshgrid(*lines)
     points = np.stack([across.ravel(), up.ravel()], -1)

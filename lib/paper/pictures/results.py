@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lib.base import checks
+from lib import checks
 from lib.paper.pictures.look import COLOURS, MARKERS, by_name, need
 
 
@@ -28,20 +28,20 @@ def beside_paper(
     """
     ours = ("mean", "lowest", "highest", "reported")
     need(rows, ("metric", "setting", "method", "networks", "paper", *ours))
-    checks.known("metric", [metric], tuple(dict.fromkeys(rows.metric)))
+    checks.one_of("metric", [metric], tuple(dict.fromkeys(rows.metric)))
     rows = rows[rows.metric == metric]
     settings = list(dict.fromkeys(rows.setting))
     who = rows.method.where(rows.networks == "", rows.networks)
-    each = list(dict.fromkeys(who))
-    apart = 0.78 / max(3, len(each))
-    for i, name in enumerate(each):
-        own = rows[who == name]
-        places = np.array([settings.index(s) for s in own.setting])
-        at = places + apart * (i - (len(each) - 1) / 2)
-        _ours(ax, own, at, name)
+    names = list(dict.fromkeys(who))
+    apart = 0.78 / max(3, len(names))
+    for i, name in enumerate(names):
+        group = rows[who == name]
+        places = np.array([settings.index(s) for s in group.setting])
+        at = places + apart * (i - (len(names) - 1) / 2)
+        _ours(ax, group, at, name)
         dashes: dict[str, Any] = {"color": "#333333", "lw": 1.3, "ls": "--"}
         half = 0.46 * apart
-        ax.hlines(own.paper, at - half, at + half, label="the paper", **dashes)
+        ax.hlines(group.paper, at - half, at + half, label="the paper", **dashes)
     ax.set_xticks(range(len(settings)), settings)
     ax.set(ylim=(-0.04, 1.06), ylabel=metric, xlabel=xlabel)
     return ax
@@ -68,18 +68,18 @@ def intervals(
         order, or a method has no marker.
     """
     need(rows, ("method", along, "estimate", "low", "high"))
-    checks.known(along, dict.fromkeys(rows[along]), order)
+    checks.one_of(along, dict.fromkeys(rows[along]), order)
     methods = list(dict.fromkeys(rows.method))
     for i, method in enumerate(methods):
-        own = rows[rows.method == method]
+        group = rows[rows.method == method]
         offset = 0.34 * (i - (len(methods) - 1) / 2)
-        at = np.array([order.index(name) for name in own[along]]) + offset
-        _intervals_of(ax, own, at, method)
-        if "reported" not in own or (own.reported == own.estimate).all():
+        at = np.array([order.index(name) for name in group[along]]) + offset
+        _intervals_of(ax, group, at, method)
+        if "reported" not in group or (group.reported == group.estimate).all():
             continue
         label = f"{method}, the reported network"
-        given = (own.reported != "too few").to_numpy()
-        reported = own.reported[given].to_numpy(dtype=float)
+        given = (group.reported != "too few").to_numpy()
+        reported = group.reported[given].to_numpy(dtype=float)
         hollow: dict[str, Any] = {"s": 12, "facecolors": "none", "lw": 0.8}
         colour = by_name("method", method, COLOURS)
         ax.scatter(reported, at[given] + 0.13, edgecolors=colour, label=label, **hollow)
@@ -88,27 +88,27 @@ def intervals(
     return ax
 
 
-def _ours(ax: Axes, own: pd.DataFrame, at: np.ndarray, who: str) -> None:
+def _ours(ax: Axes, rows: pd.DataFrame, at: np.ndarray, who: str) -> None:
     """Draw a method's, or set of networks', numbers of `beside_paper` at these places."""
     colour = by_name("method", who, COLOURS)
     marker = by_name("method", who, MARKERS)
-    if own.lowest.isna().any():
-        ax.plot(at, own["mean"], marker, color=colour, label=f"{who}, ours")
+    if rows.lowest.isna().any():
+        ax.plot(at, rows["mean"], marker, color=colour, label=f"{who}, ours")
         return
     band: dict[str, Any] = {"lw": 4, "alpha": 0.3, "color": colour}
-    ax.vlines(at, own.lowest, own.highest, label=f"{who}, range over seeds", **band)
+    ax.vlines(at, rows.lowest, rows.highest, label=f"{who}, range over seeds", **band)
     label = f"{who}, mean over seeds"
-    ax.plot(at, own["mean"], marker, color=colour, label=label)
+    ax.plot(at, rows["mean"], marker, color=colour, label=label)
     hollow: dict[str, Any] = {"ms": 8, "mfc": "none", "mew": 0.8, "color": colour}
     label = f"{who}, the member reported"
-    ax.plot(at, own.reported, marker, label=label, **hollow)
+    ax.plot(at, rows.reported, marker, label=label, **hollow)
 
 
-def _intervals_of(ax: Axes, own: pd.DataFrame, at: np.ndarray, method: str) -> None:
+def _intervals_of(ax: Axes, rows: pd.DataFrame, at: np.ndarray, method: str) -> None:
     """Draw one method's intervals at these heights, or that there are too few people."""
-    colour, given = by_name("method", method, COLOURS), (own.low != "too few").to_numpy()
+    colour, given = by_name("method", method, COLOURS), (rows.low != "too few").to_numpy()
     estimate, low, high = (
-        own[name][given].to_numpy(dtype=float) for name in ("estimate", "low", "high")
+        rows[name][given].to_numpy(dtype=float) for name in ("estimate", "low", "high")
     )
     ax.errorbar(
         estimate,
