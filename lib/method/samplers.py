@@ -318,7 +318,7 @@ class WithLimits:
         kind = rng.integers(0, 6, shape)
         amount = rng.random(shape) * (high - low)
         kind = np.where(is_limited & (n_categories == 0), kind, -1)
-        values = [
+        numbers = [
             np.where(kind == 4, low + amount, np.nan),
             np.where(kind == 5, low + amount, np.nan),
             np.select([kind == 0, kind == 3], [0.0, amount], np.nan),
@@ -332,5 +332,7 @@ class WithLimits:
             is_chosen = subset[:, None] >> np.arange(mask.shape[-1]) & 1 == 1
             mask[:, k] = is_chosen & is_limited[:, [k]]
         allowed_categories = torch.from_numpy(mask) if mask.any() else None
-        limits = Limits(*map(torch.from_numpy, values), allowed_categories)
+        limits = Limits(
+            *map(torch.from_numpy, numbers), allowed_categories=allowed_categories
+        )
         return replace(preferences, limits=limits)
