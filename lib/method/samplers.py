@@ -318,21 +318,21 @@ class WithLimits:
         kind = rng.integers(0, 6, shape)
         amount = rng.random(shape) * (high - low)
         kind = np.where(is_limited & (n_categories == 0), kind, -1)
-        numbers = [
-            np.where(kind == 4, low + amount, np.nan),
-            np.where(kind == 5, low + amount, np.nan),
-            np.select([kind == 0, kind == 3], [0.0, amount], np.nan),
-            np.select([kind == 1, kind == 2], [0.0, amount], np.nan),
-            np.full(shape, np.nan),
-        ]
+        numbers = {
+            "low": np.where(kind == 4, low + amount, np.nan),
+            "high": np.where(kind == 5, low + amount, np.nan),
+            "max_decrease": np.select([kind == 0, kind == 3], [0.0, amount], np.nan),
+            "max_increase": np.select([kind == 1, kind == 2], [0.0, amount], np.nan),
+            "step": np.full(shape, np.nan),
+        }
         mask = np.zeros((*shape, n_categories.max()), dtype=bool)
         for k in np.flatnonzero(n_categories):
             # the bits of a number above zero are a set that is not empty
             subset = rng.integers(1, 2 ** n_categories[k], len(people))
             is_chosen = subset[:, None] >> np.arange(mask.shape[-1]) & 1 == 1
             mask[:, k] = is_chosen & is_limited[:, [k]]
-        allowed_categories = torch.from_numpy(mask) if mask.any() else None
         limits = Limits(
-            *map(torch.from_numpy, numbers), allowed_categories=allowed_categories
+            **{name: torch.from_numpy(values) for name, values in numbers.items()},
+            allowed_categories=torch.from_numpy(mask) if mask.any() else None,
         )
         return replace(preferences, limits=limits)
