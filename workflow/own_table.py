@@ -21,8 +21,8 @@ from parameters import ROOT, check_own_folder, notebook_defaults, read_own
 
 from lib import io
 
-OURS = "ours"  # tag of cells that speak of the notebook's own table only
-CLAIM = ("**Claim.**", "| claim")  # paragraphs that do so, too
+OURS = "ours"  # tag of cells about the table of the repository
+CLAIM = ("**Claim.**", "| claim")  # and paragraphs about it
 LINK = re.compile(r"\]\((?!\w+:|#|/)([^)]+)\)")  # to another file
 NOTEBOOK = ROOT / "notebooks" / "12_your_own_problem.ipynb"
 
@@ -38,7 +38,7 @@ def run(path: Path) -> Path:
     given = read_own(path, defaults)
     if "outputs" not in given:
         raise ValueError(
-            f"{path} says nothing about outputs: name a folder for what is made, such as "
+            f"{path} does not name outputs, a folder for what is made, such as "
             "outputs: runs/mine."
         )
     given = {"figures": str(Path(given["outputs"], "figures"))} | given
@@ -50,7 +50,7 @@ def run(path: Path) -> Path:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     if given.get("table", defaults["table"]) != defaults["table"]:
         given = {"group": "", "person": "", "limits": {}} | given
-        notebook.cells = [one for one in notebook.cells if OURS not in _tags(one)]
+        notebook.cells = [cell for cell in notebook.cells if OURS not in _tags(cell)]
         paragraphs = notebook.cells[0].source.split("\n\n")
         notebook.cells[0].source = "\n\n".join(
             text for text in paragraphs if not text.startswith(CLAIM)

@@ -1,8 +1,9 @@
-"""Checks of somebody's own table, each of which says what it looked at and what it found.
+"""Checks of a table of past applicants, before anything is fitted.
 
-What makes recourse impossible is an error, and all errors are found at
-once (`findings.require` raises them). The rest are warnings, with what
-to do about them.
+What makes recourse impossible is an error, and all errors are listed
+at once (`results.require` raises them). The rest are warnings, with
+what to do about them. Values, graph and limits are checked by the
+functions that read them later (`lib.method.data`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,33 +13,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.beyond.own_table import columns
-from lib.beyond.own_table.findings import VERDICTS, Finding, Unfit
-from lib.method import frames, words
+from lib.beyond.own_table import columns, tables
+from lib.beyond.own_table.results import VERDICTS, CheckResult, from_error
+from lib.method import data, report
 from lib.method.limits import Limits
-from lib.method.population import FEWEST, KINDS
 from lib.method.problem import Problem
 
-FEW = 1_000  # people; with fewer a flow knows little, and half of them teach it
+FEW = 1_000  # people; with fewer a flow learns little, and half of them train it
 FEW_OF_A_CLASS = 100  # labels of the rarer kind
-FEW_IN_A_GROUP = 30  # people that an interval needs, see lib.paper.fairness.bootstrap
-FORMS = {  # of texts that are numbers or days, and what to do about them
-    r"-?\d{1,3}(,\d{3})+(\.\d+)?": "These seem to be thousands, set off by commas: write "
-    "1234. If they are decimal commas, say decimal: ','.",
-    r"-?\d{1,3}(\.\d{3})+(,\d+)?": "These seem to be thousands, set off by points: write "
-    "1234, and decimals after a point.",
-    r"-?\d*,\d+": "These seem to be decimal commas: say decimal: ','.",
-    r"\d{4}-\d\d?-\d\d?.*|\d\d?[./]\d\d?[./]\d{2,4}.*": "These seem to be days: make them "
-    "a number, for instance of years until the decision.",
-    r"\D{0,3}\d[\d.]*\D{0,3}": "These seem to be numbers held as text: leave out signs and "
-    "units, and turn them with pandas.to_numeric.",
-}
+MIN_IN_GROUP = 120  # people, for an interval of those who are refused
+MAX_GROUPS = 6
 # columns of the recommendations as notebook 12 writes them
 TAKEN = (
-    *("split", "person", *words.COLUMNS),
+    *("split", "person", *report.COLUMNS),
     *("helped", "holds_in", "is_sparse", "moves_an_atom"),
 )
 NEARLY_ALL = 0.95  # share of people refused, from which on few are left to learn from
+TOO_LARGE = 1e15
 
 
 def examine(
@@ -47,88 +38,93 @@ def examine(
     kinds: Mapping[str, str],
     edges: Any,
     group: str = "",
-    most_actionable: int = 8,
+    max_actionable: int = 8,
     person: str = "",
     limits: Mapping[str, str] | None = None,
-) -> list[Finding]:
-    """Return what all checks of a table find, before anything is fitted.
+) -> list[CheckResult]:
+    """Return the results of all checks of a table, errors first.
 
     Arguments:
         frame: A row a person.
         label, kinds: As for `Population.from_frame`.
         edges: A dict effect -> causes, or pairs (cause, effect).
         group: Column whose groups are audited; "": none.
-        most_actionable: Features that a search over all sets bears.
-        person: Column with what people are called; "": none.
+        max_actionable: Actionable features that a search over all
+            sets can bear.
+        person: Column with people's names; "": none.
         limits: As for `Limits.from_words`; None: none.
-    Raises: Unfit: frame is no table. Everything else is a finding.
+    Raises: TableError: frame is no table. Everything else is a
+        result.
 
     Example:
         >>> frame = pd.DataFrame({"age": range(30), "pay": 1.0, "repaid": [0, 1, 1] * 10})
         >>> kinds = {"age": "immutable", "pay": "actionable"}
-        >>> found = examine(frame, "repaid", kinds, {"pay": ["age"]})
-        >>> [one.check for one in found if one.is_error]
-        ['constant columns']
+        >>> results = examine(frame, "repaid", kinds, {"pay": ["age"]})
+        >>> [r.message for r in results if r.is_error]
+        ['pay is 1.0 for everyone']
     """
     if not isinstance(frame, pd.DataFrame):
-        raise Unfit(f"Expected a table of pandas, got {type(frame).__name__}.")
+        raise tables.TableError(f"Expected a table of pandas, got {type(frame).__name__}.")
     if not all(isinstance(name, str) for name in (label, group, person)):
-        raise Unfit(
+        raise tables.TableError(
             f"Expected names of columns, got label {label!r}, group {group!r}, person "
             f"{person!r}."
         )
-    found = [_people(frame), *_names(frame, label, kinds, most_actionable)]
-    features = [name for name in _known(kinds, frame) if name != label]
-    nothing = Finding("fine", "text, gaps, constants", "none among the features")
-    contents = list(_contents(frame, features))
-    found += contents if any(one.is_error for one in contents) else [nothing, *contents]
-    found += _label(frame, label)
-    found += _edges(list(kinds) if isinstance(kinds, Mapping) else [], label, kinds, edges)
+    features = [name for name in _existing(kinds, frame) if name != label]
+    results = [
+        _people(frame),
+        *_names(frame, label, kinds, max_actionable),
+        *_values(frame, features),
+        *_label(frame, label),
+        *_edges(kinds if isinstance(kinds, Mapping) else {}, label, edges),
+    ]
     usable = [name for name in features if columns.is_usable(frame[name])]
-    if label in frame and usable and len(frame) and _is_label(frame[label]):
-        found += columns.leaks(frame, label, usable)
-    if usable and len(frame):
-        found += columns.contents(frame, usable, kinds)
+    if usable:
+        if label in frame and _is_label(frame[label]):
+            results += columns.leaks(frame, label, usable)
+        results += columns.contents(frame, usable, kinds)
     if group:
-        found.append(_group(frame, group, features, person))
+        results.append(_group(frame, group, features, person))
     if person:
-        found += _person(frame, person)
+        try:
+            tables.with_names(frame, person)
+        except ValueError as error:
+            results.append(from_error("names", error))
     if limits:
-        found.append(_limits(features, kinds, limits, frame))
-    return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
+        results.append(_limits(features, kinds, limits, frame))
+    return sorted(results, key=lambda r: VERDICTS.index(r.verdict))
 
 
-def refusals(problem: Problem) -> list[Finding]:
-    """Return whom the classifier refuses, and whether these are enough people.
+def refusals(problem: Problem) -> CheckResult:
+    """Return how many people the classifier refuses, and whether these are enough.
 
-    Raises: Unfit: it refuses nobody in one of the splits.
+    Raises: TableError: it refuses nobody in one of the splits.
 
     Example:
-        >>> refusals(problem)[0].found
+        >>> refusals(problem).message
         '4,879 of 10,000 train, 2,410 of 5,000 validation, 2,426 of 5,000 test people'
     """
-    parts, fewest, most = [], np.inf, 0.0
-    for split in ("train", "validation", "test"):
-        n_all = len(problem.population.x[f"recourse/{split}"])
-        n_refused = len(problem.refused(split))
-        fewest, most = min(fewest, n_refused), max(most, n_refused / n_all)
-        parts.append(f"{n_refused:,} of {n_all:,} {split}")
-    found = f"{', '.join(parts)} people"
-    if fewest == 0:
-        raise Unfit(
-            f"The classifier refuses {found}. Recourse is for refused people: bring more "
-            "people whose label is 0, or weigh them more."
+    splits = ("train", "validation", "test")
+    n_all = [len(problem.population.x[f"recourse/{split}"]) for split in splits]
+    n_refused = [len(problem.refused(split)) for split in splits]
+    counts = zip(n_refused, n_all, splits, strict=True)
+    message = ", ".join(f"{n:,} of {n_split:,} {split}" for n, n_split, split in counts)
+    message += " people"
+    more = "Bring more people whose label is {}, or change their weight in the fit."
+    if min(n_refused) == 0:
+        raise tables.TableError(
+            f"The classifier refuses {message}. Recourse is for refused people. "
+            + more.format(0)
         )
-    if most > NEARLY_ALL:
-        do = (
-            "Nearly everybody: what an accepted person looks like is hardly known. Bring "
-            "more people whose label is 1, or weigh them more."
-        )
-        return [Finding("warning", "who is refused", found, do)]
-    if fewest < FEW_OF_A_CLASS:
-        do = "Too few to learn from, or to be sure of anything. Bring more people."
-        return [Finding("warning", "who is refused", found, do)]
-    return [Finding("fine", "who is refused", found)]
+    verdict, hint = "fine", ""
+    if max(n / n_split for n, n_split in zip(n_refused, n_all, strict=True)) > NEARLY_ALL:
+        verdict = "warning"
+        hint = "Nearly everybody: few accepted people are left to learn from. "
+        hint += more.format(1)
+    elif min(n_refused) < FEW_OF_A_CLASS:
+        verdict = "warning"
+        hint = "Too few to learn from, or to be sure of anything. Bring more people."
+    return CheckResult(verdict, "who is refused", message, hint)
 
 
 def groups_of(column: pd.Series) -> dict[str, np.ndarray]:
@@ -143,125 +139,134 @@ def groups_of(column: pd.Series) -> dict[str, np.ndarray]:
         >>> list(groups_of(pd.Series(range(10))))
         ['up to 4.5', 'above 4.5']
     """
-    is_number = pd.api.types.is_numeric_dtype(column)
-    named = column.astype(object).where(column.notna(), "not said").astype(str)
-    if is_number and column.nunique() > 6:
-        middle = f"{column.median():g}"
-        halves = np.where(column <= column.median(), f"up to {middle}", f"above {middle}")
-        named = named.where(column.isna(), halves)
-    labels = list(dict.fromkeys(named))
-    return {own: np.flatnonzero(named.to_numpy() == own) for own in labels}
+    names = column.astype(object).where(column.notna(), "not known").astype(str)
+    if pd.api.types.is_numeric_dtype(column) and column.nunique() > MAX_GROUPS:
+        median = column.median()
+        halves = np.where(column <= median, f"up to {median:g}", f"above {median:g}")
+        names = names.where(column.isna(), halves)
+    return {name: np.flatnonzero(names == name) for name in dict.fromkeys(names)}
 
 
 def _is_label(column: pd.Series) -> bool:
     """Return whether a column holds 0 and 1, and both."""
-    return columns.is_number(column) and set(pd.unique(column)) == {0, 1}
+    return columns.is_number(column) and set(column.unique()) == {0, 1}
 
 
-def _known(names: Any, frame: pd.DataFrame) -> list[str]:
-    """Return those of the names that are columns, each once."""
+def _existing(names: Any, frame: pd.DataFrame) -> list[str]:
+    """Return those of the names that are columns, there once."""
     there = list(frame.columns)
     return [name for name in names if isinstance(name, str) and there.count(name) == 1]
 
 
-def _people(frame: pd.DataFrame) -> Finding:
-    """Look at how many people there are."""
-    n = len(frame)
-    if n < FEWEST:
-        do = f"At least {FEWEST} are needed to fill three splits."
-        return Finding("error", "people", f"{n} rows", do)
-    if n < FEW:
-        do = f"With fewer than {FEW:,} the flow knows little: believe it less."
-        return Finding("warning", "people", f"{n} rows", do)
-    return Finding("fine", "people", f"{n:,} rows")
+def _people(frame: pd.DataFrame) -> CheckResult:
+    """Check how many people there are."""
+    message = f"{len(frame):,} rows"
+    if len(frame) < data.MIN_PEOPLE:
+        hint = f"At least {data.MIN_PEOPLE} are needed to fill three splits."
+        return CheckResult("error", "people", message, hint)
+    if len(frame) < FEW:
+        hint = f"With fewer than {FEW:,} the flow learns little: believe it less."
+        return CheckResult("warning", "people", message, hint)
+    return CheckResult("fine", "people", message)
 
 
 def _names(
-    frame: pd.DataFrame, label: Any, kinds: Any, most_actionable: int
-) -> Iterator[Finding]:
-    """Look at the names of columns, and at the kinds of features."""
+    frame: pd.DataFrame, label: Any, kinds: Any, max_actionable: int
+) -> Iterator[CheckResult]:
+    """Check the names of columns, and the kinds of features."""
     there = [str(name) for name in frame.columns]
     if unnamed := [name for name in frame.columns if not isinstance(name, str)]:
-        do = "Name them, with frame.rename(columns=str)."
-        yield Finding("error", "columns", f"{unnamed[0]!r} is no name", do)
+        hint = "Name them, with frame.rename(columns=str)."
+        yield CheckResult("error", "columns", f"{unnamed[0]!r} is no name", hint)
     if twice := sorted({name for name in there if there.count(name) > 1}):
-        yield Finding("error", "columns", f"twice: {', '.join(twice)}", "Keep one of each.")
+        message = f"twice: {', '.join(twice)}"
+        yield CheckResult("error", "columns", message, "Keep one of them.")
     if not isinstance(kinds, Mapping) or not kinds:
-        do = "Expected a kind for each feature, for instance income: actionable."
-        yield Finding("error", "kinds", f"{kinds!r}", do)
+        hint = "Expected a kind for each feature, for instance income: actionable."
+        yield CheckResult("error", "kinds", f"{kinds!r}", hint)
         return
     if taken := [name for name in kinds if name in TAKEN]:
-        said = f"a feature is called {taken[0]!r}, as a column of the recommendations is"
-        yield Finding("error", "names", said, "Rename it in the table, in kinds and edges.")
+        message = f"{taken[0]!r} is a column of the recommendations, too"
+        hint = "Rename it in the table, in kinds and edges."
+        yield CheckResult("error", "names", message, hint)
     for name in [label, *kinds]:
         if not isinstance(name, str):
-            do = f"Put quotes around it: '{name}'."
-            yield Finding("error", "names", f"{name!r} is no text", do)
-        elif name not in list(frame.columns):
-            near = get_close_matches(str(name), there, n=1)
-            hint = (
-                f"Did you mean {near[0]}?" if near else f"There are {columns.some(there)}."
-            )
-            yield Finding("error", "names", f"there is no column {name!r}", hint)
+            hint = f"Put quotes around it: '{name}'."
+            yield CheckResult("error", "names", f"{name!r} is no text", hint)
+        elif name not in there:
+            message = f"there is no column {name!r}"
+            hint = _near(name, there, f"There are {columns.abbreviate(there)}.")
+            yield CheckResult("error", "names", message, hint)
     for name, kind in kinds.items():
-        if kind not in KINDS:
-            do = f"Expected one of {', '.join(KINDS)}."
-            yield Finding("error", "kinds", f"{name} is {kind!r}", do)
+        if kind not in data.KINDS:
+            hint = f"Expected one of {', '.join(data.KINDS)}."
+            yield CheckResult("error", "kinds", f"{name} is {kind!r}", hint)
     if label in kinds:
-        do = "Leave it out there, or the classifier learns from the answer."
-        yield Finding("error", "kinds", f"the label {label!r} is among the features", do)
+        message = f"the label {label!r} is among the features"
+        hint = "Leave it out there, or the classifier learns from the answer."
+        yield CheckResult("error", "kinds", message, hint)
     n_actionable = sum(kind == "actionable" for kind in kinds.values())
-    if not 1 <= n_actionable <= most_actionable:
-        do = f"Make 1 to {most_actionable} features actionable."
-        yield Finding("error", "kinds", f"{n_actionable} actionable features", do)
-    else:
+    if 1 <= n_actionable <= max_actionable:
         left_out = [name for name in there if name not in {label, *kinds}]
-        said = f"{len(kinds)} features, {n_actionable} actionable; left out: "
-        yield Finding("fine", "columns", said + (columns.some(left_out) or "none"))
+        message = f"{len(kinds)} features, {n_actionable} actionable; left out: "
+        message += columns.abbreviate(left_out) or "none"
+        yield CheckResult("fine", "columns", message)
+    else:
+        hint = f"Make 1 to {max_actionable} features actionable."
+        yield CheckResult("error", "kinds", f"{n_actionable} actionable features", hint)
 
 
-def _contents(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Finding]:
-    """Look for text, gaps, infinities and constant columns among the features."""
-    texts = [name for name in features if not columns.is_number(frame[name])]
-    for name in texts:
-        seen = frame[name].dropna().astype(str).head(100)
-        several = frame[name].nunique()
-        is_form = any(seen.str.fullmatch(form).mean() > 0.5 for form in FORMS)
-        is_one_of = frames.has_categories(frame[name]) and not is_form
-        if is_one_of and (gaps := frame[name].isna()).any():
-            said = f"{gaps.sum():,} of {name}, the first in row {int(gaps.argmax())}"
-            do = "Drop these people, or make it a category of its own."
-            yield Finding("error", "gaps", said, do)
-            continue
-        if is_one_of and 1 < several <= frames.MOST_CATEGORIES:
-            said = f"{name} is one of {several}: {columns.some(sorted(seen.unique()))}"
-            yield Finding("fine", "categories", said)
-            continue
-        do = next(
-            (do for form, do in FORMS.items() if seen.str.fullmatch(form).mean() > 0.5),
-            f"Expected numbers, or 2 to {frames.MOST_CATEGORIES} categories as words.",
+def _near(name: str, names: Iterable[str], hint: str) -> str:
+    """Return a hint at the name that was perhaps meant, else another hint."""
+    near = get_close_matches(name, list(names), n=1)
+    return f"Did you mean {near[0]}?" if near else hint
+
+
+def _values(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[CheckResult]:
+    """Check for text, gaps, constant columns, and values far from all others."""
+    n_errors = 0
+    for name in features:
+        if len(frame) == 0:
+            return
+        try:
+            _check_column(frame, name)
+        except ValueError as error:
+            n_errors += 1
+            yield from_error("values", error)
+        else:
+            if data.has_categories(frame[name]):
+                names = sorted(frame[name].astype(str).unique())
+                message = f"{name} is one of {len(names)}: {columns.abbreviate(names)}"
+                yield CheckResult("fine", "categories", message)
+    if n_errors == 0:
+        yield CheckResult("fine", "values", "no text, gaps or constants among the features")
+
+
+def _check_column(frame: pd.DataFrame, name: str) -> None:
+    """Raise ValueError unless a column holds numbers or categories that differ."""
+    column = frame[name]
+    is_gap = column.isna().to_numpy()
+    if is_gap.any():
+        raise ValueError(
+            f"{name} has {is_gap.sum():,} gaps, the first in row {int(is_gap.argmax())}. "
+            "Drop these people, or fill what is missing."
         )
-        first = repr(seen.iloc[0][:30]) if len(seen) else "nothing"
-        yield Finding("error", "text columns", f"{name} holds {first}", do)
-    for name in (name for name in features if name not in texts):
-        values = columns.numbers(frame[name])
-        bad = ~np.isfinite(values)
-        if bad.any():
-            said = f"{bad.sum():,} of {name}, the first in row {int(bad.argmax())}"
-            do = "Drop these people, or fill what is missing, and say how."
-            yield Finding("error", "gaps", said, do)
-        elif len(values) and np.ptp(values) == 0:
-            do = "Leave it out: nothing can be learned from it."
-            yield Finding("error", "constant columns", f"{name} is {values[0]:g}", do)
-        elif len(values) and np.abs(values).max() > 1e15:
-            do = "Use another unit, or drop what is a mistake."
-            yield Finding("error", "size", f"{name} reaches {values.max():g}", do)
-        elif len(values):
-            try:
-                frames.check_near(name, values)
-            except ValueError as error:
-                said, do = str(error).split(": ", 1)
-                yield Finding("error", "size", said, do)
+    if column.nunique() == 1:
+        raise ValueError(
+            f"{name} is {column.iloc[0]} for everyone. Leave it out: nothing can be "
+            "learned from it."
+        )
+    if data.has_categories(column):
+        nobody = np.zeros(len(frame), dtype=bool)
+        data.categories(frame, [name], nobody, np.arange(len(frame)))
+        return
+    values = data.values(frame, [name])[:, 0]
+    if np.abs(values).max() > TOO_LARGE:
+        raise ValueError(
+            f"{name} reaches {np.abs(values).max():g}. Use another unit, or drop what is a "
+            "mistake."
+        )
+    data.check_near(name, values)
 
 
 def _limits(
@@ -269,142 +274,115 @@ def _limits(
     kinds: Mapping[str, str],
     limits: Mapping[str, str],
     frame: pd.DataFrame,
-) -> Finding:
-    """Look whether limits can be read, and are of features that can be acted on."""
-    acted = [name for name in features if kinds[name] == "actionable"]
-    words_of = {
-        name: [str(own) for own in frame[name].dropna().unique()]
-        for name in acted
-        if frames.has_categories(frame[name])
+) -> CheckResult:
+    """Check whether limits can be read, and are of actionable features."""
+    actionable = [name for name in features if kinds[name] == "actionable"]
+    categories = {
+        name: [str(value) for value in frame[name].dropna().unique()]
+        for name in actionable
+        if data.has_categories(frame[name])
     }
     try:
-        Limits.from_words(limits, acted, words_of).check(acted, words_of)
+        limits_of = Limits.from_words(limits, actionable, categories)
+        limits_of.check(actionable, categories)
     except ValueError as error:
-        do = "Limits are of features that can be acted on, in the units of the table."
-        return Finding("error", "limits", str(error), do)
-    told = "; ".join(f"{name}: {said}" for name, said in limits.items())
-    return Finding("fine", "limits", told)
+        return from_error("limits", error)
+    message = "; ".join(f"{name}: {phrases}" for name, phrases in limits.items())
+    return CheckResult("fine", "limits", message)
 
 
-def _label(frame: pd.DataFrame, label: Any) -> Iterator[Finding]:
-    """Look at the label: 0 and 1, both, and how many."""
-    if label not in _known([label], frame):
-        return  # said among the names
-    column = frame[label]
-    if len(column) == 0:
+def _label(frame: pd.DataFrame, label: str) -> Iterator[CheckResult]:
+    """Check the label: 0 and 1, both, and how many."""
+    if len(frame) == 0 or not _existing([label], frame):
         return
-    values = list(pd.unique(column))
-    is_told = columns.is_number(column) and not column.isna().any()
-    if not is_told or not set(values) <= {0, 1}:
-        do = "Expected 1 where the decision should be positive, 0 else, and no gaps."
-        said = f"{label} holds {', '.join(map(str, values[:5]))}"
-        yield Finding("error", "label", said, do)
-        return
-    n_positive = int((column == 1).sum())
-    fewer = min(n_positive, len(column) - n_positive)
-    said = f"{label} is 1 for {n_positive / len(column):.0%} of {len(column):,}"
-    if fewer == 0:
-        do = "Bring people of both kinds: there is nothing to decide."
-        yield Finding("error", "label", said, do)
-    elif fewer < FEW_OF_A_CLASS:
-        do = f"Only {fewer} of the rarer kind: the classifier knows little of them."
-        yield Finding("warning", "label", said, do)
-    else:
-        yield Finding("fine", "label", said)
-    if fewer:
-        said = f"1 is the good outcome? ({n_positive:,} people; 0: "
-        said += f"{len(column) - n_positive:,})"
-        do = "No check can know. If 1 is the bad one, turn the label round."
-        yield Finding("fine", "label", said, do)
-
-
-def _edges(
-    features: Sequence[str], label: Any, kinds: Any, edges: Any
-) -> Iterator[Finding]:
-    """Look at the causal graph: names, circles, what follows from the label."""
     try:
-        pairs = _as_pairs(edges)
+        is_positive = data.labels(frame, label)
     except ValueError as error:
-        yield Finding("error", "edges", str(error), "Write effect: [cause, cause].")
+        yield from_error("label", error)
+        return
+    n, n_positive = len(frame), int(is_positive.sum())
+    n_rarer = min(n_positive, n - n_positive)
+    message = f"{label} is 1 for {n_positive / n:.0%} of {n:,}"
+    if n_rarer == 0:
+        hint = "Bring people of both kinds: there is nothing to decide."
+        yield CheckResult("error", "label", message, hint)
+        return
+    if n_rarer < FEW_OF_A_CLASS:
+        hint = f"Only {n_rarer} of the rarer kind: the classifier learns little of them."
+        yield CheckResult("warning", "label", message, hint)
+    else:
+        yield CheckResult("fine", "label", message)
+    message = f"1 is the good outcome? ({n_positive:,} people; 0: {n - n_positive:,})"
+    hint = "No check can know. If 1 is the bad one, turn the label round."
+    yield CheckResult("fine", "label", message, hint)
+
+
+def _edges(kinds: Any, label: str, edges: Any) -> Iterator[CheckResult]:
+    """Check the causal graph: names, circles, effects on what is immutable."""
+    features = [name for name in kinds if isinstance(name, str)]
+    if isinstance(edges, Mapping):
+        is_list = [
+            not isinstance(v, str) and isinstance(v, Iterable) for v in edges.values()
+        ]
+        if not all(is_list):
+            effect = list(edges)[is_list.index(False)]
+            message = f"the causes of {effect} are {edges[effect]!r}, which is no list"
+            yield CheckResult("error", "edges", message, "Write effect: [cause, cause].")
+            return
+        edges = [(cause, effect) for effect in edges for cause in edges[effect]]
+    try:
+        edges = list(dict.fromkeys(map(tuple, edges)))
+    except TypeError:
+        message = f"{edges!r} is no list of causes by effect"
+        yield CheckResult("error", "edges", message, "Write effect: [cause, cause].")
         return
     good = []
-    for cause, effect in dict.fromkeys(pairs):
-        if label in (cause, effect):
-            said, do = f"{cause} -> {effect} names the label", "Remove this edge."
-            if cause == label:
-                do = f"Remove it; {effect} is made after the label: leave that out, too."
-            yield Finding("error", "edges", said, do)
-        elif unknown := [name for name in (cause, effect) if name not in features]:
-            near = get_close_matches(unknown[0], map(str, features), n=1)
-            hint = f"Did you mean {near[0]}?" if near else "Give it a kind, or remove it."
-            said = f"{cause} -> {effect}: there is no feature {unknown[0]!r}"
-            yield Finding("error", "edges", said, hint)
-        elif cause == effect:
-            yield Finding("error", "edges", f"{cause} causes itself", "Remove this edge.")
-        else:
-            good.append((cause, effect))
+    for edge in edges:
+        if label in edge:
+            message, hint = f"{' -> '.join(edge)} names the label", "Remove this edge."
+            if edge[0] == label:
+                hint += f" {edge[-1]} is made after the label: leave that out, too."
+            yield CheckResult("error", "edges", message, hint)
+            continue
+        try:
+            data.to_graph(features, [edge])
+            good.append(edge)
+        except ValueError as error:
+            yield from_error("edges", error)
     if not good:
-        do = "Then nothing follows from an action. Is that so?"
-        yield Finding("warning", "edges", "no edge between two features", do)
+        hint = "Then nothing follows from an action. Is that so?"
+        yield CheckResult("warning", "edges", "no edge between two features", hint)
         return
     try:
-        graph = frames.graph(list(features), good)
+        graph = data.to_graph(features, good)
     except ValueError as error:
-        said, do = str(error).split(". ", 1)
-        yield Finding("error", "edges", said, do)
+        yield from_error("edges", error)
         return
-    acted = [j for j, name in enumerate(features) if kinds[name] == "actionable"]
-    moved = [features[j] for j in graph.moved_by(acted)]
-    if fixed := [name for name in moved if kinds[name] == "immutable"]:
-        said = f"{', '.join(fixed)} may not change, and follows from what people act on"
-        do = "Call it mutable, or remove the edge into it."
-        yield Finding("error", "edges", said, do)
-    yield Finding("fine", "edges", f"{len(good)} edges, no circle")
-
-
-def _as_pairs(edges: Any) -> list[tuple[Any, Any]]:
-    """Return edges as pairs (cause, effect)."""
-    if isinstance(edges, Mapping):
-        for effect, causes in edges.items():
-            if isinstance(causes, str) or not isinstance(causes, Iterable):
-                raise ValueError(f"the causes of {effect} are {causes!r}, which is no list")
-        edges = [(cause, effect) for effect, own in edges.items() for cause in own]
-    if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise ValueError(f"{edges!r} is no list of causes by effect")
-    pairs = [tuple(pair) if isinstance(pair, list | tuple) else (pair,) for pair in edges]
-    is_text = [all(isinstance(name, str) for name in pair) for pair in pairs]
-    if bad := [p for p, ok in zip(pairs, is_text, strict=True) if len(p) != 2 or not ok]:
-        raise ValueError(f"{bad[0]!r} is no pair (cause, effect)")
-    return [(cause, effect) for cause, effect in pairs]
+    actionable = [j for j, name in enumerate(features) if kinds[name] == "actionable"]
+    affected = [features[j] for j in graph.descendants_of(actionable)]
+    if fixed := [name for name in affected if kinds[name] == "immutable"]:
+        message = f"{', '.join(fixed)} may not change, but an action would move it"
+        hint = "Call it mutable, or remove the edge into it."
+        yield CheckResult("error", "edges", message, hint)
+    yield CheckResult("fine", "edges", f"{len(good)} edges, no circle")
 
 
 def _group(
     frame: pd.DataFrame, group: str, features: Sequence[str], person: str
-) -> Finding:
-    """Look at the groups that are to be audited."""
-    if group and group == person:
-        do = "Name another column for one of them, or none: group: ''."
-        said = f"{group!r} is also what people are called: each is a group of their own"
-        return Finding("error", "groups", said, do)
-    if group not in _known([group], frame):
-        do = "Name a column that is there once, or none: group: ''."
-        return Finding("error", "groups", f"no such column, {group!r}", do)
-    sizes = {name: len(who) for name, who in groups_of(frame[group]).items()}
-    said = ", ".join(f"{name} {n:,}" for name, n in list(sizes.items())[:6])
-    said += f"; the classifier {'sees' if group in features else 'does not see'} it"
-    if len(sizes) < 2 or len(sizes) > 6 or min(sizes.values()) < 4 * FEW_IN_A_GROUP:
-        do = "Expected two to six groups of 120 people or more: join small ones."
-        return Finding("warning", "groups", f"{len(sizes)}: {said}", do)
-    return Finding("fine", "groups", said)
-
-
-def _person(frame: pd.DataFrame, person: str) -> Iterator[Finding]:
-    """Look at the column with what people are called."""
-    if person not in _known([person], frame):
-        do = "Name a column that is there once, or none: person: ''."
-        yield Finding("error", "names", f"no such column of people, {person!r}", do)
-    elif not frame[person].is_unique:
-        twice = frame[person][frame[person].duplicated()].iloc[0]
-        said = f"several people are called {twice!r} in {person!r}"
-        do = "Give each a name of their own, or none: person: ''."
-        yield Finding("error", "names", said, do)
+) -> CheckResult:
+    """Check the groups that are to be audited."""
+    if group == person:
+        message = f"{group!r} also holds people's names: a group for each of them"
+        hint = "Name another column for one of them, or none: group: ''."
+        return CheckResult("error", "groups", message, hint)
+    if not _existing([group], frame):
+        hint = "Name a column that is there once, or none: group: ''."
+        return CheckResult("error", "groups", f"no such column, {group!r}", hint)
+    sizes = {name: len(rows) for name, rows in groups_of(frame[group]).items()}
+    message = ", ".join(f"{name} {n:,}" for name, n in list(sizes.items())[:MAX_GROUPS])
+    is_feature = "sees" if group in features else "does not see"
+    message += f"; the classifier {is_feature} it"
+    if 2 <= len(sizes) <= MAX_GROUPS and min(sizes.values()) >= MIN_IN_GROUP:
+        return CheckResult("fine", "groups", message)
+    hint = f"Expected two to six groups of {MIN_IN_GROUP} people or more: join small ones."
+    return CheckResult("warning", "groups", f"{len(sizes)}: {message}", hint)

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from lib.base import checks
-from lib.base.files import DATA
+from lib import checks
+from lib.io import DATA
 
 FILE = DATA / "credit_union.csv"
 N_PEOPLE, SEED = 4_000, 0  # of the table in the repository
@@ -53,7 +53,7 @@ def draw(n_people: int = N_PEOPLE, seed: int = SEED) -> tuple[pd.DataFrame, pd.D
         column a feature.
     Raises: ValueError: n_people is no whole number above zero.
     """
-    checks.counts(n_people=n_people)
+    checks.positive_int(n_people=n_people)
     rng = np.random.default_rng(seed)
     has_moved = rng.random(n_people) < 0.3
     noise = pd.DataFrame(
@@ -101,12 +101,11 @@ def counterfactual(
         >>> (after - before).loc[1, ["age", "income", "savings"]].tolist()
         [0, 1000, 900]
     """
-    checks.known("column of the noise:", KINDS, tuple(noise.columns))
-    for name, part in (("is_acted", is_acted), ("values", values)):
-        if part.shape != (len(noise), len(KINDS)):
-            raise ValueError(
-                f"{name} has shape {part.shape}, expected {(len(noise), len(KINDS))}."
-            )
+    checks.one_of("column of the noise:", KINDS, tuple(noise.columns))
+    shape = (len(noise), len(KINDS))
+    for name, array in (("is_acted", is_acted), ("values", values)):
+        if array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}, expected {shape}.")
     x: dict[str, np.ndarray] = {}
     for j, name in enumerate(KINDS):  # causes stand before their effects
         follows = _follows(name, x, noise[name].to_numpy())
