@@ -8,7 +8,7 @@ from scipy import stats
 
 from lib.method import flow
 from lib.method.classifier import Classifier
-from lib.method.population import Population
+from lib.method.data import Population
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem
 from lib.method.scm import SCM, Equation, additive
@@ -287,7 +287,7 @@ def test_equal_decisions_do_not_make_equal_recourse():
     kinds = {"s": "immutable", "x": "actionable"}
     sizes = {"n_classifier": 100, "n_flow": 200, "n_recourse": 12_000}
     people = Population.from_scm(truth, kinds, lambda x: x[:, 1] >= 0, **sizes)
-    h = Classifier(people.features, lambda x: people.in_units(x)[:, 1])
+    h = Classifier(people.features, lambda x: people.inverse_transform(x)[:, 1])
     fitted_to = people.x["flow/train"], people.x["flow/validation"]
     density, _ = flow.fit(people.graph, *fitted_to, n_epochs=1)
     problem = Problem(people, h, density)
@@ -299,11 +299,11 @@ def test_equal_decisions_do_not_make_equal_recourse():
     assert rates == pytest.approx(dict.fromkeys(group.labels, 0.5), abs=0.04)
     x = problem.refused("test")
     only_x = Preferences(torch.ones(len(x), 1, dtype=torch.long))
-    effort = {"n_scouts": 8, "n_starts": 1, "n_steps": 5}
+    effort = {"n_samples": 8, "n_starts": 1, "n_steps": 5}
     found = continuous.Search(problem, people.truth, slack=np.inf, **effort).table(x)
     answer_of = continuous.Search(problem, people.truth).recommend(x, only_x, found)
-    answers = tables.judged(problem, {"all": answer_of}, x, {"all": only_x})
-    own = people.in_units(x)[:, 1].double()
+    answers = tables.evaluate(problem, {"all": answer_of}, x, {"all": only_x})
+    own = people.inverse_transform(x)[:, 1].double()
     in_closed_form = own**2 / people.std[1] ** 2 / problem.range[1]
     assert answers.valid.all()
     assert answers.cost.to_numpy() == pytest.approx(in_closed_form.numpy(), abs=1e-4)

@@ -1,5 +1,7 @@
 """The rule of what we would choose, and a search that cannot see published numbers."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -7,18 +9,15 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base import rooms
-from lib.base.files import ROOT
+from lib.io import ROOT
 from lib.method import metrics
 from lib.method.icarma import Settings
-from lib.method.preferences import Profile
 from lib.method.samplers import RankingSampler
 from lib.paper import choosing
 from lib.paper.readings import PRINTED
 from lib.search.continuous import Search
 
-LINEAR = Profile(1.0, 4.0, 0.1, 0.9)
-AS_PRINTED = Settings(LINEAR, hinge=None, likelihood=True, hidden=8, **PRINTED["ranking"])
+AS_PRINTED = Settings(p_max=0.9, p_min=0.1, width=8, **PRINTED["ranking"])
 
 
 def table(**columns):
@@ -53,62 +52,66 @@ def test_the_space_contains_what_is_printed():
             assert low <= printed[name] <= high, name
     drawn = choosing.candidates(AS_PRINTED)
     assert drawn[0] == AS_PRINTED and len(set(map(str, drawn))) == choosing.N_CANDIDATES
-    for own in drawn[1:]:
-        assert own.profile.w_max == 4.0 and own.profile.p_min <= own.profile.p_max
-        assert own.n_epochs == 450 and own.batch_size == 128
-    for choice in ("likelihood", "on_probability"):
-        share = np.mean([getattr(own, choice) for own in drawn[1:]])
-        assert 0.4 < share < 0.6
-    assert 0.4 < np.mean([own.hinge is None for own in drawn[1:]]) < 0.6
-    constant = replace(AS_PRINTED, profile=Profile(p_min=0.9, p_max=0.9))
-    assert all(own.profile.gamma is None for own in choosing.candidates(constant))
+    for settings in drawn[1:]:
+        assert settings.p_min <= settings.p_max and settings.width == 8
+        assert settings.n_epochs == 450 and settings.batch_size == 128
+    for name in choosing.CHOICES:
+        values = [getattr(settings, name) for settings in drawn[1:]]
+        assert 0.4 < np.mean([value == choosing.CHOICES[name][1] for value in values]) < 0.6
+    constant = replace(AS_PRINTED, p_min=0.9)
+    for settings in choosing.candidates(constant):
+        assert settings.p_min == settings.p_max and settings.prior_form == "difficulty"
 
 
 def test_it_reads_no_published_table():
-    read = rooms.imported_by("lib/paper/choosing.py", root=ROOT)
-    assert "lib/paper/claims.py" not in read and "lib/paper/calibration.py" not in read
+    code = "import sys, lib.paper.choosing; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not {"lib.paper.claims", "lib.paper.calibration"} & set(run.stdout.split())
+
+
+EFFORT = {"n_samples": 16, "n_starts": 1, "n_steps": 3}
 
 
 @pytest.fixture(scope="module")
-def judges(problem):
+def validation(problem):
     n_people = min(40, len(problem.refused("validation")))
     sampler = RankingSampler(problem.population.actionable)
     preferences = sampler.draw(range(n_people), np.random.default_rng(0))
-    effort = {"n_scouts": 16, "n_starts": 1, "n_steps": 3}
-    return choosing.Judges.of(problem, preferences, LINEAR, **effort)
+    return choosing.Validation.of(problem, preferences, **EFFORT)
 
 
-def test_judges_by_hand(problem, judges):
-    """What the search itself says: helped are all it helps, and avoidable is nobody."""
-    effort = {"n_scouts": 16, "n_starts": 1, "n_steps": 3}
-    solver = Search(problem, problem.flow, LINEAR, **effort)
-    answer = solver.recommend(judges.x, judges.preferences)
-    said = judges.measure(problem, answer, LINEAR)
-    helped = judges.cheapest.isfinite()
-    assert said["joint"] == pytest.approx(helped.float().mean().item())
-    assert said["efficiency"] == pytest.approx(said["joint"], rel=1e-4)
-    assert said["cost_ratio"] == pytest.approx(1, rel=1e-4)
-    assert not (judges.can_be_spared & ~helped).any()
-    acts = answer.is_acted[:, problem.population.actionable_index]
-    hard = metrics.hard_action(judges.preferences, acts)
-    assert said["avoidable"] == pytest.approx(
-        hard[judges.can_be_spared].float().mean().item()
+def test_measures_of_the_search_itself(problem, validation):
+    """It helps all whom it helps, and asks nobody for what is avoidable."""
+    solver = Search(problem, problem.flow, **EFFORT)
+    recommendation = solver.recommend(validation.x, validation.preferences)
+    measured = validation.measure(problem, recommendation)
+    helped = validation.cheapest.isfinite()
+    assert measured["joint"] == pytest.approx(helped.float().mean().item())
+    assert measured["efficiency"] == pytest.approx(measured["joint"], rel=1e-4)
+    assert measured["cost_ratio"] == pytest.approx(1, rel=1e-4)
+    assert not (validation.can_be_spared & ~helped).any()
+    acts = recommendation.is_acted[:, problem.population.actionable_index]
+    hard = metrics.hard_action(validation.preferences, acts)
+    assert measured["avoidable"] == pytest.approx(
+        hard[validation.can_be_spared].float().mean().item()
     )
-    only_one = judges.preferences.is_actionable.sum(-1) == 1
-    assert only_one.any() and not judges.can_be_spared[only_one].any()
+    only_one = validation.preferences.is_actionable.sum(-1) == 1
+    assert only_one.any() and not validation.can_be_spared[only_one].any()
 
 
-def test_a_small_search(problem, judges, monkeypatch):
+def test_a_small_search(problem, validation, monkeypatch):
     monkeypatch.setattr(choosing, "N_CANDIDATES", 4)
-    monkeypatch.setattr(choosing, "HOW", choosing.HOW | {"hidden": 8})
+    monkeypatch.setattr(choosing, "HOW", choosing.HOW | {"width": 8})
     short = replace(AS_PRINTED, n_epochs=4)
     sampler = RankingSampler(problem.population.actionable)
     rounds = ((0.5, 1, 2), (1.0, 2, 1))
-    chosen, tried = choosing.search(problem, sampler, judges, short, rounds=rounds)
+    chosen, tried = choosing.search(problem, sampler, validation, short, rounds=rounds)
     assert tried[tried["round"] == 0].candidate.tolist() == [0, 1, 2, 3]
     last = tried[tried["round"] == 1]
     assert 0 in last.candidate.tolist() and last.chosen.sum() == 1
     assert chosen == choosing.candidates(short)[last[last.chosen].candidate.iloc[0]]
-    again, _ = choosing.search(problem, sampler, judges, short, rounds=rounds)
+    again, _ = choosing.search(problem, sampler, validation, short, rounds=rounds)
     assert again == chosen
     assert torch.isfinite(torch.tensor(last.joint.tolist())).all()

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.base import files
-from lib.base.files import PARAMS
-from lib.method import grid, icarma, metrics, training
+from lib import io
+from lib.io import PARAMS
+from lib.method import grid, icarma, metrics
+from lib.method.preferences import CONSTANT
 from lib.method.samplers import RankingSampler
 from lib.paper import claims, designs, tables
 from lib.paper.claims import Estimate, Verdicts, by_person, contrast, difference, ratio
@@ -26,7 +27,7 @@ GOOD = {
 def people(hap: dict[str, dict[int, float]], reported: int) -> pd.DataFrame:
     """Ten people a setting and seed, of whom the given share acts on the hardest feature.
 
-    As in a stack of several profiles, each setting has members of its own.
+    As in several ensembles, each setting has other members.
     """
     rows, member = [], 0
     for setting, by_seed in hap.items():
@@ -50,7 +51,7 @@ def people(hap: dict[str, dict[int, float]], reported: int) -> pd.DataFrame:
 TWO_SEEDS = {"soft, linear": {1: 0.1, 2: 0.2}}
 
 
-def test_rows_of_two_stacks_under_one_name_are_refused():
+def test_rows_of_two_ensembles_under_one_name_are_refused():
     rows = people(TWO_SEEDS, reported=1)
     with pytest.raises(ValueError, match=r"Member 0 of iCARMA answers person 0 more than"):
         claims.beside_paper(pd.concat([rows, rows]), number=2)
@@ -86,15 +87,16 @@ def test_unknown_data_sets_are_named():
 @pytest.fixture(scope="module")
 def everyone(problem):
     """Table 1, of a search on a coarse grid and of two members, of whom 1 is reported."""
-    sampler = RankingSampler(problem.population.actionable)
-    quick = icarma.Settings(n_epochs=2, batch_size=64, hidden=8)
-    stack, _ = training.fit(problem, [sampler] * 2, [quick] * 2, [1000, 2000])
+    sampler = RankingSampler(problem.population.actionable, profile=CONSTANT)
+    quick = icarma.Settings(n_epochs=2, batch_size=64, width=8)
+    ensemble, _ = icarma.fit(problem, sampler, quick, [1000, 2000])
+    ensemble.best_index = 1
     x = problem.refused("test")[:25]
     preferences = designs.hard_preferences(problem, len(x), seed=0)
     return pd.concat(
         [
-            tables.judged(problem, grid.Grid(problem, n_values=4), x, preferences),
-            tables.judged(problem, stack, x, preferences, chosen=1),
+            tables.evaluate(problem, grid.Grid(problem, n_values=4), x, preferences),
+            tables.evaluate(problem, ensemble, x, preferences),
         ]
     )
 
@@ -137,9 +139,8 @@ def test_means_are_those_of_summarise(everyone):
 
 
 def test_exactly_one_member_is_reported(everyone):
-    """The REVIEW's crash: rows of `recommend` without `chosen`."""
     nobody = everyone.assign(reported=everyone.method == "oracle")
-    with pytest.raises(ValueError, match=r"0 of 2 members of iCARMA.*tables.best_member"):
+    with pytest.raises(ValueError, match=r"0 of 2 members of iCARMA.*best_index"):
         claims.beside_paper(nobody, number=1)
     with pytest.raises(ValueError, match=r"2 of 2 members of iCARMA are reported"):
         claims.beside_paper(everyone.assign(reported=True), number=1)
@@ -282,9 +283,11 @@ def test_nobody_counted_decides_nothing():
 
 
 def test_what_cannot_be_set_side_by_side_is_said():
-    with pytest.raises(ValueError, match=r"above has shape \(1, 3\) and below \(1, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"numerator has shape \(1, 3\) and the denominator \(1, 2\)"
+    ):
         ratio(np.ones(3), np.ones(2))
-    with pytest.raises(ValueError, match=r"above has shape \(1, 0\)"):
+    with pytest.raises(ValueError, match=r"numerator has shape \(1, 0\)"):
         ratio(np.ones(0))
     rows = pd.DataFrame({"member": [0, 1], "person": [0, 1], "cost": [1.0, 2.0]})
     with pytest.raises(ValueError, match="members answer different people"):
@@ -444,7 +447,7 @@ def test_a_part_is_asked_once_and_a_claim_is_known():
 
 def test_declared_cells_are_the_declared_ones_and_their_repetitions():
     """Each repeats, in the paper, the number of a cell of params/calibration.yaml."""
-    given = files.entries(PARAMS / "calibration.yaml")["cells"]
+    given = io.load_yaml(PARAMS / "calibration.yaml")["cells"]
     values = [value for cells in given.values() for value in cells.values()]
     n_found = 0
     for (number, method, metric), settings in claims.DECLARED.items():

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from lib.base.files import MODELS
+from lib.io import MODELS
 from lib.method import grid, loan
-from lib.method.icarma import ICarma
-from lib.method.preferences import Preferences, from_words
+from lib.method.icarma import ICarma, load_by_profile
+from lib.method.preferences import CONSTANT, LINEAR, Preferences, from_words
 from lib.method.problem import is_plausible, is_valid
-from lib.paper import claims, designs, readings, stacks
+from lib.paper import claims, designs
 
 
 def test_settings_of_table_one_are_nested(problem):
@@ -53,6 +53,9 @@ def test_populations_that_lean(problem):
 
 def test_rankings_are_shared_by_the_settings_of_the_transfer(problem):
     drawn = designs.transfer_preferences(problem, 40, seed=1)
+    assert drawn["soft, linear"].profile == LINEAR
+    assert drawn["all (4)"].profile == drawn["hard (3) + soft, constant"].profile
+    assert drawn["all (4)"].profile == CONSTANT
     assert torch.equal(drawn["soft, linear"].scores, drawn["all (4)"].scores)
     assert (drawn["hard (3) + soft, linear"].is_actionable.sum(-1) == 3).all()
 
@@ -82,32 +85,29 @@ def test_the_first_applicant_is_typical_and_everybody_helps_her():
     problem = loan.problem()
     population, h = problem.population, problem.classifier
     x = problem.refused("test")
-    x = x[population.in_units(x)[:, 0] < 0.5]
-    every = problem.refused("test")
-    asked = [
-        (h.logit(every), h.logit(x)),
-        (population.truth.log_prob(every), population.truth.log_prob(x)),
+    x = x[population.inverse_transform(x)[:, 0] < 0.5]
+    everyone = problem.refused("test")
+    compared = [
+        (h.logit(everyone), h.logit(x)),
+        (population.truth.log_prob(everyone), population.truth.log_prob(x)),
     ]
-    places = [(a[None] < b[:, None]).double().mean(-1) for a, b in asked]
+    places = [(a[None] < b[:, None]).double().mean(-1) for a, b in compared]
     order = (torch.stack(places) - 0.5).abs().amax(0).argsort()
-    x = x[order[: loan.HER_PLACE + 1]]
-    said = from_words(loan.HER_ANSWERS, population.actionable)
-    said = Preferences(said.scores.expand(len(x), -1))
-    both = [ICarma.load(MODELS, f"loan_icarma_{n}", problem) for n in ("hard", "ranking")]
-    by_profile = stacks.by_profile(*both)
-    linear = readings.as_printed("ranking", "linear").profile
-    answers = [
-        by_profile["constant"].recommend(x, said),
-        by_profile["linear"].recommend(x, said),
+    x = x[order[: loan.EXAMPLE_INDEX + 1]]
+    answers = from_words(loan.EXAMPLE_PREFERENCES, population.actionable)
+    preferences = Preferences(answers.scores.expand(len(x), -1))
+    ensembles = [
+        ICarma.load(MODELS, "loan_icarma_hard", problem),
+        load_by_profile(MODELS, "loan_icarma_ranking", problem)["linear"],
     ]
-    helped = [
-        is_valid(problem.log_odds(r.x_cf))
-        & is_plausible(problem.flow.log_prob(r.x_cf) - problem.flow.log_prob(x))
-        for r in answers
-    ]
-    on_grid = grid.Grid(problem, population.truth, profile=linear).recommend(x, said)
-    by_all = torch.cat(helped).all(0) & on_grid.has_recourse
-    assert by_all.tolist() == [False] * loan.HER_PLACE + [True]
-    fail = (~helped[1]).sum(0)  # of the ten networks that hear what is hard
-    assert fail.tolist() == [9, 0]
+    is_helped = []
+    for ensemble in ensembles:
+        asked = preferences.with_profile(ensemble.profile)
+        log_odds, gain = problem.outcome(x, ensemble.recommend_each(x, asked).x_cf)
+        is_helped.append(is_valid(log_odds) & is_plausible(gain))
+    on_grid = grid.Grid(problem, population.truth).recommend(x, preferences)
+    by_all = torch.cat(is_helped).all(0) & on_grid.has_recourse
+    assert by_all.tolist() == [False] * loan.EXAMPLE_INDEX + [True]
+    n_failed = (~is_helped[1]).sum(0)  # of the ten networks conditioned on difficulty
+    assert n_failed.tolist() == [9, 0]
     assert torch.equal(loan.first_applicant(population, h), x[-1:])

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from lib.method import grid
-from lib.method.preferences import Preferences, Profile
+from lib.method.preferences import Preferences
 from lib.paper import elicitation
-from lib.paper.elicitation import SHIFT, Way, Weights
+from lib.paper.elicitation import SHIFT, Way, Weighted
 
 
 def rng() -> np.random.Generator:
@@ -57,10 +57,9 @@ def test_expected_hardness_is_the_mean_of_order_statistics_and_of_cells():
 
 def test_given_weights_are_searched_by():
     given = torch.tensor([[1.0, 2.5]])
-    profile = Weights(given=given)
-    assert profile.weight(Preferences(torch.tensor([[2, 1]]))) is given
-    with pytest.raises(ValueError, match=r"preferences.scores has shape \(2, 2\)"):
-        profile.weight(Preferences(torch.tensor([[2, 1], [1, 1]])))
+    assert Weighted(torch.tensor([[2, 1]]), given=given).weight is given
+    with pytest.raises(ValueError, match=r"given has shape \(1, 2\), expected \(2, 2\)"):
+        Weighted(torch.tensor([[2, 1], [1, 1]]), given=given)
 
 
 def test_weights_of_a_ranking_give_the_search_by_the_linear_profile(problem):
@@ -68,12 +67,10 @@ def test_weights_of_a_ranking_give_the_search_by_the_linear_profile(problem):
     x = problem.refused("test")[:12]
     scores = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] * 4)
     weights = elicitation.weights_of((scores.numpy() - 1) / 3, 7.0)
-    found = elicitation.cheapest(problem, x, weights, n_values=5)
-    expected = grid.Grid(
-        problem, problem.world, profile=Profile(1.0, 7.0), n_values=5
-    ).recommend(x, Preferences(scores))
-    assert torch.equal(found.is_acted, expected.is_acted)
-    assert torch.equal(found.values, expected.values)
+    cheapest = elicitation.cheapest(problem, x, weights, n_values=5)
+    expected = grid.Grid(problem, n_values=5).recommend(x, Preferences(scores))
+    assert torch.equal(cheapest.is_acted, expected.is_acted)
+    assert torch.equal(cheapest.values, expected.values)
 
 
 def test_nobody_who_knows_all_pays_less_by_being_asked(problem):
@@ -85,10 +82,10 @@ def test_nobody_who_knows_all_pays_less_by_being_asked(problem):
     lowest = problem.cost_of(x, best, true)
     for name, way in elicitation.WAYS.items():
         answers = way.answer(known, rng())
-        told = elicitation.weights_of(way.expected("independent", answers, rng()), 7.0)
-        found = elicitation.cheapest(problem, x, told, n_values=5)
-        assert torch.equal(found.has_recourse, best.has_recourse), name
-        assert (problem.cost_of(x, found, true) >= lowest - 1e-6).all(), name
+        expected = elicitation.weights_of(way.expected("independent", answers, rng()), 7.0)
+        cheapest = elicitation.cheapest(problem, x, expected, n_values=5)
+        assert torch.equal(cheapest.has_recourse, best.has_recourse), name
+        assert (problem.cost_of(x, cheapest, true) >= lowest - 1e-6).all(), name
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,21 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base import files
+from lib import io
 from lib.beyond.hare.hare import Dialogue, remembered
 from lib.beyond.hare.spaces import Actions
-from lib.method import classifier, flow, grid, icarma, metrics, training
-from lib.method.preferences import Preferences
-from lib.method.problem import Known, Problem, Recommendation, in_columns
+from lib.method import classifier, flow, grid, icarma, metrics
+from lib.method.preferences import CONSTANT, Preferences
+from lib.method.problem import (
+    PrecomputedSolver,
+    Problem,
+    Recommendation,
+    scatter_to_features,
+)
 from lib.method.samplers import RankingSampler
 from lib.paper import gmsc
 from lib.paper.gmsc import Applicants
-from lib.search import continuous, descent
+from lib.search import continuous, evaluator
 
 
 @pytest.fixture
@@ -73,12 +78,12 @@ def test_a_graph_that_cannot_be_is_said(change, message):
 
 
 def test_the_other_graphs_are_graphs():
-    worlds = gmsc.graphs()
-    n_edges = [int(world.adjacency().sum()) for world in worlds.values()]
+    graphs = gmsc.graphs()
+    n_edges = [int(graph.adjacency().sum()) for graph in graphs.values()]
     assert n_edges == [19, 19, 18, 19, 10]
-    past = worlds["lateness is past"]
+    past = graphs["lateness is past"]
     acted_on = ("income", "credit_lines", "real_estate_loans", "utilization")
-    assert not past.reaches[[past.index(name) for name in acted_on]][:, -3:].any()
+    assert not past.reachability[[past.index(name) for name in acted_on]][:, -3:].any()
 
 
 def test_spreading_is_undone_by_making_whole(people):
@@ -117,8 +122,8 @@ def test_population_has_the_kinds_and_splits_of_the_paper(people, invented):
     x = drawn.x["recourse/train"]
     assert x.mean(0).abs().max() < 1e-5 and (x.std(0, correction=0) - 1).abs().max() < 1e-5
     # people keep their labels: nobody's features are dealt to somebody else
-    possible = [drawn.possible(drawn.x[f"recourse/{part}"].double()) for part in parts]
-    back = drawn.in_units(torch.cat(possible)).numpy()
+    possible = [drawn.to_feasible(drawn.x[f"recourse/{part}"].double()) for part in parts]
+    back = drawn.inverse_transform(torch.cat(possible)).numpy()
     paid = torch.cat([drawn.y[f"recourse/{part}"] for part in parts]).numpy()
     there = np.column_stack([back.round(4), paid])
     given = np.column_stack([people[list(gmsc.COLUMNS)].round(4), people.paid_back])
@@ -138,18 +143,18 @@ def test_a_population_says_whether_its_people_are_real(people, invented):
 
 def test_models_of_a_stand_in_are_refused_for_real_people(people, invented, tmp_path):
     """Both have one scaler, so that the fingerprint does not tell them apart."""
-    scaler = gmsc.scaler(files.MODELS)[0]
-    files.save(tmp_path, "gmsc_scaler", scaler, {"people": "synthetic"}, {})
+    scaler = gmsc.scaler(io.MODELS)[0]
+    io.save(tmp_path, "gmsc_scaler", scaler, {"people": "synthetic"}, {})
     gmsc.check_models(invented, tmp_path)
     real = Applicants(people, {}, is_real=True)
-    gmsc.check_models(real, files.MODELS)
+    gmsc.check_models(real, io.MODELS)
     with pytest.raises(ValueError, match=r"fitted to the stand-in: remove .*gmsc_\*"):
         gmsc.problem(real, tmp_path)
 
 
 def test_applicants_that_cannot_be_are_said(people):
     cases = {
-        r"Unknown column of the table: 'age'": (people.drop(columns="age"), None),
+        r"age is missing: the table has the columns": (people.drop(columns="age"), None),
         r"column paid_back of booleans": (people.assign(paid_back="yes"), None),
         r"column paid_back": (people.drop(columns="paid_back"), None),
         r"'income' has \d+ gaps": (people.assign(income=np.nan), None),
@@ -164,12 +169,14 @@ def test_possible_features_are_whole_and_within_range(invented):
     drawn = gmsc.population(invented)
     generator = torch.Generator().manual_seed(0)
     x = 3 * torch.randn(500, 10, dtype=torch.float64, generator=generator)
-    whole = drawn.in_units(drawn.possible(x))
+    whole = drawn.inverse_transform(drawn.to_feasible(x))
     counts = whole[:, [drawn.features.index(name) for name in gmsc.COUNTS]]
     assert (counts - counts.round()).abs().max() < 1e-9 and whole.min() > -1e-9
     most = torch.tensor([(gmsc.CAPS | gmsc.MOST)[name] for name in gmsc.COLUMNS])
     assert (whole.amax(0) <= most + 1e-9).all()
-    assert torch.allclose(drawn.possible(drawn.possible(x)), drawn.possible(x), atol=1e-9)
+    assert torch.allclose(
+        drawn.to_feasible(drawn.to_feasible(x)), drawn.to_feasible(x), atol=1e-9
+    )
     with pytest.raises(ValueError, match=r"x has shape \(3, 9\), expected \(3, 10\)"):
         gmsc.whole(torch.zeros(3, 9))
 
@@ -217,7 +224,7 @@ def without_data(small, tmp_path, monkeypatch):
     """The models of invented people in a folder, and no data."""
     population, made = small.population, small.population.fingerprint
     scaler = {"mean": population.mean, "std": population.std, "weight": torch.tensor(1.5)}
-    files.save(tmp_path, "gmsc_scaler", scaler, {"people": "real"}, {}, made)
+    io.save(tmp_path, "gmsc_scaler", scaler, {"people": "real"}, {}, made)
     small.classifier.save(tmp_path, "gmsc_classifier", {}, made)
     small.flow.save(tmp_path, "gmsc_flow", {}, made)
     monkeypatch.setattr(gmsc, "find", lambda path: None)
@@ -282,12 +289,12 @@ def small() -> Problem:
     people["paid_back"] = owed + 0.3 * rng.normal(size=900) < 1
     drawn = gmsc.population(Applicants(people, {}, is_real=False))
     drawn = replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
-    h, _ = classifier.fit(drawn, n_epochs=40, weight_of_refusable=1.5)
+    h, _ = classifier.fit(drawn, n_epochs=40, negative_class_weight=1.5)
     density, _ = flow.fit(
         drawn.graph,
         drawn.x["flow/train"],
         drawn.x["flow/validation"],
-        hidden=(16,),
+        hidden=(80,),
         n_bins=6,
         n_epochs=10,
         batch_size=100,
@@ -300,19 +307,20 @@ def test_a_recommendation_is_carried_out_in_whole_numbers(small):
     column = population.features.index
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[:, [column("credit_lines"), column("utilization")]] = True
-    x_cf = small.flow.counterfactual(x, acts, x + 0.3)
-    done = small.carried_out(x, Recommendation(acts, x + 0.3, x_cf))
+    x_cf = small.flow.counterfactual(x, acts, x + 1.3)
+    done = small.discretise(x, Recommendation(acts, x + 1.3, x_cf))
     moved = done.x_cf != x
-    in_units = population.in_units(done.x_cf)
+    in_units = population.inverse_transform(done.x_cf)
     for name in ("credit_lines", "late_90"):
-        own = in_units[moved[:, column(name)], column(name)]
-        assert len(own) and (own - own.round()).abs().max() < 1e-9 and own.min() > -1e-9
+        counts = in_units[moved[:, column(name)], column(name)]
+        assert len(counts) and (counts - counts.round()).abs().max() < 1e-9
+        assert counts.min() > -1e-9
     for name in ("age", "dependents", "income", "real_estate_loans"):
         assert not moved[:, column(name)].any(), name  # nothing has moved them
     # what follows is that of the whole numbers, not of the numbers that were recommended
     again = small.flow.counterfactual(x, acts, done.values)
-    assert torch.equal(population.possible(again)[moved], done.x_cf[moved])
-    nothing = small.carried_out(x, Recommendation(torch.zeros_like(acts), x, x))
+    assert torch.equal(population.to_feasible(again)[moved], done.x_cf[moved])
+    nothing = small.discretise(x, Recommendation(torch.zeros_like(acts), x, x))
     assert torch.equal(nothing.x_cf, x)
 
 
@@ -321,9 +329,9 @@ def test_a_count_that_is_set_to_what_it_was_is_not_moved(small):
     x = small.refused("test")
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[:, small.population.features.index("credit_lines")] = True
-    the_same = small.population.possible(x)
+    the_same = small.population.to_feasible(x)
     assert (the_same != x)[acts].any()
-    done = small.carried_out(x, Recommendation(acts, the_same, the_same))
+    done = small.discretise(x, Recommendation(acts, the_same, the_same))
     assert torch.equal(done.values, x) and torch.equal(done.x_cf, x)
     assert (small.cost_of(x, done) == 0).all()
 
@@ -331,13 +339,21 @@ def test_a_count_that_is_set_to_what_it_was_is_not_moved(small):
 def test_networks_of_a_flow_with_splines_are_trained(small):
     sampler = RankingSampler(small.population.actionable)
     settings = icarma.Settings(
-        n_epochs=40, batch_size=32, hidden=16, learning_rate=2e-2, plausibility=0.0
+        n_epochs=40,
+        batch_size=32,
+        width=16,
+        learning_rate=2e-2,
+        plausibility=0.0,
+        mask=0.001,
+        hinge=0.5,
+        margin_on="log_odds",
     )
-    stack, history = training.fit(small, [sampler], [settings], [1])
-    assert history["hinge"][-1, 0] < 0.8 * history["hinge"][0, 0]
+    network, history = icarma.fit(small, sampler, settings, [1])
+    hinge = history.loc["hinge"][1].to_numpy()
+    assert hinge[-1] < 0.8 * hinge[0]
     x = small.refused("test")
     preferences = sampler.draw(range(len(x)), np.random.default_rng(0))
-    recommendation = stack.recommend(x, preferences)[0]
+    recommendation = network.recommend(x, preferences)
     is_acted = recommendation.is_acted[:, small.population.actionable_index]
     assert not (is_acted & ~preferences.is_actionable).any()
     assert small.classifier.accepts(recommendation.x_cf).double().mean() > 0.2
@@ -348,7 +364,7 @@ def test_grid_holds_possible_values_that_people_have(small):
     for name in population.actionable:
         at = population.grid(name, 6)
         column = population.features.index(name)
-        people = population.possible(population.x["recourse/train"])[:, column]
+        people = population.to_feasible(population.x["recourse/train"])[:, column]
         assert 2 <= len(at) <= 6 and (at.diff() > 0).all()
         assert at[0] == people.min() and at[-1] == people.max()
         values = at * population.std[column] + population.mean[column]
@@ -374,9 +390,11 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
             is_acted, values = torch.zeros(10, dtype=torch.bool), person.clone()
             is_acted[columns] = acts
             values[is_acted] = torch.stack([value for value in action if value is not None])
-            values = population.settled(person, values)  # the same count: not moved
+            values = population.round_counterfactual(
+                person, values
+            )  # the same count: not moved
             after = small.flow.counterfactual(person[None], is_acted[None], values[None])
-            x_cf = population.settled(person[None], after)
+            x_cf = population.round_counterfactual(person[None], after)
             gain = small.flow.log_prob(x_cf) - small.flow.log_prob(person[None])
             if small.accepts(x_cf) and gain >= 0:
                 cost = small.action_cost(person[columns], acts, values[columns])
@@ -387,7 +405,9 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
             x[i, columns], found.is_acted[i, columns], found.values[i, columns]
         ).item()
         has_moved = found.x_cf[i, -3:] != person[-3:]
-        late = population.in_units(found.x_cf[i])[-3:][has_moved]  # whole, if it has moved
+        late = population.inverse_transform(found.x_cf[i])[-3:][
+            has_moved
+        ]  # whole, if it has moved
         assert torch.allclose(late, late.round(), atol=1e-9)
         assert found.has_recourse[i] == np.isfinite(best)
         assert not np.isfinite(best) or cost == pytest.approx(best)
@@ -418,7 +438,7 @@ def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
         assert (cost[has] <= at_grid[has] * (1 + 1e-3)).all()
         cheaper += (cost[has] < 0.9 * at_grid[has]).sum()
         found = continuous.Search(small, small.flow).recommend(x, preferences, table)
-        done = small.carried_out(x, found)
+        done = small.discretise(x, found)
         assert torch.equal(done.x_cf, found.x_cf) and torch.equal(done.values, found.values)
         judged = metrics.per_person(small, x, preferences, done)
         assert judged.joint.tolist() == found.has_recourse.tolist()
@@ -436,7 +456,7 @@ def test_the_search_over_whole_numbers_against_brute_force(small, table):
     wanted = torch.tensor([name in names for name in population.actionable])
     own = (table.sets == wanted).all(-1).nonzero().item()
     column = [population.features.index(name) for name in names]
-    most = population.in_units(population.high)[column[0]].round()
+    most = population.inverse_transform(population.high)[column[0]].round()
     lines = torch.arange(0, most + 1, dtype=torch.float64)
     shares = torch.linspace(0, 1, 400, dtype=torch.float64)
     pairs = torch.cartesian_prod(lines, shares)
@@ -446,11 +466,15 @@ def test_the_search_over_whole_numbers_against_brute_force(small, table):
         rows = person.expand(len(pairs), -1)
         values, is_acted = rows.clone(), torch.zeros_like(rows, dtype=torch.bool)
         values[:, column], is_acted[:, column] = pairs, True
-        acted = small.carried_out(rows, Recommendation(is_acted, values, values))
+        acted = small.discretise(rows, Recommendation(is_acted, values, values))
         gain = small.flow.log_prob(acted.x_cf) - small.flow.log_prob(person)
         followed = small.flow.counterfactual(rows, is_acted, acted.values)
-        near = descent.EDGE * (population.whole.is_whole & ~is_acted & (followed != rows))
-        sides = [population.settled(rows, followed + side) for side in (-near, near)]
+        near = evaluator.EDGE * (
+            population.discretisation.is_whole & ~is_acted & (followed != rows)
+        )
+        sides = [
+            population.round_counterfactual(rows, followed + side) for side in (-near, near)
+        ]
         is_clear = (sides[0] == sides[1]).all(-1)
         is_good = small.accepts(acted.x_cf) & (gain >= 0) & is_clear
         cost = small.cost_of(rows, acted)
@@ -461,37 +485,41 @@ def test_the_search_over_whole_numbers_against_brute_force(small, table):
 
 
 def test_on_the_edge_between_two_whole_numbers_the_worst_counts(small, monkeypatch):
-    """The judge against all three sides of every action, worked out in full."""
-    monkeypatch.setattr(descent, "EDGE", 1e-3)  # wider, so that some are on it
+    """The evaluator against all three sides of every action, worked out in full."""
+    monkeypatch.setattr(evaluator, "EDGE", 1e-3)  # wider, so that some are on it
     x, population = small.refused("test").repeat(40, 1), small.population
     columns, rng = population.actionable_index, np.random.default_rng(0)
     acts = torch.from_numpy(rng.random((len(x), len(columns))) < 0.4)
     weights = torch.ones(acts.shape, dtype=x.dtype)
-    judge = descent.Judge(small, small.flow, x, acts, weights, slack=0.2, margin=0.3)
+    evaluate = evaluator.ActionEvaluator(
+        small, small.flow, x, acts, weights, slack=0.2, margin=0.3
+    )
     away = torch.from_numpy(rng.normal(size=acts.shape)).to(x)
-    values = judge.allowed(judge.factual + away).requires_grad_()
-    of_judge = judge(values)[1:]
+    values = evaluate.project(evaluate.factual + away).requires_grad_()
+    outcomes = evaluate(values)[1:]
 
-    is_acted = in_columns(acts.to(x), columns, x.shape[-1]) > 0
-    spread = torch.where(is_acted, in_columns(values, columns, x.shape[-1]), x)
+    is_acted = scatter_to_features(acts.to(x), columns, x.shape[-1]) > 0
+    spread = torch.where(is_acted, scatter_to_features(values, columns, x.shape[-1]), x)
     followed = small.flow.counterfactual(x, is_acted, spread)
-    counts = population.whole.is_whole & ~is_acted & (followed != x)
+    counts = population.discretisation.is_whole & ~is_acted & (followed != x)
     sides = []
-    for side in (-descent.EDGE, 0.0, descent.EDGE):
+    for side in (-evaluator.EDGE, 0.0, evaluator.EDGE):
         there = followed + side * counts
-        whole = population.settled(x, there.detach()) + (there - there.detach())
+        whole = population.round_counterfactual(x, there.detach())
+        whole = whole + (there - there.detach())
         change = small.flow.log_prob_terms(whole).sum(-1) - small.flow.log_prob(x)
-        log_odds = small.classifier.logit(population.possible(whole))
+        log_odds = small.classifier.logit(population.to_feasible(whole))
         sides.append((whole, log_odds - 0.3, change + 0.2))
     wholes, *in_full = zip(*sides, strict=True)
     on_edge = (wholes[0] != wholes[1]) | (wholes[1] != wholes[2])
     assert 5 < on_edge.any(-1).sum() < len(x) / 2
-    for own, worst in zip(of_judge, in_full, strict=True):
+    for outcome, worst in zip(outcomes, in_full, strict=True):
         least = torch.stack(worst).min(0).values
         assert (least < worst[1]).any()  # it makes a difference to somebody
-        torch.testing.assert_close(own, least, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(outcome, least, rtol=1e-4, atol=1e-4)
         slopes = [
-            torch.autograd.grad(f.sum(), values, retain_graph=True)[0] for f in (own, least)
+            torch.autograd.grad(f.sum(), values, retain_graph=True)[0]
+            for f in (outcome, least)
         ]
         torch.testing.assert_close(*slopes, rtol=1e-3, atol=1e-3)
 
@@ -504,9 +532,11 @@ def test_refinement_finds_whole_numbers(small):
     acts[:, columns] = True
     values = torch.where(acts, x + 0.3, x)
     start = Recommendation(acts, values, small.flow.counterfactual(x, acts, values))
-    effort = {"n_scouts": 32, "n_starts": 1, "n_steps": 3}
-    found = continuous.Refined(Known(start), small, small.flow, **effort).recommend(x, easy)
-    done = small.carried_out(x, found)
+    effort = {"n_samples": 32, "n_starts": 1, "n_steps": 3}
+    found = continuous.Refined(
+        PrecomputedSolver(start), small, small.flow, **effort
+    ).recommend(x, easy)
+    done = small.discretise(x, found)
     is_new = (found.values != values).any(-1)
     assert is_new.sum() > 3
     for part in ("values", "x_cf"):
@@ -524,7 +554,7 @@ def test_a_dialogue_shows_whole_numbers(small):
     n_asked = 0
     while (question := dialogue.question) is not None:
         for option in (question.incumbent, question.challenger):
-            done = small.carried_out(x, option)
+            done = small.discretise(x, option)
             asked = question.is_asked
             for part in ("values", "x_cf"):
                 own, whole = (getattr(one, part)[asked] for one in (option, done))
@@ -535,32 +565,33 @@ def test_a_dialogue_shows_whole_numbers(small):
 
 
 def test_training_shows_the_classifier_whole_numbers(small):
-    """The hinge is that of what is carried out; its gradient passes as if unrounded."""
-    sampler = RankingSampler(small.population.actionable, n_actionable=4)
-    settings = icarma.Settings(n_epochs=1, batch_size=32, hidden=8, margin=0.0)
-    stack, _ = training.fit(small, [sampler], [settings], [1])
+    """The hinge is that of whole numbers; its gradient passes as if unrounded."""
+    features, columns = small.population.actionable, small.population.actionable_index
+    sampler = RankingSampler(features, n_actionable=4, profile=CONSTANT)
+    settings = icarma.Settings(
+        n_epochs=1, batch_size=32, width=8, margin=0.0, margin_on="log_odds"
+    )
+    network, _ = icarma.fit(small, sampler, settings, [1])
+    network.requires_grad_()
     x = small.refused("train")[:20]
     preferences = sampler.draw(range(20), np.random.default_rng(0))
-    factual = small.flow.factual(x, small.population.actionable_index)
-    for weight in stack.weights.values():
-        weight.requires_grad_()
+    factual = small.flow.factual(x)
     on_all = torch.full((1, 20, 4), 50.0, dtype=x.dtype)
-    terms = stack.loss_terms(stack.batch(factual, preferences, noise=on_all))
-    context = stack.context(factual["z"], preferences)
+    terms = network.loss_terms(network.batch(factual, preferences, noise=on_all))
+    context = network.context(factual["z"], preferences)
     everything = torch.ones(1, 20, 4, dtype=x.dtype)
-    values = stack.action_values(x[None], context, everything)
+    values = network.action_values(x[None], context, everything)
     is_acted = torch.zeros_like(x, dtype=torch.bool)
-    is_acted[:, small.population.actionable_index] = True
-    spread = x.clone()
-    spread[:, small.population.actionable_index] = values[0].detach()
-    x_cf = small.flow.counterfactual(x, is_acted, spread)
-    log_odds = small.classifier.logit(small.population.possible(x_cf))
+    is_acted[:, columns] = True
+    acted = x.clone()
+    acted[:, columns] = values[0].detach()
+    x_cf = small.flow.counterfactual(x, is_acted, acted)
+    log_odds = small.classifier.logit(small.population.to_feasible(x_cf))
     assert not torch.allclose(log_odds, small.classifier.logit(x_cf), atol=1e-3)
-    lacking = (-log_odds).relu()
-    lacking = lacking / (1 + lacking / settings.cap)
-    assert torch.allclose(terms["hinge"][0], lacking.mean(), atol=1e-9)
+    hinge = icarma.saturating((-log_odds).relu(), settings.saturation)
+    assert torch.allclose(terms["hinge"][0], hinge.mean(), atol=1e-9)
     terms["hinge"].sum().backward()
-    assert stack.weights["action_weight_2"].grad.abs().sum() > 0
+    assert network.action.weights[2].grad.abs().sum() > 0
 
 
 def test_an_action_that_changes_nothing_helps_nobody(small):
@@ -568,16 +599,16 @@ def test_an_action_that_changes_nothing_helps_nobody(small):
     x, population = small.refused("train"), small.population
     acts = torch.zeros_like(x, dtype=torch.bool)
     acts[:, population.actionable_index] = True
-    whole = population.possible(x)  # what follows from the noise may be another cell
-    nothing = small.carried_out(whole, Recommendation(acts, whole, whole))
+    whole = population.to_feasible(x)  # what follows from the noise may be another cell
+    nothing = small.discretise(whole, Recommendation(acts, whole, whole))
     assert not small.accepts(nothing.x_cf).any()
-    assert torch.allclose(population.possible(nothing.x_cf), whole)
-    off = small.carried_out(x, Recommendation(acts, x, x)).x_cf
+    assert torch.allclose(population.to_feasible(nothing.x_cf), whole)
+    off = small.discretise(x, Recommendation(acts, x, x)).x_cf
     assert torch.equal(
-        population.possible(off)[:, population.actionable_index],
+        population.to_feasible(off)[:, population.actionable_index],
         whole[:, population.actionable_index],
     )
     is_count = torch.tensor([name in gmsc.COUNTS for name in population.features])
-    within = population.possible(x) + 0.2 / population.std.to(x) * is_count
-    assert torch.equal(small.accepts(x), small.accepts(population.possible(x)))
+    within = population.to_feasible(x) + 0.2 / population.std.to(x) * is_count
+    assert torch.equal(small.accepts(x), small.accepts(population.to_feasible(x)))
     assert not small.accepts(within).any()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.base.files import PARAMS
+from lib.io import PARAMS
 from lib.method import loan
 from lib.paper.fairness import groups
 from lib.paper.fairness.groups import Attribute
@@ -78,7 +78,7 @@ def test_race_is_associated_with_no_feature_and_not_with_the_label(attributes):
 
 def test_labels_are_cut_where_the_file_says(problem, attributes):
     population, x = problem.population, problem.refused("train")
-    income = population.in_units(x)[:, population.features.index("income")]
+    income = population.inverse_transform(x)[:, population.features.index("income")]
     of_refused = attributes["income"].read_off(population, x) == "top quarter"
     assert abs(of_refused.mean() - 0.25) < 1 / len(x) + 1e-9
     assert (
@@ -89,7 +89,7 @@ def test_labels_are_cut_where_the_file_says(problem, attributes):
         attributes["income_among_applicants"].read_off(population, x) == "top quarter"
     )
     everyone = (
-        population.in_units(population.x["recourse/train"])[
+        population.inverse_transform(population.x["recourse/train"])[
             :, population.features.index("income")
         ]
         .double()
@@ -99,7 +99,7 @@ def test_labels_are_cut_where_the_file_says(problem, attributes):
         of_applicants == (income.double().numpy() >= np.quantile(everyone, 0.75))
     ).all() and of_applicants.mean() < 0.2
     three = Attribute("age", ("young", "middle", "old"), "age", cuts=(-5.0, 5.0))
-    age = population.in_units(x)[:, 1].double().numpy()
+    age = population.inverse_transform(x)[:, 1].double().numpy()
     assert (
         three.read_off(population, x)
         == np.select([age < -5, age < 5], ["young", "middle"], "old")
@@ -217,7 +217,7 @@ def write(folder, text):
             "race: {colours: [white, non-white]}",
             "Unknown entry of the attribute 'race' 'colours'",
         ),
-        ("race: [white, non-white]", "with a value each"),
+        ("race: [white, non-white]", "with values"),
     ],
 )
 def test_a_wrong_attribute_is_named(tmp_path, population, text, message):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.method.world import Graph
+from lib.method.graph import Graph
 from lib.paper.pictures import plots
 
 
@@ -111,7 +111,7 @@ def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
     assert {
         "weights\n$w(s)$",
         "priors\n$p(s)$",
-        "hardness\nby $s$",
+        "difficulty\n$h(s)$",
         "can do\n$A_u$",
         "plausibility:\n$-\\log p$",
         "feasibility:\nin range?",
@@ -270,7 +270,8 @@ def test_an_axis_of_ranks_is_marked_where_people_stand(problem):
     """At the mark 30, as many of 100 applicants have less."""
     figure, ax = plt.subplots()
     plots.rank_axis(ax.xaxis, problem.population, "income")
-    everyone = problem.population.in_units(problem.population.x["recourse/train"])[:, 5]
+    population = problem.population
+    everyone = population.inverse_transform(population.x["recourse/train"])[:, 5]
     for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
         below = 100 * (everyone.double() < place).double().mean().item()
         assert below == pytest.approx(float(text.get_text()), abs=0.05)

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.base.files import PARAMS
-from lib.method.samplers import Grouped, RankingSampler
+from lib.io import PARAMS
+from lib.method.samplers import RankingSampler
 from lib.paper.fairness import groups, scenarios
 from lib.paper.fairness.scenarios import Scenario, can_follow, misreported
 
@@ -39,14 +39,14 @@ def test_chances_are_those_of_drawing_privilege_and_rankings(path, population, a
     for i, kind in kinds.iterrows():
         rate = scenario.rates[kind[scenario.by]] if scenario.by else 0.0
         alike = [
-            RankingSampler(population.actionable, own, scenario.n_actionable)
-            for own in (scenario.others, scenario.privileged)
+            RankingSampler(population.actionable, distribution, scenario.n_actionable)
+            for distribution in (scenario.others, scenario.privileged)
         ]
-        drawn = (
-            Grouped(tuple(alike), torch.from_numpy(rng.random(n_people) < rate).long())
-            .draw(range(n_people), rng)
-            .is_actionable
+        is_privileged = torch.from_numpy(rng.random(n_people) < rate)[:, None]
+        others, privileged = (
+            sampler.draw(range(n_people), rng).is_actionable for sampler in alike
         )
+        drawn = torch.where(is_privileged, privileged, others)
         for name, mask in scenarios.sets(
             population.actionable, [scenario.n_actionable]
         ).items():

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from lib.method import loan
-from lib.method.population import Population
+from lib.method.data import Population
 from lib.method.scm import SCM, additive
 from lib.paper.fairness.twins import OUTCOMES, compared, cut, redrawn, twins
 
@@ -39,8 +39,8 @@ def population():
 def test_a_twin_differs_by_the_total_effect(population):
     x = population.x["recourse/test"]
     before, after = (
-        population.in_units(x),
-        population.in_units(twins(population, x, "gender")),
+        population.inverse_transform(x),
+        population.inverse_transform(twins(population, x, "gender")),
     )
     sign = 1 - 2 * before[:, 0]  # women become men
     moved = torch.stack([sign, 2 * sign, 7 * sign], -1)  # 1 + 3 * 2 in savings
