@@ -80,8 +80,8 @@ def pytest_configure() -> None:
 
 def required() -> list[str]:
     """Return what must not be missing, by name."""
-    said = os.environ.get("ICARMA_REQUIRE", "").split(",")
-    return [name.strip() for name in said if name.strip()]
+    names = os.environ.get("ICARMA_REQUIRE", "").split(",")
+    return [name.strip() for name in names if name.strip()]
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -91,7 +91,7 @@ def pytest_runtest_makereport() -> Generator[None, Any, None]:
     if report.skipped and isinstance(report.longrepr, tuple):
         why = report.longrepr[-1]
         missing = [
-            own for own in required() if re.search(REQUIRED[own], why, re.IGNORECASE)
+            name for name in required() if re.search(REQUIRED[name], why, re.IGNORECASE)
         ]
         if missing:
             report.outcome = "failed"
@@ -109,10 +109,9 @@ def _shared_names(request: pytest.FixtureRequest) -> None:
 def shared_names() -> dict[str, Any]:
     """Return what examples in docstrings may use without an import, by name.
 
-    Modules go by their usual names; `problem` is Loan's, `loan_flow`
-    its flow, and `stack` its ten networks for hard constraints.
+    `problem` is Loan's, with the committed models.
     """
-    import tempfile
+    from tempfile import TemporaryDirectory
 
     import numpy as np
     import pandas as pd
@@ -120,21 +119,16 @@ def shared_names() -> dict[str, Any]:
 
     from lib.io import MODELS
     from lib.method import loan
-    from lib.method.icarma import ICarma
 
-    problem = loan.problem()
     return {
         "np": np,
         "pd": pd,
         "torch": torch,
-        "tempfile": tempfile,
-        "TemporaryDirectory": tempfile.TemporaryDirectory,
+        "TemporaryDirectory": TemporaryDirectory,
         "Path": Path,
         "MODELS": MODELS,
         "loan": loan,
-        "problem": problem,
-        "loan_flow": problem.flow,
-        "stack": ICarma.load(MODELS, "loan_icarma_hard", problem),
+        "problem": loan.problem(),
     }
 
 

@@ -9,7 +9,7 @@ import re
 
 import yaml
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 # These would be found before environment.yml, or in its place.
 OTHERS = ("binder", ".binder", "Dockerfile", "Project.toml", "JuliaProject.toml", "REQUIRE")

@@ -126,6 +126,16 @@ def test_a_network_fitted_to_a_weak_signal_is_not_accused(population):
     h.check(population.x["recourse/train"], population.y["recourse/train"])
 
 
+def test_the_label_is_learned_and_one_half_decides(problem):
+    x, y = problem.population.x["classifier/test"], problem.population.y["classifier/test"]
+    is_accepted = problem.classifier.accepts(x)
+    assert (is_accepted == y).double().mean() > 0.85
+    assert torch.equal(is_accepted, problem.classifier.probability(x) >= 0.5)
+    refused = problem.refused("train")
+    share = len(refused) / len(problem.population.x["recourse/train"])
+    assert 0.40 < share < 0.56 and not problem.accepts(refused).any()
+
+
 def test_fit_is_torch_by_hand(population):
     """Two epochs of plain descent, written out, give the same network."""
     fitted, history = classifier.fit(population, n_epochs=2, optimiser="sgd", seed=4)
