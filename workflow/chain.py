@@ -102,7 +102,7 @@ FITS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 # The code that a job runs again for: its program, and folders of lib. Notebooks show
 # figures and fairness as well.
-LIB = ("lib/*.py", "lib/base/*.py", "lib/method/*.py", "lib/search/*.py", "lib/paper/*.py")
+LIB = ("lib/*.py", "lib/method/*.py", "lib/search/*.py", "lib/paper/*.py")
 SHOWN = ("lib/paper/fairness/*.py", "lib/paper/pictures/*.py")
 BEYOND_FOLDERS: dict[str, tuple[str, ...]] = {
     "09_human_in_the_loop": ("hare",),
