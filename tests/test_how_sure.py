@@ -15,42 +15,42 @@ N_PEOPLE, N_VALUES = 12, 9
 
 
 @pytest.fixture(scope="module")
-def own(problem):
+def looks(problem):
     return job.Looks(problem, problem.population.truth, N_PEOPLE, seed=0)
 
 
-def knows_nothing(own: job.Looks) -> job.Looks:
+def knows_nothing(looks: job.Looks) -> job.Looks:
     """The same people, and a search that found an action for none."""
     other = object.__new__(job.Looks)
-    table = replace(own.table, cost=torch.full_like(own.table.cost, torch.inf))
-    other.__dict__ |= vars(own) | {"table": table}
-    other.known = table.cheapest(own.may)[0]
+    table = replace(looks.table, cost=torch.full_like(looks.table.cost, torch.inf))
+    other.__dict__ |= vars(looks) | {"table": table}
+    other.known = table.cheapest(looks.is_allowed)[0]
     return other
 
 
 @pytest.mark.parametrize("look", ["scanned", "on_grid"])
-def test_what_nobody_found_is_missed_by_those_whom_a_look_helps(own, look):
+def test_what_nobody_found_is_missed_by_those_whom_a_look_helps(looks, look):
     """By the search itself: a look helps nobody else, and most of them."""
-    (row,) = getattr(knows_nothing(own), look)(
+    (row,) = getattr(knows_nothing(looks), look)(
         40 if look == "scanned" else N_VALUES
     ).values()
-    group = own.few if look == "scanned" else ~own.few
-    helped = int(own.known[group].isfinite().sum())
+    group = looks.few if look == "scanned" else ~looks.few
+    helped = int(looks.known[group].isfinite().sum())
     assert row["answers"] == 0 and row["none found"] == int(group.sum())
     assert helped / 2 <= row["missed"] <= helped
 
 
-def test_a_scan_finds_nothing_cheaper_than_a_search(own):
-    (row,) = own.scanned(60).values()
-    assert row["answers"] == int(own.known[own.few].isfinite().sum()) > 0
+def test_a_scan_finds_nothing_cheaper_than_a_search(looks):
+    (row,) = looks.scanned(60).values()
+    assert row["answers"] == int(looks.known[looks.few].isfinite().sum()) > 0
     assert row["more than 1 % dearer"] == row["missed"] == 0
 
 
-def test_what_costs_twice_as_much_is_told(own):
+def test_what_costs_twice_as_much_is_told(looks):
     """Three of the people; all they have is dearer than what is found again."""
-    dear = knows_nothing(own)
-    dear.table = replace(own.table, cost=2 * own.table.cost)
-    effort = {"n_scouts": 256, "n_starts": 8, "n_steps": 10}
+    dear = knows_nothing(looks)
+    dear.table = replace(looks.table, cost=2 * looks.table.cost)
+    effort = {"n_samples": 256, "n_starts": 8, "n_steps": 10}
     row = dear.ten_times(3, effort)["ten times, all fifteen sets"]
     assert row["more than 1 % dearer"] == row["answers"] > 0
 

@@ -1,13 +1,14 @@
 """`make recommend`: applicants in Parquet, batch by batch, and what comes back."""
 
-import lib.reproducible
-
 import numpy as np
 import pandas as pd
 import pytest
 import recommend
+import torch
 
 from lib import io
+from lib.method import report
+from lib.method.preferences import LINEAR, Preferences
 
 
 def double(frame: pd.DataFrame) -> pd.DataFrame:
@@ -38,22 +39,36 @@ def test_a_file_without_people_is_refused(tmp_path):
         recommend.recommend(double, tmp_path / "empty", tmp_path / "b.parquet", 10)
 
 
-# Needs `Problem.recommend_frame` and `ICarma.best` of the new core; then unmark it.
-@pytest.mark.skipif(
-    not hasattr(recommend.Problem, "recommend_frame"), reason="the new core is not here"
-)
-def test_applicants_of_loan_are_answered_as_one_by_one(tmp_path):
+@pytest.fixture
+def applicants():
+    """Loan's problem, and fifty applicants in the data's units."""
     problem = recommend.loan_problem(io.MODELS)
-    population = problem.population
-    people = population.in_units(population.x["recourse/test"][:50]).numpy()
-    frame = pd.DataFrame(people, columns=list(population.features))
+    x = problem.population.x["recourse/test"][:50]
+    return problem, problem.population.to_frame(x)
+
+
+@pytest.mark.parametrize("solver", ["loan_icarma_ranking", "grid"])
+def test_applicants_of_loan_are_answered_as_one_by_one(tmp_path, applicants, solver):
+    problem, frame = applicants
+    answers = dict.fromkeys(problem.population.actionable, "easy") | {"income": "can't"}
+    frame = frame.assign(**{f"answer_{name}": word for name, word in answers.items()})
     frame.to_parquet(tmp_path / "people.parquet")
     (tmp_path / "mine.yaml").write_text(
-        f"solver: loan_icarma_hard\ninput: {tmp_path}/people.parquet\n"
+        f"solver: {solver}\ninput: {tmp_path}/people.parquet\n"
         f"output: {tmp_path}/answers.parquet\nbatch_size: 20\n"
     )
     recommend.main(tmp_path / "mine.yaml")
-    solver = recommend.solver_of("loan_icarma_hard", io.MODELS, problem)
-    expected = problem.recommend_frame(solver, frame)
-    answers = pd.read_parquet(tmp_path / "answers.parquet")
-    pd.testing.assert_frame_equal(answers, expected.reset_index(drop=True))
+    networks = recommend.solver_of(solver, "linear", io.MODELS, problem)
+    scores = torch.tensor([[1, 1, 5, 1]] * len(frame))
+    expected = report.recommend_frame(problem, networks, frame, Preferences(scores))
+    table = pd.read_parquet(tmp_path / "answers.parquet")
+    pd.testing.assert_frame_equal(table, expected.reset_index(drop=True))
+
+
+def test_without_answers_all_is_easy(applicants):
+    problem, frame = applicants
+    preferences = recommend.preferences_of(frame, problem.population, LINEAR)
+    assert preferences.scores.eq(1).all() and len(preferences) == len(frame)
+    network = recommend.solver_of("loan_icarma_hard", "linear", io.MODELS, problem)
+    with pytest.raises(ValueError, match="trained under"):
+        report.recommend_frame(problem, network, frame, preferences)

@@ -27,13 +27,13 @@ import yaml
 from lib import io
 from lib.io import MODELS, PARAMS
 from lib.method import loan
+from lib.method.data import Population
 from lib.method.flow import CausalFlow
-from lib.method.population import Population
 from lib.method.problem import Problem
 from lib.paper import calibration
 from lib.paper.calibration import Reading
 
-FIELDS = [own.name for own in fields(Reading)]
+FIELDS = [field.name for field in fields(Reading)]
 
 
 def digest(given: Mapping[str, Any]) -> str:
@@ -63,8 +63,8 @@ class Record:
             return
         if io.load_yaml(self.choices)["candidates"] == self.chosen["candidates"]:
             for stage, rows in pd.read_csv(self.trials).groupby("stage", sort=False):
-                own = rows.drop(columns="stage").dropna(axis=1, how="all")
-                self.known[str(stage)] = own.reset_index(drop=True)
+                rows = rows.drop(columns="stage").dropna(axis=1, how="all")
+                self.known[str(stage)] = rows.reset_index(drop=True)
 
     def rows(self, stage: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """Return the rows of a stage, which are made unless they are known."""
@@ -90,11 +90,11 @@ class Record:
         how = (shape, seeds, self.given, io.progress_bar(stage))
         return self.rows(stage, lambda: calibration.networks(problems, readings, *how))
 
-    def choose(self, **found: Any) -> None:
+    def choose(self, **choices: Any) -> None:
         """Save what was chosen so far."""
         self.chosen |= {
             name: value.item() if hasattr(value, "item") else value
-            for name, value in found.items()
+            for name, value in choices.items()
         }
         self.choices.write_text(yaml.safe_dump(self.chosen, sort_keys=False))
 
@@ -130,7 +130,7 @@ def run(
     grids = {row.bank: given["grids"][row.grid] for row in kept.itertuples()}
     record.choose(grids=grids)
     problems = {
-        name: calibration.bank(population, flow, 0, **given["banks"][name])
+        name: calibration.fit_problem(population, flow, 0, **given["banks"][name])
         for name in grids
     }
     nearest = kept.bank.iloc[0]
@@ -172,7 +172,7 @@ def _best_readings(
     rows: list[pd.DataFrame] = []
 
     def tried(stage: str, readings: Iterable[Reading]) -> list[Reading]:
-        new = [own for own in dict.fromkeys(readings) if own not in seen]
+        new = [reading for reading in dict.fromkeys(readings) if reading not in seen]
         seen.extend(new)
         if new:
             seeds = given["seeds"]
@@ -180,7 +180,7 @@ def _best_readings(
         cells = given["cells"]["networks"]
         best = calibration.mean_over(pd.concat(rows), FIELDS, cells, **how)
         print(best.head(8).to_string(), flush=True)
-        return [Reading(*own) for own in best[FIELDS].itertuples(index=False)]
+        return [Reading(*row) for row in best[FIELDS].itertuples(index=False)]
 
     others = {
         "width": given["widths"][0],
@@ -193,18 +193,18 @@ def _best_readings(
         "form, bank, priors",
         [Reading(bank, form, *prior, **others) for bank, form, prior in first],
     )
-    pairs = list(dict.fromkeys((own.bank, own.plausibility) for own in best))[:3]
-    some = [own for own in best if (own.bank, own.plausibility) in pairs]
-    each = product(some, given["prior_shapes"])
-    best = tried("prior", [replace(own, prior=prior) for own, prior in each])
-    each = product(best[:2], given["widths"])
-    best = tried("width", [replace(own, width=width) for own, width in each])
+    pairs = list(dict.fromkeys((one.bank, one.plausibility) for one in best))[:3]
+    some = [one for one in best if (one.bank, one.plausibility) in pairs]
+    both = product(some, given["prior_shapes"])
+    best = tried("prior", [replace(one, prior=prior) for one, prior in both])
+    both = product(best[:2], given["widths"])
+    best = tried("width", [replace(one, width=width) for one, width in both])
     every = product(best[:2], given["learning_rates"], given["weight_decays"])
     best = tried(
         "rate, decay",
         [
-            replace(own, learning_rate=rate, weight_decay=decay)
-            for own, rate, decay in every
+            replace(one, learning_rate=rate, weight_decay=decay)
+            for one, rate, decay in every
         ],
     )
     forms = product(problems, given["plausibility"])

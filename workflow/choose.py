@@ -28,33 +28,34 @@ from lib import io
 from lib.io import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
+from lib.method.preferences import Profile
 from lib.method.problem import Problem
 from lib.method.samplers import Sampler
 from lib.paper import calibration, choosing, gmsc, readings, stacks
 
 N_APPLICANTS = 120_269  # all of the cleaned data of Give Me Some Credit
-# of a search by which networks are judged: splines take their time
-EFFORT = {"n_scouts": 64, "n_starts": 3}
-MOST_JUDGES = 1_000
+# of the search that networks are compared with: splines take their time
+EFFORT = {"n_samples": 64, "n_starts": 3}
+MAX_VALIDATION = 1_000  # refused validation people at most
 
 
 def main(search: str, folder: Path) -> None:
     """Choose the settings of a search, for both profiles, and save them."""
-    as_printed = {name: readings.as_printed(search, name) for name in readings.CHOSEN}
-    problem, sampler = people(search)
-    n_people = min(MOST_JUDGES, len(problem.refused("validation")))
-    preferences = sampler.draw(range(n_people), np.random.default_rng(0))
+    problem = problem_of(search)
+    n_people = min(MAX_VALIDATION, len(problem.refused("validation")))
     path = folder / f"chosen_{search}.yaml"
     table = folder / f"chosen_{search}_trials.csv"
     known = path.is_file() and table.is_file()
     chosen = dict(io.load_yaml(path)) if known else {}
     trials = [pd.read_csv(table)] if known else []
-    for name in [own for own in readings.CHOSEN if own not in chosen]:
-        bar = io.progress_bar(f"{search}, {name}: who judges")
-        profile = as_printed[name].profile
-        judges = choosing.Judges.of(problem, preferences, profile, bar, **EFFORT)
+    for name in [profile for profile in readings.CHOSEN if profile not in chosen]:
+        sampler = sampler_of(problem, search, readings.profile(name))
+        preferences = sampler.draw(range(n_people), np.random.default_rng(0))
+        bar = io.progress_bar(f"{search}, {name}: validation people")
+        validation = choosing.Validation.of(problem, preferences, bar, **EFFORT)
         bar = io.progress_bar(f"{search}, {name}")
-        best, tried = choosing.search(problem, sampler, judges, as_printed[name], bar)
+        as_printed = readings.as_printed(search, name)
+        best, tried = choosing.search(problem, sampler, validation, as_printed, bar)
         chosen[name] = dataclasses.asdict(best)
         trials.append(tried.assign(search=search, profile=name))
         print(tried[tried["round"] == tried["round"].max()].to_string(), flush=True)
@@ -62,16 +63,19 @@ def main(search: str, folder: Path) -> None:
         pd.concat(trials).round(6).to_csv(table, index=False)
 
 
-def people(search: str) -> tuple[Problem, Sampler]:
-    """Return the problem of a search, and how preferences are drawn in training."""
+def problem_of(search: str) -> Problem:
+    """Return the problem of a search."""
     if search == "transfer":
-        problem = gmsc.problem(gmsc.applicants("", N_APPLICANTS, 0))
-    else:
-        population, how = loan.population(), readings.calibrated()["classifier"]
-        flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
-        problem = calibration.bank(population, flow, 0, **how)
-    how = stacks.soft_samplers(problem.population.actionable, stacks.ASKED[search])
-    return problem, how[stacks.MIXED]
+        return gmsc.problem(gmsc.applicants("", N_APPLICANTS, 0))
+    population, how = loan.population(), readings.calibrated()["classifier"]
+    flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
+    return calibration.fit_problem(population, flow, 0, **how)
+
+
+def sampler_of(problem: Problem, search: str, profile: Profile) -> Sampler:
+    """Return the sampler of preferences in the training of a search."""
+    features, elicitation = problem.population.actionable, stacks.ASKED[search]
+    return stacks.soft_samplers(features, elicitation, profile)[stacks.MIXED]
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from typing import Any
 
 from lib import io
 from lib.method import flow
-from lib.method.population import Population
-from lib.method.world import Graph
+from lib.method.data import Population
+from lib.method.graph import Graph
 from lib.paper import gmsc
 
 
@@ -18,14 +18,14 @@ def drawn(given: Mapping[str, Any]) -> dict[str, int]:
 def applicants(given: Mapping[str, Any]) -> tuple[gmsc.Applicants, dict[str, Any]]:
     """Return the applicants of Give Me Some Credit, and what models are made with."""
     n_people, seed = given["n_applicants"], given["seed"]
-    found = gmsc.applicants("", n_people, seed, or_stand_in=True)
-    print(found.heading, flush=True)
+    people = gmsc.applicants("", n_people, seed, or_stand_in=True)
+    print(people.heading, flush=True)
     made_with = {
-        "people": "real" if found.is_real else "synthetic",
-        "n_people": len(found.people),
+        "people": "real" if people.is_real else "synthetic",
+        "n_people": len(people.people),
         "seed": seed,
     }
-    return found, made_with
+    return people, made_with
 
 
 def credit_flow(

@@ -23,16 +23,17 @@ from lib import io
 from lib.io import inside
 from lib.method import grid, loan
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem
-from lib.method.world import World
+from lib.method.problem import Problem, is_plausible, is_valid
+from lib.method.scm import CausalModel
 from lib.paper import designs, gmsc
-from lib.search import continuous, descent
+from lib.search.continuous import Search
+from lib.search.evaluator import ActionEvaluator
 
 NOTEBOOK = "08_exact_and_unlocked"
 
 
 def loan_how_sure(given: Mapping[str, Any], name: str) -> None:
-    """Save what harder looks change for refused people of Loan, in the true world.
+    """Save what harder looks change for refused people of Loan, in the true model.
 
     Arguments:
         given: As `read_network_parameters` returns it, with the size.
@@ -49,13 +50,13 @@ def gmsc_how_sure(given: Mapping[str, Any], name: str) -> None:
 
     Arguments: as for `loan_how_sure`.
     """
-    found, _ = fitting.applicants(given)
-    problem = gmsc.problem(found, inside(given["models"]), given["seed"])
+    people, _ = fitting.applicants(given)
+    problem = gmsc.problem(people, inside(given["models"]), given["seed"])
     _save(problem, problem.flow, "n_credit", given, name)
 
 
 def _save(
-    problem: Problem, world: World, people: str, given: Mapping[str, Any], name: str
+    problem: Problem, model: CausalModel, people: str, given: Mapping[str, Any], name: str
 ) -> None:
     """Save a row for each harder look.
 
@@ -65,8 +66,10 @@ def _save(
     of_notebook = read_parameters(given["size"], NOTEBOOK)
     n_people, n_values = of_notebook[people], of_notebook["n_values"]
     n_searched, n_scan = given["n_searched"][name], given["n_scan"][name]
-    effort: dict[str, Any] = {f"n_{what}": n for what, n in given["n_harder"].items()}
-    looks = Looks(problem, world, n_people, given["seed"])
+    harder = given["n_harder"]
+    effort = {"n_samples": harder["scouts"], "n_starts": harder["starts"]}
+    effort["n_steps"] = harder["steps"]
+    looks = Looks(problem, model, n_people, given["seed"])
     rows = looks.ten_times(n_searched, effort)
     rows |= looks.scanned(n_scan)
     rows |= looks.on_grid(n_values)
@@ -79,34 +82,35 @@ class Looks:
 
     Arguments:
         problem: Whose refused test people they are.
-        world: Where actions take effect.
+        model: Where actions take effect.
         n_people: How many, at most.
-        seed: Of the preferences, and where a search scatters its looks.
+        seed: Of the preferences, and of the search.
     """
 
-    def __init__(self, problem: Problem, world: World, n_people: int, seed: int) -> None:
-        self.problem, self.world, self.seed = problem, world, seed
+    def __init__(
+        self, problem: Problem, model: CausalModel, n_people: int, seed: int
+    ) -> None:
+        self.problem, self.model, self.seed = problem, model, seed
         self.x = problem.refused("test")[:n_people]
         self.asked = designs.hard_preferences(problem, len(self.x), seed + 1)
-        self.may = self.asked["random"].is_actionable
-        self.table = continuous.Search(problem, world, seed=seed).table(self.x)
-        self.known = self.table.cheapest(self.may)[0]
-        self.few = self.may.sum(-1) <= 2
+        self.is_allowed = self.asked["random"].is_actionable
+        self.table = Search(problem, model, seed=seed).table(self.x)
+        self.known = self.table.cheapest(self.is_allowed)[0]
+        self.few = self.is_allowed.sum(-1) <= 2
 
-    def ten_times(self, n: int, effort: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    def ten_times(self, n: int, effort: Mapping[str, int]) -> dict[str, dict[str, int]]:
         """Return what more effort and another seed change for n people.
 
         Arguments:
             n: Of the people; the first are taken.
-            effort: n_scouts, n_starts and n_steps of the search.
+            effort: n_samples, n_starts and n_steps of the search.
         """
-        seed = self.seed + 1
-        search = continuous.Search(self.problem, self.world, seed=seed, **effort)
-        other = search.table(self.x[:n])
+        how: dict[str, Any] = {"seed": self.seed + 1, **effort}
+        other = Search(self.problem, self.model, **how).table(self.x[:n])
         rows = {"ten times, all fifteen sets": changed(self.table.cost[:n], other.cost)}
-        for setting, said in self.asked.items():
+        for setting, preferences in self.asked.items():
             costs = (
-                table.cheapest(said.is_actionable[: len(table.cost)])[0][:n]
+                table.cheapest(preferences.is_actionable[: len(table.cost)])[0][:n]
                 for table in (self.table, other)
             )
             rows[f"ten times, setting {setting}"] = changed(*costs)
@@ -118,8 +122,8 @@ class Looks:
         Arguments:
             n: Values of a feature; ten times as many where it is alone.
         """
-        found = [self._scan(i, n) for i in self.few.nonzero()[:, 0]]
-        by_scan = torch.stack(found) if found else self.known[:0]
+        costs = [self._scan(i, n) for i in self.few.nonzero()[:, 0]]
+        by_scan = torch.stack(costs) if costs else self.known[:0]
         return {"scan, random, at most two open": changed(self.known[self.few], by_scan)}
 
     def on_grid(self, n_values: int) -> dict[str, dict[str, int]]:
@@ -127,9 +131,11 @@ class Looks:
         stuck = self.known.isinf() & ~self.few
         if not stuck.any():
             return {}
-        x, said = self.x[stuck], Preferences.from_mask(self.may[stuck])
-        r = grid.Grid(self.problem, self.world, n_values=n_values).recommend(x, said)
-        cost = self.problem.cost_of(x, r).where(r.has_recourse, torch.inf)
+        x, preferences = self.x[stuck], Preferences.from_mask(self.is_allowed[stuck])
+        solver = grid.Grid(self.problem, self.model, n_values=n_values)
+        recommendation = solver.recommend(x, preferences)
+        cost = self.problem.cost_of(x, recommendation)
+        cost = cost.where(recommendation.has_recourse, torch.inf)
         row = changed(self.known[stuck], cost)
         return {'grid, random, three or four open, a "no"': row}
 
@@ -140,44 +146,45 @@ class Looks:
         the whole range.
         """
         population, x = self.problem.population, self.x[i]
-        at = population.actionable_index
-        factual, low, high = x[at], population.low[at], population.high[at]
+        columns = population.actionable_index
+        factual, low, high = x[columns], population.low[columns], population.high[columns]
         best = torch.tensor(torch.inf)
-        for acts in self.table.sets:
-            if (acts & ~self.may[i]).any():
+        for is_acted in self.table.sets:
+            if (is_acted & ~self.is_allowed[i]).any():
                 continue
-            reach = (self.known[i] * len(at) * self.problem.range[at]).sqrt()
+            reach = (self.known[i] * len(columns) * self.problem.range[columns]).sqrt()
             first, last = low.maximum(factual - reach), high.minimum(factual + reach)
-            n_lines = n if acts.sum() == 2 else 10 * n
+            n_values = n if is_acted.sum() == 2 else 10 * n
             lines = [
-                torch.linspace(first[k], last[k], n_lines, dtype=x.dtype)
-                for k in acts.nonzero()[:, 0]
+                torch.linspace(first[k], last[k], n_values, dtype=x.dtype)
+                for k in is_acted.nonzero()[:, 0]
             ]
-            net = torch.cartesian_prod(*lines).view(-1, int(acts.sum()))
-            values = factual.repeat(len(net), 1)
-            values[:, acts] = net
-            rows, on = (part.expand(len(net), -1) for part in (x, acts))
-            one = torch.ones_like(values)
-            judge = descent.Judge(self.problem, self.world, rows, on, one)
+            points = torch.cartesian_prod(*lines).view(-1, int(is_acted.sum()))
+            values = factual.repeat(len(points), 1)
+            values[:, is_acted] = points
+            rows, mask = (one.expand(len(points), -1) for one in (x, is_acted))
+            evaluator = ActionEvaluator(
+                self.problem, self.model, rows, mask, torch.ones_like(values)
+            )
             with torch.no_grad():
-                cost, log_odds, gain = judge(judge.allowed(values))
-            good = (log_odds >= 0) & (gain >= 0)
-            best = best.minimum(torch.where(good, cost, torch.inf).min())
+                outcome = evaluator(evaluator.project(values))
+            holds = is_valid(outcome.log_odds) & is_plausible(outcome.gain)
+            best = best.minimum(torch.where(holds, outcome.cost, torch.inf).min())
         return best
 
 
-def changed(own: torch.Tensor, other: torch.Tensor) -> dict[str, int]:
+def changed(before: torch.Tensor, after: torch.Tensor) -> dict[str, int]:
     """Return what a harder look changes: costs before and after, infinite for none.
 
     Example:
-        >>> own = torch.tensor([1.0, 1.0, torch.inf, torch.inf])
-        >>> changed(own, torch.tensor([1.0, 0.9, 2.0, torch.inf]))
+        >>> before = torch.tensor([1.0, 1.0, torch.inf, torch.inf])
+        >>> changed(before, torch.tensor([1.0, 0.9, 2.0, torch.inf]))
         {'answers': 2, 'more than 1 % dearer': 1, 'none found': 2, 'missed': 1}
     """
-    has, could = own.isfinite(), other.isfinite()
+    has, could = before.isfinite(), after.isfinite()
     return {
         "answers": int(has.sum()),
-        "more than 1 % dearer": int((has & (own > 1.01 * other)).sum()),
+        "more than 1 % dearer": int((has & (before > 1.01 * after)).sum()),
         "none found": int((~has).sum()),
         "missed": int((could & ~has).sum()),
     }

@@ -1,8 +1,8 @@
-"""Train the stacks of networks that the batch trains outside of notebooks.
+"""Train the ensembles of networks that the batch trains outside of notebooks.
 
 `python workflow/networks.py SIZE JOB`
 
-Called by the Snakefile. JOB is a stack of Loan's networks, or one of
+Called by the Snakefile. JOB is a study's ensembles for Loan, or one of
 notebook 07: gmsc_icarma fits the scaler, the classifier and the flow as
 well, gmsc_icarma_past is under another graph. params/SIZE/run.yaml
 and networks.yaml say how many people, seeds and epochs, and in which
@@ -22,22 +22,21 @@ from jobs import run
 
 from lib import io
 from lib.io import inside
-from lib.method import classifier, flow, loan, training
-from lib.method.preferences import Profile
+from lib.method import classifier, flow, icarma, loan
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler
 from lib.paper import claims, gmsc, readings, stacks
 
 
 def loan_networks(given: Mapping[str, Any], name: str) -> None:
-    """Save a stack of networks for the Loan population.
+    """Save the ensembles of a study for the Loan population.
 
     Its classifier and its flow are fitted by notebooks 01 and 02, and
     are loaded here.
 
     Arguments:
         given: As `read_network_parameters` returns it.
-        name: Of the stack, one of `STACKS`.
+        name: Of the study, one of `STACKS`.
     """
     drawn = fitting.drawn(given)
     problem = loan.problem(inside(given["models"]), **drawn)
@@ -46,7 +45,7 @@ def loan_networks(given: Mapping[str, Any], name: str) -> None:
 
 def leaky(
     features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
-) -> stacks.Members:
+) -> stacks.ByProfile:
     """Return one member whose prior acts on features as often as the paper's networks do.
 
     That is the mean share of hardest actions that table 2 prints for
@@ -59,9 +58,9 @@ def leaky(
     """
     rows = claims.published(2).query("method == 'iCARMA' and cost_profile == 'constant'")
     p = float(np.mean(rows.hap))
-    own = readings.as_printed("ranking", "constant")
-    each = {"constant": (replace(own, profile=Profile(p_min=p, p_max=p)), seeds[:1])}
-    return stacks.members(RankingSampler(tuple(features)), each, n_epochs)
+    settings = replace(readings.as_printed("ranking", "constant"), p_min=p, p_max=p)
+    sampler = RankingSampler(tuple(features), profile=readings.profile("constant"))
+    return {"constant": stacks.members(sampler, [settings], seeds[:1], n_epochs)}
 
 
 STACKS: dict[str, stacks.Stack] = stacks.STACKS | {"loan_icarma_leaky": leaky}
@@ -72,15 +71,15 @@ def gmsc_networks(given: Mapping[str, Any], name: str) -> None:
 
     Arguments:
         given: As `read_network_parameters` returns it.
-        name: Of the stack of networks.
+        name: Of the file of networks.
     """
-    found, made_with = fitting.applicants(given)
-    population = gmsc.population(found, given["seed"])
+    people, made_with = fitting.applicants(given)
+    population = gmsc.population(people, given["seed"])
     models, epochs, seed = inside(given["models"]), given["n_epochs"], given["seed"]
     scaler = {
         "mean": population.mean,
         "std": population.std,
-        "weight": torch.tensor(gmsc.CLASSIFIER["weight_of_refusable"]),
+        "weight": torch.tensor(gmsc.CLASSIFIER["negative_class_weight"]),
     }
     settings, fingerprint = {"people": made_with["people"]}, population.fingerprint
     io.save(models, "gmsc_scaler", scaler, settings, made_with, fingerprint)
@@ -109,14 +108,14 @@ def other_gmsc_networks(given: Mapping[str, Any], name: str) -> None:
 
     Arguments:
         given: As `read_network_parameters` returns it.
-        name: Of the stack of networks.
+        name: Of the file of networks.
     """
-    found, made_with = fitting.applicants(given)
+    people, made_with = fitting.applicants(given)
     models = inside(given["models"])
-    problem = gmsc.problem(found, models, given["seed"])
+    problem = gmsc.problem(people, models, given["seed"])
     if name == "gmsc_icarma_past":
         flows = flow.load_all(models, "gmsc_other_flows", problem.population.fingerprint)
-        problem = problem.under(flows[gmsc.PAST])
+        problem = problem.with_flow(flows[gmsc.PAST])
     _save_networks(problem, stacks.TRANSFER[name], given, name, made_with)
 
 
@@ -127,12 +126,23 @@ def _save_networks(
     name: str,
     made_with: Mapping[str, Any],
 ) -> None:
-    """Save the networks of a stack, fitted with the seeds 1000, 2000, ..."""
+    """Train the ensembles of a study with the seeds 1000, 2000, ..., and save them.
+
+    An ensemble alone is saved as such, several by their profile.
+    """
     seeds = [1000 * (i + 1) for i in range(given["n_seeds"])]
-    members = stack(problem.population.actionable, seeds, given["n_epochs"].get(name))
-    print(f"{name}: {len(members[2])} networks", flush=True)
-    fitted, _ = training.fit(problem, *members, progress=io.progress_bar(name))
-    fitted.save(inside(given["models"]), name, made_with)
+    by_profile = stack(problem.population.actionable, seeds, given["n_epochs"].get(name))
+    ensembles = {}
+    for profile, members in by_profile.items():
+        print(f"{name}, {profile}: {len(members[2])} networks", flush=True)
+        bar = io.progress_bar(f"{name}, {profile}")
+        ensembles[profile], _ = icarma.fit(problem, *members, progress=bar)
+    models = inside(given["models"])
+    if len(ensembles) == 1:
+        (ensemble,) = ensembles.values()
+        ensemble.save(models, name, made_with)
+    else:
+        icarma.save_by_profile(ensembles, models, name, made_with)
 
 
 JOBS = {

@@ -55,7 +55,7 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
         for activation, width in SHAPES
     }
     flows = {}
-    for i, (key, own) in enumerate(settings.items(), start=1):
+    for i, (key, how) in enumerate(settings.items(), start=1):
         rows = np.random.default_rng([drawn["seed"], i]).integers(len(x), size=len(x))
         flows[key], history = flow.fit(
             population.graph,
@@ -64,7 +64,7 @@ def loan_other_flows(given: Mapping[str, Any], name: str) -> None:
             n_epochs=n_epochs,
             seed=drawn["seed"] + i,
             progress=io.progress_bar(f"{name}, {key}"),
-            **own,
+            **how,
         )
         print(f"{key}: {history['validation'].max():.3f} nats", flush=True)
     made_with = drawn | {"n_epochs": n_epochs}
@@ -78,8 +78,8 @@ def gmsc_other_flows(given: Mapping[str, Any], name: str) -> None:
         given: As `read_network_parameters` returns it.
         name: Of the file.
     """
-    found, made_with = fitting.applicants(given)
-    population = gmsc.population(found, given["seed"])
+    people, made_with = fitting.applicants(given)
+    population = gmsc.population(people, given["seed"])
     flows = {
         key: fitting.credit_flow(
             population,

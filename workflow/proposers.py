@@ -4,7 +4,7 @@
 
 JOB is loan_propose, loan_propose_others (each with a part left out) or
 gmsc_propose. params/SIZE/run.yaml and networks.yaml say how many
-people, lessons and epochs, and in which folder models lie.
+people, targets and epochs, and in which folder models lie.
 """
 
 import lib.reproducible
@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import fitting
-import pandas as pd
 from jobs import run
 
 from lib import io
-from lib.beyond.propose import propose, teaching
+from lib.beyond.propose import propose, training
 from lib.io import inside
 from lib.method import loan
 from lib.paper import gmsc
@@ -45,21 +44,15 @@ def loan_propose(given: Mapping[str, Any], name: str) -> None:
     drawn, n_epochs = fitting.drawn(given), given["n_epochs"][name]
     folder = inside(given["models"])
     problem = loan.problem(folder, **drawn)
-    lessons = teaching.searched(
-        problem,
-        given["n_lessons"],
-        seed=drawn["seed"],
-        progress=io.progress_bar("lessons"),
-    )
-    fitted, history = teaching.fit(
+    targets = training.search_targets(problem, given["n_lessons"], seed=drawn["seed"])
+    fitted, history = training.fit(
         problem,
         propose.Settings(n_epochs=n_epochs),
         drawn["seed"],
-        lessons,
+        targets,
         progress=io.progress_bar(name),
     )
-    by_epoch = pd.DataFrame(history).rename_axis("epoch")
-    io.write(folder / f"{name}_history.csv", by_epoch.to_csv(float_format="%.6g"))
+    io.write(folder / f"{name}_history.csv", history.to_csv(float_format="%.6g"))
     made_with = {"seed": drawn["seed"], "n_epochs": n_epochs}
     fitted.save(folder, name, made_with)
 
@@ -73,18 +66,17 @@ def loan_propose_others(given: Mapping[str, Any], name: str) -> None:
     """
     drawn, n_epochs = fitting.drawn(given), given["n_epochs"][name]
     problem = loan.problem(inside(given["models"]), **drawn)
-    lessons = teaching.searched(problem, given["n_lessons"], seed=drawn["seed"])
+    targets = training.search_targets(problem, given["n_lessons"], seed=drawn["seed"])
     fitted = {}
     for key, (seed, n_people, weights) in PROPOSERS.items():
-        taught = None if n_people == 0 else lessons[:n_people]
-        fitted[key], _ = teaching.fit(
+        fitted[key], _ = training.fit(
             problem,
             propose.Settings(n_epochs=n_epochs, **weights),
             drawn["seed"] + seed,
-            taught,
+            None if n_people == 0 else targets[:n_people],
             progress=io.progress_bar(f"{name}, {key}"),
         )
-    made_with = drawn | {"n_epochs": n_epochs, "n_lessons": len(lessons)}
+    made_with = drawn | {"n_epochs": n_epochs, "n_lessons": len(targets)}
     propose.save_all(fitted, inside(given["models"]), name, made_with)
 
 
@@ -95,12 +87,12 @@ def gmsc_propose(given: Mapping[str, Any], name: str) -> None:
         given: As `read_network_parameters` returns it.
         name: Of the file.
     """
-    found, made_with = fitting.applicants(given)
-    problem = gmsc.problem(found, inside(given["models"]), given["seed"])
+    people, made_with = fitting.applicants(given)
+    problem = gmsc.problem(people, inside(given["models"]), given["seed"])
     n_epochs = given["n_epochs"][name]
-    fitted, _ = teaching.fit(
+    fitted, _ = training.fit(
         problem,
-        propose.Settings(n_epochs=n_epochs, **teaching.GMSC_PROPOSE),
+        propose.Settings(n_epochs=n_epochs, **training.GMSC_SETTINGS),
         given["seed"],
         progress=io.progress_bar(name),
     )

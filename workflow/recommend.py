@@ -4,8 +4,9 @@
 
 The file names the population, the solver, and where applicants and
 recommendations lie. Applicants have a column for each feature, in the
-data's units, and may have columns with their answers; see
-`Problem.recommend_frame`.
+data's units. Their answers are columns answer_<feature>, with cells as
+for `preferences.from_words`; without such columns everybody can do
+anything, and nothing is hard.
 """
 
 import lib.reproducible
@@ -17,14 +18,17 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from parameters import MODEL_SIZE, check_parameters, read_shared
 
 from lib import checks, io
-from lib.method import loan
+from lib.method import loan, report
+from lib.method.data import Population
 from lib.method.grid import Grid
-from lib.method.icarma import ICarma
+from lib.method.icarma import ICarma, load_by_profile
+from lib.method.preferences import Preferences, Profile, from_frame
 from lib.method.problem import Problem, Solver
-from lib.paper import gmsc
+from lib.paper import gmsc, readings
 
 
 def loan_problem(models: Path) -> Problem:
@@ -47,9 +51,33 @@ PROBLEMS: dict[str, Callable[[Path], Problem]] = {
 }
 
 
-def solver_of(name: str, models: Path, problem: Problem) -> Solver:
-    """Return the exact search on a grid ("grid"), or the best of fitted networks."""
-    return Grid(problem) if name == "grid" else ICarma.load(models, name, problem).best
+def solver_of(name: str, profile: str, models: Path, problem: Problem) -> Solver:
+    """Return the exact search on a grid ("grid"), or the best of fitted networks.
+
+    Arguments:
+        name: "grid", or of a file of networks.
+        profile: Of the networks, where the file has several.
+    """
+    if name == "grid":
+        return Grid(problem)
+    _, settings = io.load(models, name)
+    if profile in settings:
+        return load_by_profile(models, name, problem)[profile].best
+    return ICarma.load(models, name, problem).best
+
+
+def preferences_of(
+    frame: pd.DataFrame, population: Population, profile: Profile
+) -> Preferences:
+    """Return the answers in the columns answer_<feature>; without any, all is easy."""
+    features = population.actionable
+    columns = {f"answer_{name}": name for name in features}
+    if frame.columns.isin(list(columns)).any():
+        answers = frame.filter(regex="^answer_").rename(columns=columns)
+        categories = population.categories
+        return from_frame(answers, features, categories=categories, profile=profile)
+    scores = torch.ones(len(frame), len(features), dtype=torch.long)
+    return Preferences(scores, profile=profile)
 
 
 def batches(path: Path, size: int) -> Iterator[pd.DataFrame]:
@@ -101,13 +129,14 @@ def main(path: Path) -> None:
     checks.one_of("population", [given["population"]], tuple(PROBLEMS))
     source, target, models = (io.inside(given[n]) for n in ("input", "output", "models"))
     problem = PROBLEMS[given["population"]](models)
-    solver = solver_of(given["solver"], models, problem)
-    n_people = recommend(
-        lambda frame: problem.recommend_frame(solver, frame),
-        source,
-        target,
-        given["batch_size"],
-    )
+    solver = solver_of(given["solver"], given["profile"], models, problem)
+    profile = readings.profile(given["profile"])
+
+    def recommend_frame(frame: pd.DataFrame) -> pd.DataFrame:
+        preferences = preferences_of(frame, problem.population, profile)
+        return report.recommend_frame(problem, solver, frame, preferences)
+
+    n_people = recommend(recommend_frame, source, target, given["batch_size"])
     print(f"Recommendations for {n_people:,} applicants: {target}")
 
 
