@@ -6,7 +6,7 @@ It recommends to the people of a small table, without a causal graph and with on
 In the benchmark, where that package is installed and this folder is on the path
 (PYTHONPATH=examples; under the package's own name this file would hide it):
 
-    import for_recourse_bench  # first: it pins the arithmetic
+    import for_recourse_bench
     import recourse_bench
 
     for_recourse_bench.register()
@@ -24,9 +24,9 @@ commit 44922e9); the package itself was never run with this file:
 - With a `desired_class`, people who have that class already do not count. They are
   returned unchanged, as the benchmark's own example of a method does. Without one,
   they would have to be moved to the other class; that is a ValueError here.
-- Its distances (l0, l1, l2, linf) compare all features before and after. What follows
-  downstream of an action is charged as effort there; in this project it costs nothing.
-- It has no preferences: here everyone may act on all that can be acted on, equally
+- Its distances (l0, l1, l2, linf) compare all features before and after. Downstream
+  effects of an action are charged as effort there; in this project they cost nothing.
+- It has no preferences: here everyone can act on all that is actionable, equally
   easily. Directions ("same-or-increase") are not known to the solvers; the benchmark
   counts who breaks them.
 - Features are numbers. A column of whole numbers stays whole, 0 and 1 among them, and
@@ -38,7 +38,7 @@ commit 44922e9); the package itself was never run with this file:
 import lib.reproducible
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,17 +48,16 @@ from own_problem import EDGES, past_applicants
 from torch import Tensor
 
 from lib import checks
-from lib.beyond.propose import propose, teaching
-from lib.method import classifier, flow, frames, icarma, training
+from lib.beyond.propose import propose, training
+from lib.method import classifier, data, flow, icarma
 from lib.method.classifier import Classifier
-from lib.method.population import Population
+from lib.method.data import Edges, Population
+from lib.method.graph import Graph
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation
+from lib.method.problem import Problem, Solver
 from lib.method.samplers import TableSampler
-from lib.method.world import Graph
 
 SOLVERS = ("icarma", "propose")
-Solver = Callable[[Tensor, Preferences], Recommendation]
 
 
 class TableRecourse:
@@ -74,7 +73,7 @@ class TableRecourse:
         immutable: Features that nobody can change, and that nothing
             changes.
         edges: The causal graph, as for `Population.from_frame`; left
-            out: every feature is on its own, and plausible means
+            out: every feature stands alone, and plausible means
             likely feature by feature.
         solver: "icarma" or "propose". Of a model that is no torch
             module a network learns the decisions on the table, and
@@ -97,7 +96,7 @@ class TableRecourse:
         self,
         model: Any,
         immutable: Sequence[str] = (),
-        edges: frames.Edges = (),
+        edges: Edges = (),
         solver: str = "icarma",
         desired: int | str = 1,
         n_epochs: int = 300,
@@ -111,7 +110,7 @@ class TableRecourse:
             )
         self.model: Any = model.eval() if isinstance(model, torch.nn.Module) else model
         self.immutable, self.edges = tuple(immutable), edges
-        self.solver, self.desired = solver, desired
+        self.solver_name, self.desired = solver, desired
         self.n_epochs, self.seed = n_epochs, seed
 
     def fit(self, frame: pd.DataFrame, label: str) -> "TableRecourse":
@@ -122,17 +121,17 @@ class TableRecourse:
                 person. Columns of whole numbers are counts.
             label: Its column with two labels, one of them desired.
         Raises: ValueError: a column is missing, holds text or gaps,
-            or is the same for everyone; an unknown feature is said
-            to be immutable, or actions would change one that is; the
+            or is the same for everyone; an unknown feature is called
+            immutable, or actions would change one that is; the
             solver needs a gradient that the model lacks.
         """
         self._check_label(frame, label)
         features = self.features = [name for name in frame.columns if name != label]
-        numbers = frames.values(frame, features)
+        numbers = data.values(frame, features)
         whole = np.array(features)[(numbers % 1 == 0).all(0)].tolist()
         checks.one_of("immutable feature", self.immutable, features)
         kinds = {f: "immutable" if f in self.immutable else "actionable" for f in features}
-        graph = frames.graph(features, self.edges)
+        graph = data.to_graph(features, self.edges)
         _check_nothing_moves(graph, self.immutable)
         is_module = isinstance(self.model, torch.nn.Module)
         decisions = self._accepts(numbers)  # a model of something else says so here
@@ -157,7 +156,7 @@ class TableRecourse:
             seed=self.seed,
         )
         self.problem = Problem(self.population, h, density)
-        self.recommend = self._fitted_solver()
+        self.solver = self._fit_solver()
         return self
 
     def get_counterfactuals(self, factuals: pd.DataFrame) -> pd.DataFrame:
@@ -174,41 +173,43 @@ class TableRecourse:
         Raises: ValueError: columns differ, or hold text or gaps;
             nothing was fitted.
         """
-        if not hasattr(self, "recommend"):
+        if not hasattr(self, "solver"):
             raise ValueError("Nothing was fitted: call fit(frame, label) first.")
         features = list(self.population.features)
-        before = frames.values(factuals, features)
+        before = data.values(factuals, features)
         checks.one_of("feature", factuals.columns, features)
-        x = self.population.standardised(factuals)
+        x = self.population.standardise(factuals)
         is_accepted = self._accepts(before)
         after = np.where(is_accepted[:, None], before, np.nan)
-        # outside of what was seen, people look to the solver like the nearest who were
-        asks = ~is_accepted & ~self.problem.accepts(x).numpy()
-        if asks.any():
-            after[asks] = self._after_actions(x[asks], before[asks])
+        # the problem accepts those whose nearest values in the range are accepted
+        is_refused = ~is_accepted & ~self.problem.accepts(x).numpy()
+        if is_refused.any():
+            after[is_refused] = self._after_actions(x[is_refused], before[is_refused])
         frame = pd.DataFrame(after, index=factuals.index, columns=features)
         return frame[list(factuals.columns)]
 
     def _after_actions(self, x: Tensor, before: np.ndarray) -> np.ndarray:
         """Return refused people's features after their actions, NaN without recourse."""
-        anything = torch.ones(len(x), len(self.population.actionable), dtype=torch.bool)
-        found = self.recommend(x, Preferences.from_mask(anything))
-        found = self.problem.carried_out(x, found)
-        recorded = self.population.as_recorded(found.x_cf).numpy()
-        after = np.where((found.x_cf != x).numpy(), recorded, before)
+        recommendation = self.solver.recommend(x, self._all_easy(len(x)))
+        x_cf = self.problem.discretise(x, recommendation).x_cf
+        records = self.population.to_records(x_cf).numpy()
+        after = np.where((x_cf != x).numpy(), records, before)
         after[~self._accepts(after)] = np.nan  # those who stay as they are among them
         return after
 
-    def _fitted_solver(self) -> Solver:
-        """Return the solver, trained for people who may act on everything."""
-        if self.solver == "propose":
+    def _fit_solver(self) -> Solver:
+        """Return the solver, trained for people who can act on everything."""
+        if self.solver_name == "propose":
             settings = propose.Settings(n_epochs=self.n_epochs)
-            return teaching.fit(self.problem, settings, self.seed)[0].recommend
-        anything = torch.ones(1, len(self.population.actionable), dtype=torch.bool)
-        sampler = TableSampler(Preferences.from_mask(anything))
-        own = icarma.Settings(n_epochs=self.n_epochs)
-        stack, _ = training.fit(self.problem, sampler, own, seeds=[self.seed])
-        return lambda x, preferences: stack.recommend(x, preferences)[0]
+            return training.fit(self.problem, settings, self.seed)[0]
+        sampler = TableSampler(self._all_easy(1))
+        networks = icarma.Settings(n_epochs=self.n_epochs)
+        return icarma.fit(self.problem, sampler, networks, [self.seed])[0]
+
+    def _all_easy(self, n_people: int) -> Preferences:
+        """Return preferences of people who can act on everything, equally easily."""
+        n_features = len(self.population.actionable)
+        return Preferences.from_mask(torch.ones(n_people, n_features, dtype=torch.bool))
 
     def _check_label(self, frame: pd.DataFrame, label: str) -> None:
         """Keep the two labels; raise ValueError unless one of them is the desired one."""
@@ -232,7 +233,7 @@ class TableRecourse:
 
     def _log_odds(self, x: Tensor) -> Tensor:
         """Return a module's log-odds of the desired label for standardised people."""
-        return self._of_module(self.population.in_units(x))
+        return self._of_module(self.population.inverse_transform(x))
 
     def _of_module(self, x: Tensor) -> Tensor:
         """Return a module's log-odds of the desired label, with shape (N,)."""
@@ -251,12 +252,16 @@ class TableRecourse:
 def _check_nothing_moves(graph: Graph, immutable: Sequence[str]) -> None:
     """Raise ValueError if an action on another feature would move an immutable one."""
     for effect in immutable:
-        causes = graph.reaches[:, graph.index(effect)].tolist()
-        names = [f for f, is_cause in zip(graph.features, causes, strict=True) if is_cause]
-        if movable := [name for name in names if name not in immutable]:
+        column = graph.index(effect)
+        movable = [
+            name
+            for j, name in enumerate(graph.features)
+            if name not in immutable and column in graph.descendants_of([j])
+        ]
+        if movable:
             raise ValueError(
-                f"{effect} is immutable, but the edges say that {', '.join(movable)} would "
-                "move it. Leave those edges out, or make the causes immutable, too."
+                f"{effect} is immutable, but by the edges {', '.join(movable)} would move "
+                "it. Leave those edges out, or make the causes immutable, too."
             )
 
 
@@ -317,7 +322,7 @@ def _method(bench: Any, base: Any, solver: str) -> type:
             seed: int | None = None,
             device: str = "cpu",
             desired_class: int | str | None = None,
-            edges: frames.Edges = (),
+            edges: Edges = (),
             n_epochs: int = 300,
         ) -> None:
             if desired_class is None or device.lower() != "cpu":
