@@ -1,6 +1,7 @@
 """Human in the loop."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,10 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.io import MODELS, ROOT
 from lib.beyond.hare import dialogues, ideals
 from lib.beyond.hare.spaces import Actions, Features, walk_back
 from lib.beyond.hare.users import Simulated
+from lib.io import MODELS, ROOT
 from lib.method import icarma
 from lib.method.classifier import Classifier
 from lib.method.preferences import Preferences
@@ -27,16 +28,21 @@ def people() -> dialogues.Participants:
     """Return those of the first refused test people who have an ideal."""
     x = problem().refused("test")[:N_PEOPLE]
     asked = designs.hard_preferences(problem(), len(x), 1)["random"]
-    return dialogues.participants(problem(), x, asked, 2, problem().world)
+    return dialogues.participants(problem(), x, asked, 2, problem().causal_model)
 
 
-def end(told: Preferences, sharpness: float = SHARP) -> pd.DataFrame:
-    """Return what people are left with after ten remembered answers, a row a person."""
-    networks = icarma.ICarma.load(MODELS, "loan_icarma_hard", problem())
-    space = Actions(problem(), people().x, told, MARGIN)
+def end(known: Preferences, sharpness: float = SHARP) -> pd.DataFrame:
+    """Return what people are left with after ten remembered answers, a row a person.
+
+    Arguments:
+        known: What the solver takes for their preferences.
+        sharpness: As for `dialogues.hold`.
+    """
+    network = icarma.ICarma.load(MODELS, "loan_icarma_hard", problem())[0]
+    space = Actions(problem(), people().x, known, MARGIN)
     dialogue = dialogues.hold(
         space,
-        networks.recommend(people().x, told)[0],
+        network.recommend(people().x, known),
         "remembered, 10",
         Simulated(people().ideal),
         people().streams(3),
@@ -46,7 +52,7 @@ def end(told: Preferences, sharpness: float = SHARP) -> pd.DataFrame:
 
 
 @functools.cache
-def as_told() -> pd.DataFrame:
+def with_true_masks() -> pd.DataFrame:
     """Return what they are left with if the solver knows what they can do."""
     return end(people().preferences)
 
@@ -55,7 +61,7 @@ def as_told() -> pd.DataFrame:
 def which_way() -> Key:
     """GTD of a made-up outcome."""
     x, outcome, ideal = torch.tensor([[0.2, 0.3], [0.9, 0.3], [0.5, 0.7]]).double()
-    far, away = (own.item() for own in ideals.closeness(x, outcome, ideal))
+    far, away = (value.item() for value in ideals.closeness(x, outcome, ideal))
     from_zero = (outcome @ ideal / outcome.norm() / ideal.norm()).item()
     return Key(
         away,
@@ -135,7 +141,7 @@ ANSWERS = (  # better, worse, tau
 def belief() -> Key:
     """A function that returns how an answer changes beliefs."""
 
-    of_each = applied([(GUESSES, *said) for said in ANSWERS])
+    of_each = applied([(GUESSES, *answer) for answer in ANSWERS])
 
     def far(guesses: np.ndarray, place: np.ndarray) -> np.ndarray:
         return np.linalg.norm(guesses - place, axis=1)
@@ -188,19 +194,19 @@ def belief() -> Key:
 @key("09.4")
 def told_too_much_or_nothing() -> Key:
     """Which is worse for the distance: too many closed, or nothing told."""
-    told = people().preferences
-    scores = told.scores.clone()
-    is_open = told.is_actionable & (told.is_actionable.sum(1, keepdim=True) > 1)
+    true = people().preferences
+    scores = true.scores.clone()
+    is_open = true.is_actionable & (true.is_actionable.sum(1, keepdim=True) > 1)
     rows = is_open.any(1).nonzero().squeeze(1)
     scores[rows, is_open.int().argmax(1)[rows]] = scores.shape[1] + 1
-    cautious = end(Preferences(scores)).gtp.mean()
-    untold = end(Preferences(torch.ones_like(told.scores)))
+    cautious = end(replace(true, scores=scores)).gtp.mean()
+    untold = end(replace(true, scores=torch.ones_like(true.scores)))
     apart = cautious - untold.gtp.mean()
     return choice(
         "C" if abs(apart) < 0.05 else "A" if apart > 0 else "B",
-        f"Told too much {cautious:.2f}, told nothing {untold.gtp.mean():.2f}, told right "
-        f"{as_told().gtp.mean():.2f}: answers show what a person wants, but no answer "
-        "opens what was closed by mistake. Told nothing, "
+        f"Told too much {cautious:.2f}, told nothing {untold.gtp.mean():.2f}, told "
+        f"right {with_true_masks().gtp.mean():.2f}: answers show what a person wants, but "
+        "no answer opens what was closed by mistake. Told nothing, "
         f"{untold.forbidden.mean():.0%} end with something that they cannot do.",
         {
             "A": "Which of the two mistakes can answers mend?",
@@ -262,7 +268,7 @@ def price_of_a_margin() -> Key:
 @key("09.6")
 def trusted_less() -> Key:
     """Where ten right answers lead that are hardly trusted."""
-    sharp = as_told().gtp.mean()
+    sharp = with_true_masks().gtp.mean()
     blunt, deaf = (end(people().preferences, tau).gtp.mean() for tau in (BLUNT, DEAF))
     share = (blunt - sharp) / (deaf - sharp)
     return choice(

@@ -9,10 +9,10 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, place_by_place, problem
-from lib.io import MODELS, ROOT
 from lib.beyond.evaluation import distances, gamm, willingness
+from lib.io import MODELS, ROOT
 from lib.method import grid, icarma
-from lib.method.preferences import Preferences
+from lib.method.preferences import CONSTANT, Preferences
 from lib.method.problem import Recommendation
 from lib.search import continuous
 
@@ -84,7 +84,9 @@ def kendalls_tau() -> Key:
 
     def signs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         rows = np.triu_indices(len(one), 1)
-        return np.array([np.sign(own[rows[0]] - own[rows[1]]) for own in (one, other)])
+        return np.array(
+            [np.sign(ruler[rows[0]] - ruler[rows[1]]) for ruler in (one, other)]
+        )
 
     def over(pairs: Callable[[np.ndarray], float]) -> np.ndarray:
         return of_each(
@@ -136,31 +138,32 @@ def kendalls_tau() -> Key:
     )
 
 
-def of_fewest(capped: dict[int, Recommendation], part: str) -> torch.Tensor:
-    """Return a part of each person's recommendation on the fewest features, (N, D)."""
+def of_fewest(capped: dict[int, Recommendation], field: str) -> torch.Tensor:
+    """Return a field of each person's recommendation on the fewest features, (N, D)."""
     has = torch.stack([r.has_recourse for r in capped.values()])
-    every = torch.stack([getattr(r, part) for r in capped.values()])
+    every = torch.stack([getattr(r, field) for r in capped.values()])
     return every[has.int().argmax(0), torch.arange(every.shape[1])]
 
 
 @functools.cache
 def recommended() -> dict[str, Recommendation]:
     """Return what four solvers recommend to the first refused test people."""
-    x, world = problem().refused("test")[:N_PEOPLE], problem().world
-    anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    table = continuous.Search(problem(), world).table(x)
+    x, model = problem().refused("test")[:N_PEOPLE], problem().causal_model
+    all_open = torch.ones(len(x), 4, dtype=torch.bool)
+    anything = Preferences.from_mask(all_open).with_profile(CONSTANT)
+    table = continuous.Search(problem(), model).table(x)
     capped = {
-        n: continuous.Search(problem(), world).recommend(x, anything, table, max_acted=n)
+        n: continuous.Search(problem(), model).recommend(x, anything, table, max_acted=n)
         for n in (1, 2, 3, 4)
     }
-    fewest = [of_fewest(capped, part) for part in ("is_acted", "values", "x_cf")]
-    networks = icarma.ICarma.load(MODELS, "loan_icarma_hard", problem())
-    r = networks.recommend(x, anything)[0]
-    x_cf = world.counterfactual(x, r.is_acted, r.values)
+    fewest = [of_fewest(capped, field) for field in ("is_acted", "values", "x_cf")]
+    network = icarma.ICarma.load(MODELS, "loan_icarma_hard", problem())[0]
+    r = network.recommend(x, anything)
+    x_cf = model.counterfactual(x, r.is_acted, r.values)
     return {
         "search": capped[4],
         "sparsest": Recommendation(*fewest),
-        "grid": grid.Grid(problem(), world).recommend(x, anything),
+        "grid": grid.Grid(problem(), model).recommend(x, anything),
         "iCARMA": Recommendation(r.is_acted, r.values, x_cf),
     }
 
@@ -190,7 +193,7 @@ def square_roots() -> Key:
         min(names, key=lambda letter: far[names[letter]]),
         f"Means over {int(all_have.sum())} people: "
         + ", ".join(
-            f"{name} {own:.2f} (cost {cost[name]:.3f})" for name, own in far.items()
+            f"{name} {total:.2f} (cost {cost[name]:.3f})" for name, total in far.items()
         )
         + ". A root makes small steps dear, as a count does.",
         {
