@@ -175,7 +175,7 @@ def chosen(
 def lateness_is_past(
     features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
 ) -> ByProfile:
-    """Return the members of Give Me Some Credit for a world where past lateness is past.
+    """Return the members of Give Me Some Credit under the graph where lateness is past.
 
     They are as printed with the constant profile; the flow they are
     trained with makes the difference, see `gmsc.PAST`.

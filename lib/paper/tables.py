@@ -106,13 +106,13 @@ def _recommended(
     """Yield member, seed, whether it is reported, and what it recommends."""
     if isinstance(solver, Mapping):
         yield 0, 0, True, solver[setting]
-    elif ensemble is None:
-        yield 0, 0, True, solver.recommend(x, preferences)
-    else:
+    elif ensemble is not None and isinstance(solver, ICarma | Pruned):
         preferences = preferences.with_profile(ensemble.profile)
         recommendation = solver.recommend_each(x, preferences)
         for member, seed in enumerate(ensemble.seeds):
             yield member, seed, member == ensemble.best_index, recommendation[member]
+    else:
+        yield 0, 0, True, solver.recommend(x, preferences)
 
 
 def best_member(validation: pd.DataFrame, setting: str = "random") -> int:

@@ -1,6 +1,6 @@
 """What an audit says of groups: means, gaps between two groups, and how sure one can be.
 
-Answers and chances are those of the room `measures`. Groups are row
+Answers and chances are those of the module `measures`. Groups are row
 numbers of people. A scenario is a frame of chances: a row for each
 person, a column for each set of features.
 
