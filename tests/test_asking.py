@@ -117,10 +117,10 @@ def test_what_goes_wrong_is_said_in_the_widget():
 
 
 def test_a_search_that_fails_ends_in_words_with_the_best_so_far():
-    def proposal(space, incumbent, n_candidates, round, rngs):
-        if round:
+    def proposal(space, incumbent, n_candidates, round_index, rngs):
+        if round_index:
             raise RuntimeError("<no more>")
-        return Local()(space, incumbent, n_candidates, round, rngs)
+        return Local()(space, incumbent, n_candidates, round_index, rngs)
 
     dialogue = dialogue_of(proposal=proposal)
     status, texts, buttons, trouble = parts(asking.buttons(dialogue, in_words))

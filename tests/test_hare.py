@@ -260,7 +260,7 @@ def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost(
     """Law 12: guesses that contain the ideal, and answers taken at their word."""
 
     class Listed(Local):
-        def __call__(self, space, incumbent, n_candidates, round, rngs):
+        def __call__(self, space, incumbent, n_candidates, round_index, rngs):
             return values
 
     space = space_of(n=15)
@@ -376,10 +376,10 @@ def test_a_search_that_fails_loses_nothing(error):
     """The last answer counts, and another dialogue begins with the best so far."""
     space = space_of(n=2)
 
-    def proposal(space, incumbent, n_candidates, round, rngs):
-        if round == 1:
+    def proposal(space, incumbent, n_candidates, round_index, rngs):
+        if round_index == 1:
             raise error
-        return Local()(space, incumbent, n_candidates, round, rngs)
+        return Local()(space, incumbent, n_candidates, round_index, rngs)
 
     dialogue = Dialogue(rounds(space, base_of(space), proposal, 3, 2, streams(2)))
     yes = torch.tensor([True, True])

@@ -29,10 +29,10 @@ def streams(n, seed=0):
     return np.random.default_rng(seed).spawn(n)
 
 
-def steps_of(proposal, space, n_candidates, round=0, incumbent=None):
+def steps_of(proposal, space, n_candidates, round_index=0, incumbent=None):
     """Return the moves that a proposal makes from the incumbent, with shape (P, N, D)."""
     incumbent = start(space) if incumbent is None else incumbent
-    values = proposal(space, incumbent, n_candidates, round, streams(len(space.x)))
+    values = proposal(space, incumbent, n_candidates, round_index, streams(len(space.x)))
     return values - incumbent.values
 
 
@@ -84,7 +84,7 @@ def test_points_are_uniform_in_a_ball(n_free):
     space = space_of(n_free, n=2, within=None)
     space.span = torch.tensor([1.0, 2.0, 0.5, 1.0, 1.0], dtype=torch.float64)
     local = Local(n_points=1_000, still=0, least=0, anywhere=0)
-    moves = steps_of(local, space, 4, round=2) / (local.reach(2) * space.span)
+    moves = steps_of(local, space, 4, round_index=2) / (local.reach(2) * space.span)
     assert (moves[..., n_free:] == 0).all()
     volume = moves.norm(dim=-1) ** n_free
     assert volume.max() <= 1 + 1e-9
@@ -112,8 +112,8 @@ def test_some_points_are_from_anywhere_in_the_first_rounds():
     """They reach beyond the ball, evenly between low and high; later none does."""
     space = space_of(2, n=2)
     local = Local(n_points=4_000, first=1e-3, still=0, least=0)
-    for round, share in ((0, 0.3), (2, 0.3), (3, 0.0)):
-        moves = steps_of(local, space, 1, round)
+    for round_index, share in ((0, 0.3), (2, 0.3), (3, 0.0)):
+        moves = steps_of(local, space, 1, round_index)
         is_far = (moves.norm(dim=-1) > 1e-3).double().mean(0)
         assert is_far.numpy() == pytest.approx(np.full(2, share), abs=0.029 * (share > 0))
         assert (moves[..., 2:] == 0).all()

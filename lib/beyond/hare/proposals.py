@@ -23,7 +23,7 @@ class Proposal(Protocol):
         Any function with these arguments will do, for instance one
         that stays where it is:
 
-        >>> def still(space, incumbent, n_candidates, round, rngs):
+        >>> def still(space, incumbent, n_candidates, round_index, rngs):
         ...     return incumbent.values.expand(n_candidates, -1, -1)
     """
 
@@ -32,7 +32,7 @@ class Proposal(Protocol):
         space: Space,
         incumbent: Recommendation,
         n_candidates: int,
-        round: int,
+        round_index: int,
         rngs: Sequence[np.random.Generator],
     ) -> Tensor:
         """Return values with shape (at least n_candidates, N, D)."""
@@ -76,7 +76,7 @@ class Directions:
         space: Space,
         incumbent: Recommendation,
         n_candidates: int,
-        round: int,
+        round_index: int,
         rngs: Sequence[np.random.Generator],
     ) -> Tensor:
         """Return values with shape (n_candidates, N, D)."""
@@ -160,21 +160,21 @@ class Local:
                     f"{name} is {getattr(self, name)!r}, expected zero or more."
                 )
 
-    def reach(self, round: int) -> float:
+    def reach(self, round_index: int) -> float:
         """Return the greatest distance of a round's points, in spans.
 
         Example:
             >>> Local(first=1.0, shrink=0.5).reach(2)
             0.25
         """
-        return self.first * self.shrink**round
+        return self.first * self.shrink**round_index
 
     def __call__(
         self,
         space: Space,
         incumbent: Recommendation,
         n_candidates: int,
-        round: int,
+        round_index: int,
         rngs: Sequence[np.random.Generator],
     ) -> Tensor:
         """Return values with shape (n_candidates x n_points, N, D)."""
@@ -185,10 +185,10 @@ class Local:
         away = away * space.free
         n_free = space.free.sum(-1, keepdim=True)
         # uniform in a ball: the radius is a root of a uniform number
-        lengths = self.reach(round) * far ** (1 / n_free)
+        lengths = self.reach(round_index) * far ** (1 / n_free)
         near = incumbent.values + space.span * lengths * F.normalize(away, dim=-1)
         near = torch.where(stays < self.still, incumbent.values, near)
-        is_anywhere = (elsewhere < self.anywhere) & (round < self.n_anywhere)
+        is_anywhere = (elsewhere < self.anywhere) & (round_index < self.n_anywhere)
         if is_anywhere.any() and not (space.high - space.low).isfinite().all():
             raise ValueError(
                 "Points from anywhere need a space with a low and a high end, and this one "
