@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib import io
-from lib.method import grid
+from lib.method.grid import Grid
 from lib.paper import gmsc, tables
 from lib.paper.fairness import audit, burden
 from lib.paper.fairness.bootstrap import answered
@@ -50,20 +50,16 @@ def main() -> None:
             ]
         )
     )
-    own = pd.DataFrame({"age": labels[rows]})
+    ages = pd.DataFrame({"age": labels[rows]})
     chances = {
-        name: Scenario(name, n, others="uniform").chances(population.actionable, own)
+        name: Scenario(name, n, others="uniform").chances(population.actionable, ages)
         for name, n in SCENARIOS.items()
     }
-    names = list(dict.fromkeys(name for each in chances.values() for name in each))
-    asked_for = preferences_by_set(population.actionable, names, len(rows))
-    answers = tables.judged(
-        problem,
-        grid.Grid(problem, n_values=N_VALUES, progress=io.progress_bar("age audit")),
-        every[rows],
-        asked_for,
-    )
-    groups = {label: np.flatnonzero(own.age == label) for label in AGE.labels}
+    names = list(dict.fromkeys(name for table in chances.values() for name in table))
+    preferences = preferences_by_set(population.actionable, names, len(rows))
+    oracle = Grid(problem, n_values=N_VALUES, progress=io.progress_bar("age audit"))
+    answers = tables.evaluate(problem, oracle, every[rows], preferences)
+    groups = {label: np.flatnonzero(ages.age == label) for label in AGE.labels}
     young, old = AGE.labels
     pair = {"age": (young, old)}
     gaps = audit.gaps(answers, chances, groups, pair, ["joint", "cost"])
@@ -76,23 +72,25 @@ def main() -> None:
 
     has_paid = population.y["recourse/test"].bool().numpy()
     among = {"": np.ones_like(has_paid), ", of those who paid back": has_paid}
-    parts = []
+    burdens = []
     for ending, is_counted in among.items():
-        everyone = {own: np.flatnonzero((labels == own) & is_counted) for own in AGE.labels}
+        everyone = {
+            label: np.flatnonzero((labels == label) & is_counted) for label in AGE.labels
+        }
         asked = []
-        for name, own_chances in chances.items():
-            of_sample = Mean.of(answers, MEASURES["cost"], own_chances)
+        for name, in_scenario in chances.items():
+            of_sample = Mean.of(answers, MEASURES["cost"], in_scenario)
             cost = burden.spread(of_sample, rows, len(every))
             bearing = burden.Burden(is_refused, cost)
             row = {"scenario": name, "gap": "age"}
             asked += burden.ratios(row, bearing, everyone, pair["age"])
-        own = answered(asked, everyone, N_RESAMPLES, seed=0)
-        own = own[own.part != "mean cost"]
-        parts.append(own.assign(measure=own.part + ending))
-    found = pd.concat([table, *parts], ignore_index=True)
-    found.insert(0, "people", applicants.heading)
+        ratios = answered(asked, everyone, N_RESAMPLES, seed=0)
+        ratios = ratios[ratios["part"] != "mean cost"]
+        burdens.append(ratios.assign(measure=ratios["part"] + ending))
+    result = pd.concat([table, *burdens], ignore_index=True)
+    result.insert(0, "people", applicants.heading)
     columns = ["people", "scenario", "measure", "kind", "n_counted", *AGE.labels]
-    found[[*columns, "estimate", "low", "high"]].round(4).to_csv(PATH, index=False)
+    result[[*columns, "estimate", "low", "high"]].round(4).to_csv(PATH, index=False)
 
 
 if __name__ == "__main__":

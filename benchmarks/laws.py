@@ -1,12 +1,12 @@
-"""Ten thousand random people and limits: nothing beyond a limit, whoever recommends.
+"""Ten thousand random people and limits: no solver goes beyond a limit.
 
     .venv/bin/python benchmarks/laws.py      about half an hour on two cores
 
-Refused people of Loan, of Give Me Some Credit and of a table with categories say random
+Refused people of Loan, of Give Me Some Credit and of a table with categories state random
 directions, limits and steps. Every solver answers them, with the committed networks where
-there are some. The result is benchmarks/laws.csv: how often an answer breaks a limit, acts
-on what is closed, leaves somebody with a fraction of a count or of a category, and how many
-have an answer. Without the data (docs/run.md) Give Me Some Credit is left out.
+there are some. The result is benchmarks/laws.csv: how often a recommendation breaks a
+limit, acts on what is closed, leaves somebody with a fraction of a count or of a category,
+and how many have one. Without the data (docs/run.md) Give Me Some Credit is left out.
 """
 
 import lib.reproducible
@@ -24,14 +24,14 @@ from torch import Tensor
 from lib.beyond.hare.spaces import Actions
 from lib.beyond.propose.propose import Proposer
 from lib.io import MODELS
-from lib.method import loan, training
+from lib.method import icarma, loan
+from lib.method.data import Population
 from lib.method.grid import Grid
-from lib.method.icarma import ICarma, Settings
+from lib.method.icarma import Settings, load_by_profile
 from lib.method.limits import Limits
-from lib.method.population import Population
+from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation, Solver
-from lib.method.pruned import Pruned
 from lib.method.samplers import RankingSampler, WithLimits
 from lib.paper import gmsc
 from lib.search.continuous import Refined, Search
@@ -45,14 +45,14 @@ def main() -> None:
     """Ask everybody, count, and save."""
     rows = []
     for name, problem, networks in problems():
-        x, own = asked(problem, N_PEOPLE, seed=0)
+        x, preferences = asked(problem, N_PEOPLE, seed=0)
         for who, solver in solvers(problem, networks).items():
             start = perf_counter()
-            found = solver.recommend(x, own)
+            recommendation = solver.recommend(x, preferences)
             seconds = perf_counter() - start
             rows.append(
                 {"people": name, "solver": who, "asked": len(x)}
-                | counted(problem, x, own, found)
+                | counted(problem, x, preferences, recommendation)
                 | {"seconds": round(seconds, 1)}
             )
             print(rows[-1], flush=True)
@@ -62,26 +62,25 @@ def main() -> None:
 def problems() -> Iterator[tuple[str, Problem, dict[str, Solver]]]:
     """Yield problems by name, with the networks that there are."""
     problem = loan.problem()
-    stack = ICarma.load(MODELS, "loan_icarma_ranking", problem)
+    network = load_by_profile(MODELS, "loan_icarma_ranking", problem)["linear"][0]
     proposer = Proposer.load(MODELS, "loan_propose", problem)
-    yield "Loan", problem, {"iCARMA": stack.member(0), "proposer": proposer}
+    yield "Loan", problem, {"iCARMA": network, "proposer": proposer}
     try:
         problem = gmsc.problem(gmsc.applicants("", 200_000, seed=0))
     except ValueError as error:
         print(f"Give Me Some Credit is left out: {error}")
     else:
-        stack = ICarma.load(MODELS, "gmsc_icarma", problem)
+        network = load_by_profile(MODELS, "gmsc_icarma", problem)["linear"][0]
         proposer = Proposer.load(MODELS, "gmsc_propose", problem)
-        yield "GMSC", problem, {"iCARMA": stack.member(0), "proposer": proposer}
+        yield "GMSC", problem, {"iCARMA": network, "proposer": proposer}
     problem = with_categories()
     sampler = RankingSampler(problem.population.actionable)
     networks: dict[str, Solver] = {}
     for who, one in (
         ("iCARMA", sampler),
-        ("iCARMA that hears limits", WithLimits(sampler, problem.population)),
+        ("limit-conditioned iCARMA", WithLimits(sampler, problem.population)),
     ):
-        stack, _ = training.fit(problem, one, Settings(n_epochs=60), seeds=[0])
-        networks[who] = stack.member(0)
+        networks[who] = icarma.fit(problem, one, Settings(n_epochs=60))[0].best
     yield "a table with categories", problem, networks
 
 
@@ -119,15 +118,15 @@ def solvers(problem: Problem, networks: dict[str, Solver]) -> dict[str, Solver]:
     network = networks["iCARMA"]
     return networks | {
         "pruned": Pruned(network, problem),
-        "refined": Refined(network, problem, n_scouts=16, n_starts=1, n_steps=4),
+        "refined": Refined(network, problem, n_samples=16, n_starts=1, n_steps=4),
         "grid": Grid(problem, n_values=9),
         "HARE's options": Options(problem),
-        "search over all values": Search(problem, n_scouts=16, n_starts=1, n_steps=4),
+        "search over all values": Search(problem, n_samples=16, n_starts=1, n_steps=4),
     }
 
 
 def asked(problem: Problem, n_people: int, seed: int) -> tuple[Tensor, Preferences]:
-    """Return refused people, some of them several times, and what they say."""
+    """Return refused people, some of them several times, and their preferences."""
     rng = np.random.default_rng(seed)
     refused = problem.refused("test")
     x = refused[rng.integers(0, len(refused), n_people)]
@@ -139,73 +138,86 @@ def asked(problem: Problem, n_people: int, seed: int) -> tuple[Tensor, Preferenc
 def random_limits(population: Population, x: Tensor, rng: np.random.Generator) -> Limits:
     """Return limits of every kind, each of some people and features, (N, K)."""
     columns = population.actionable_index
-    now = population.as_recorded(x)[:, columns].numpy()
+    now = population.to_records(x)[:, columns].numpy()
     std = population.std[columns].numpy()
     shape = now.shape
-    sets = [2 ** len(population.categories.get(n, ())) for n in population.actionable]
-    has_limits = np.array(sets) == 1
+    n_categories = np.array(
+        [len(population.categories.get(name, ())) for name in population.actionable]
+    )
 
-    def said(values: np.ndarray, share: float = 0.3) -> Tensor:
-        is_said = (rng.random(shape) < share) & has_limits
-        return torch.from_numpy(np.where(is_said, values, np.nan))
+    def some(values: np.ndarray, share: float = 0.3) -> Tensor:
+        is_stated = (rng.random(shape) < share) & (n_categories == 0)
+        return torch.from_numpy(np.where(is_stated, values, np.nan))
 
-    low = said(now + std * rng.normal(-0.5, 1, shape))
-    high = said(now + std * rng.normal(0.5, 1, shape))
+    low = some(now + std * rng.normal(-0.5, 1, shape))
+    high = some(now + std * rng.normal(0.5, 1, shape))
     low = torch.where(low > high, torch.nan, low)
-    fall, rise = (
-        said(std * rng.choice([0.0, 0.5, np.inf], shape, p=[0.5, 0.3, 0.2]))
+    decrease, increase = (
+        some(std * rng.choice([0.0, 0.5, np.inf], shape, p=[0.5, 0.3, 0.2]))
         for _ in range(2)
     )
-    step = said(std * rng.choice([0.1, 0.4], shape), 0.2)
-    if population.whole is not None:
-        step = torch.where(population.whole.is_whole[columns], step.ceil(), step)
-    among = rng.integers(1, np.maximum(sets, 2), shape).astype(float)
-    some = np.where((rng.random(shape) < 0.5) & ~has_limits, among, np.nan)
-    return Limits(low, high, fall, rise, step, torch.from_numpy(some))
+    step = some(std * rng.choice([0.1, 0.4], shape), 0.2)
+    if population.discretisation is not None:
+        step = torch.where(population.discretisation.is_whole[columns], step.ceil(), step)
+    categories = None
+    if n_categories.any():
+        is_allowed = rng.random((*shape, n_categories.max())) < 0.5
+        is_allowed[..., 0] |= ~is_allowed.any(-1)  # no set is empty
+        is_allowed[rng.random(shape) < 0.5] = True
+        categories = torch.from_numpy(is_allowed)
+    return Limits(low, high, decrease, increase, step, categories)
 
 
 def broken(
-    problem: Problem, x: Tensor, preferences: Preferences, found: Recommendation
+    problem: Problem, x: Tensor, preferences: Preferences, recommendation: Recommendation
 ) -> Tensor:
     """Return by how many standard deviations each value breaks a limit, (N, K).
 
-    What is asked is worked out here from what was said. It is zero or
-    below where nothing is broken.
+    It is worked out from what was stated, and zero or below where
+    nothing is broken.
     """
     population, limits = problem.population, preferences.limits
     assert limits is not None
     columns = population.actionable_index
-    acts = found.is_acted[:, columns]
-    now, then = (population.as_recorded(own)[:, columns] for own in (x, found.values))
-    chosen = limits.among.nan_to_num().long() >> then.long().clamp(0, 62)
-    is_beyond = limits.among.isfinite() & (chosen & 1 == 0)
-    each = [
+    now, then = (
+        population.to_records(values)[:, columns] for values in (x, recommendation.values)
+    )
+    beyond = [
         limits.low - then,
         then - limits.high,
-        now - then - limits.fall,
-        then - now - limits.rise,
+        now - then - limits.max_decrease,
+        then - now - limits.max_increase,
         (then - (then / limits.step).round() * limits.step).abs(),
-        is_beyond.double(),
     ]
-    most = torch.stack([own.nan_to_num(nan=-1.0) for own in each]).amax(0)
-    return torch.where(acts, most / population.std[columns], -1.0)
+    if limits.allowed_categories is not None:
+        n_codes = torch.tensor(limits.allowed_categories.shape[-1])
+        code = then.long().clamp(0).minimum(n_codes - 1)[..., None]
+        is_allowed = limits.allowed_categories.gather(-1, code)[..., 0]
+        names = population.actionable
+        has_categories = torch.tensor([name in population.categories for name in names])
+        beyond.append((has_categories & ~is_allowed).double())
+    most = torch.stack([amount.nan_to_num(nan=-1.0) for amount in beyond]).amax(0)
+    is_acted = recommendation.is_acted[:, columns]
+    return torch.where(is_acted, most / population.std[columns], -1.0)
 
 
 def counted(
-    problem: Problem, x: Tensor, preferences: Preferences, found: Recommendation
+    problem: Problem, x: Tensor, preferences: Preferences, recommendation: Recommendation
 ) -> dict[str, int]:
-    """Return how many answers break what, and how many people have one."""
+    """Return how many recommendations break what, and how many people have one."""
     population = problem.population
-    done = problem.carried_out(x, found)
-    closed = done.is_acted[:, population.actionable_index] & ~preferences.is_actionable
+    done = problem.discretise(x, recommendation)
+    is_acted = done.is_acted[:, population.actionable_index]
     fractions = torch.zeros(len(x), dtype=torch.bool)
-    if population.whole is not None:
-        units = population.in_units(done.x_cf.double())
-        off = ((units - units.round()).abs() > 1e-3) & population.whole.is_whole
-        fractions = (off & (done.x_cf != x)).any(-1)
+    if population.discretisation is not None:
+        units = population.inverse_transform(done.x_cf.double())
+        is_whole = population.discretisation.is_whole
+        is_fraction = ((units - units.round()).abs() > 1e-3) & is_whole
+        fractions = (is_fraction & (done.x_cf != x)).any(-1)
+    is_broken = (broken(problem, x, preferences, done) > FAR).any(-1)
     return {
-        "beyond a limit": int((broken(problem, x, preferences, done) > FAR).any(-1).sum()),
-        "on what is closed": int(closed.any(-1).sum()),
+        "beyond a limit": int(is_broken.sum()),
+        "on what is closed": int((is_acted & ~preferences.is_actionable).any(-1).sum()),
         "in fractions": int(fractions.sum()),
         "answered": int(done.has_recourse.sum()),
     }

@@ -36,14 +36,16 @@ from lib.beyond.hare import dialogues
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.spaces import Actions
 from lib.beyond.hare.users import Simulated
-from lib.beyond.propose import propose, teaching
-from lib.io import ROOT, inside
-from lib.method import classifier, flow, grid, icarma, loan, training
-from lib.method.preferences import GAMMA, Preferences, Profile
-from lib.method.problem import Known, Problem
+from lib.beyond.propose import propose, training
+from lib.io import MODELS, ROOT
+from lib.method import classifier, flow, icarma, loan
+from lib.method.grid import Grid
+from lib.method.icarma import ICarma
+from lib.method.preferences import GAMMA, Preferences
+from lib.method.problem import PrecomputedSolver, Problem
 from lib.method.samplers import RankingSampler
-from lib.paper import designs, gmsc, stacks, tables
-from lib.search import continuous
+from lib.paper import designs, gmsc, readings, stacks, tables
+from lib.search.continuous import Refined, Search
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated
@@ -70,7 +72,7 @@ def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
     """
     population = loan.population()
     x = population.x["flow/train"], population.x["flow/validation"]
-    best = flow.CausalFlow.load(inside("models"), "loan_flow").log_prob(x[1]).mean()
+    best = flow.CausalFlow.load(MODELS, "loan_flow").log_prob(x[1]).mean()
 
     def fit() -> None:
         short_of_best = (
@@ -84,18 +86,16 @@ def fit_flow(n_epochs: int, within: float = np.inf) -> Task:
     return fit
 
 
-def fit_hard() -> Task:
-    """Prepare the fit of the ten networks of the study of hard constraints."""
+def fit_networks(stack: stacks.Stack) -> Task:
+    """Prepare the fit of a study's ensembles for Loan, of ten seeds."""
     problem = loan.problem()
-    members = stacks.hard(problem.population.actionable, SEEDS)
-    return partial(training.fit, problem, *members)
+    by_profile = stack(problem.population.actionable, SEEDS, None)
 
+    def fit() -> None:
+        for members in by_profile.values():
+            icarma.fit(problem, *members)
 
-def fit_stack(name: str) -> Task:
-    """Prepare the fit of one of the stacks of Loan networks."""
-    problem = loan.problem()
-    members = stacks.STACKS[name](problem.population.actionable, SEEDS, None)
-    return partial(training.fit, problem, *members)
+    return fit
 
 
 def fit_gmsc_flow() -> Task:
@@ -117,7 +117,8 @@ def on_test_people(
     problem = loan.problem()
     x = problem.refused("test")
     x = x if n_people is None else x[np.arange(n_people) % len(x)]
-    sampler = RankingSampler(problem.population.actionable, n_actionable=n_actionable)
+    profile, features = readings.profile("constant"), problem.population.actionable
+    sampler = RankingSampler(features, n_actionable=n_actionable, profile=profile)
     return problem, x, sampler.draw(range(len(x)), np.random.default_rng(0))
 
 
@@ -127,16 +128,12 @@ def table_rows() -> Task:
     soft = designs.soft_preferences(problem, "ranking", len(x), seed=1)
 
     def search() -> None:
-        for gamma in GAMMA.values():
-            tables.judged(
-                problem, grid.Grid(problem, profile=Profile(gamma, stacks.W_MAX)), x, soft
-            )
-        tables.judged(
-            problem,
-            grid.Grid(problem),
-            x,
-            designs.biased_preferences(problem, len(x), seed=1),
-        )
+        for name in GAMMA:
+            profile = readings.profile(name)
+            drawn = {key: p.with_profile(profile) for key, p in soft.items()}
+            tables.evaluate(problem, Grid(problem), x, drawn)
+        biased = designs.biased_preferences(problem, len(x), seed=1)
+        tables.evaluate(problem, Grid(problem), x, biased)
         tables.ablation(problem, x, seed=0)
 
     return search
@@ -145,30 +142,29 @@ def table_rows() -> Task:
 def search_grid(n_actionable: int, n_people: int | None = None) -> Task:
     """Prepare the exact search on a grid; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_actionable, n_people)
-    return partial(grid.Grid(problem).recommend, x, preferences)
+    return partial(Grid(problem).recommend, x, preferences)
 
 
-def search_values(n_threads: int, n_people: int | None = None, **effort: Any) -> Task:
+def search_values(n_people: int | None = None, **effort: Any) -> Task:
     """Prepare the search over all values; arguments as for `on_test_people`.
 
     Arguments:
         effort: As for `Search`.
     """
     problem, x, _ = on_test_people(n_people=n_people)
-    search = continuous.Search(problem, n_threads=n_threads, **effort)
-    return partial(search.table, x)
+    return partial(Search(problem, **effort).table, x)
 
 
-def one_network(problem: Problem) -> icarma.ICarma:
+def one_network(problem: Problem) -> ICarma:
     """Return the first of the committed networks for hard constraints."""
-    return icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
+    return ICarma.load(MODELS, "loan_icarma_hard", problem)[0]
 
 
 def refine(n_actionable: int, n_people: int | None = None) -> Task:
     """Prepare the refinement of a network's answers; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_actionable, n_people)
-    start = one_network(problem).recommend(x, preferences)[0]
-    return partial(continuous.Refined(Known(start), problem).recommend, x, preferences)
+    start = PrecomputedSolver(one_network(problem).recommend(x, preferences))
+    return partial(Refined(start, problem).recommend, x, preferences)
 
 
 def answer(n_people: int | None = None) -> Task:
@@ -178,26 +174,27 @@ def answer(n_people: int | None = None) -> Task:
 
 
 def fit_proposer() -> Task:
-    """Prepare the search of lessons and the fit of the proposer, as in notebook 11."""
+    """Prepare the search of targets and the fit of the proposer, as in notebook 11."""
     problem = loan.problem()
 
     def fit() -> None:
-        teaching.fit(problem, propose.Settings(), lessons=teaching.searched(problem))
+        targets = training.search_targets(problem)
+        training.fit(problem, propose.Settings(), targets=targets)
 
     return fit
 
 
-def proposals(walk: propose.Walk | None, n_people: int) -> Task:
+def proposals(local_search: propose.LocalSearch | None, n_people: int) -> Task:
     """Prepare a proposer's answers; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_people=n_people)
-    proposer = propose.Proposer.load(inside("models"), "loan_propose", problem)
-    return partial(proposer.recommend, x, preferences, walk=walk)
+    proposer = propose.Proposer.load(MODELS, "loan_propose", problem)
+    return partial(proposer.recommend, x, preferences, local_search=local_search)
 
 
 def ask() -> Task:
     """Prepare dialogues with 100 people who would like a little more of everything."""
     problem, x, preferences = on_test_people(4, 100)
-    start = one_network(problem).recommend(x, preferences)[0]
+    start = one_network(problem).recommend(x, preferences)
     space, user = Actions(problem, x, preferences), Simulated(x + 1)
     return lambda: dialogues.hold(
         space, start, "remembered, 10", user, streams(len(x), seed=0)
@@ -254,16 +251,16 @@ WORK = {
         partial(fit_flow, 130, 0.005),
         10,
     ),
-    "icarma": Work("iCARMA, ten seeds", fit_hard, 100),
+    "icarma": Work("iCARMA, ten seeds", partial(fit_networks, stacks.hard), 100),
     "ranking": Work(
         "thirty ranking networks",
-        partial(fit_stack, "loan_icarma_ranking"),
+        partial(fit_networks, stacks.STACKS["loan_icarma_ranking"]),
         270,
         is_long=True,
     ),
     "score": Work(
         "forty score networks",
-        partial(fit_stack, "loan_icarma_score"),
+        partial(fit_networks, stacks.STACKS["loan_icarma_score"]),
         360,
         is_long=True,
     ),
@@ -279,20 +276,16 @@ WORK = {
     },
     "continuous": Work(
         "continuous search, all test people, all fifteen sets of features",
-        partial(search_values, 1),
-    ),
-    "continuous_two": Work(
-        "continuous search, all test people, all fifteen sets of features, two threads",
-        partial(search_values, 2),
+        search_values,
         60,
     ),
     "continuous_32": Work(
         "continuous search, all test people, 32 scattered actions, one start, ten steps",
-        partial(search_values, 1, n_scouts=32, n_starts=1),
+        partial(search_values, n_samples=32, n_starts=1),
     ),
     "continuous_8": Work(
         "continuous search, all test people, 8 scattered actions, one start, five steps",
-        partial(search_values, 1, n_scouts=8, n_starts=1, n_steps=5),
+        partial(search_values, n_samples=8, n_starts=1, n_steps=5),
     ),
     **{
         f"refine_{k}": Work(f"refinement, all test people, {what}", partial(refine, k), 5)
@@ -305,7 +298,7 @@ WORK = {
     ),
     "continuous_one": Work(
         "continuous search, one person, all fifteen sets of features",
-        partial(search_values, 1, 1),
+        partial(search_values, 1),
     ),
     "refine_one": Work("refinement, one person, four features", partial(refine, 4, 1)),
     "recommend": Work(
@@ -318,13 +311,13 @@ WORK = {
         0.001,
         n_calls=200,
     ),
-    "proposer": Work("proposer: lessons and fit, 450 epochs", fit_proposer, 180),
+    "proposer": Work("proposer: targets and fit, 450 epochs", fit_proposer, 180),
     "proposals": Work(
         "proposals, verified, 10,000 people", partial(proposals, None, 10_000), 0.6
     ),
     "proposals_walked": Work(
         "proposals, verified and walked, 10,000 people",
-        partial(proposals, propose.WALK, 10_000),
+        partial(proposals, propose.LOCAL_SEARCH, 10_000),
         2.0,
     ),
     "proposals_one": Work(
@@ -335,7 +328,7 @@ WORK = {
     ),
     "proposals_walked_one": Work(
         "proposals, verified and walked, one person, mean of 20",
-        partial(proposals, propose.WALK, 1),
+        partial(proposals, propose.LOCAL_SEARCH, 1),
         0.005,
         n_calls=20,
     ),

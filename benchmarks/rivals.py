@@ -1,23 +1,23 @@
-"""What people would install today, on the same people as ours, judged alike: `make rivals`.
+"""What people would install today, on the same people as ours: `make rivals`.
 
     .venv/bin/python benchmarks/rivals.py             everything, an hour of two cores
     .venv/bin/python benchmarks/rivals.py dice-ml     one package is asked anew
-    .venv/bin/python benchmarks/rivals.py judge       nobody is: their answers are judged
+    .venv/bin/python benchmarks/rivals.py judge       none is: their answers are evaluated
 
 500 refused test people of Loan and of Give Me Some Credit; for each of them a number of
 features is drawn that they may act on. Each package gets an environment of its own,
 runs/rivals/PACKAGE, from the pinned benchmarks/rivals/PACKAGE.txt, and answers through its
 own interface (benchmarks/rivals/ask_PACKAGE.py): with its documented defaults ("default"),
 and with the seconds a person that our search takes, up to one, where that is more
-("budget"). It is told which features a person may set, and between what values, if it has
-words for that. "ours" stands for this repository: its solvers, CARMA, and four of the
+("budget"). It gets which features a person may set, and between what values, if its
+interface has that. "ours" stands for this repository: its solvers, CARMA, and four of the
 generators that the HARE paper begins at. A method that needs more than five minutes is
-judged on the people that it came to.
+evaluated on the people that it came to.
 
-An answer is judged twice. As a profile: does the bank say yes, and is it as plausible as
-before by our flow? And as an action: each actionable feature that differs is set, what
-follows follows, and bank and density are asked again, in the true world of Loan, and in
-three other flows for real applicants. Who is told to do what they may not is not helped.
+An answer is evaluated twice. As a profile: is it valid, and as plausible as before by our
+flow? And as an action: each actionable feature that differs is set, the downstream effects
+follow, and classifier and density are asked again, in the true SCM of Loan, and in three
+other flows for real applicants. An action on what a person can't do helps nobody.
 
 The result is benchmarks/rivals.csv, a row for each problem, people ("all", or "open": who
 may act on every feature), package, method and effort. Differences are to our search with a
@@ -47,10 +47,9 @@ from lib import checks
 from lib.io import MODELS, ROOT
 from lib.method import flow as flows
 from lib.method import loan
-from lib.method.population import Population
+from lib.method.data import Population
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
-from lib.method.world import World
 from lib.paper import claims, designs, gmsc
 
 HERE = Path(__file__).parent / "rivals"
@@ -85,30 +84,29 @@ RIVALS: dict[str, tuple[str, ...]] = {
 }
 ALL_APPLICANTS = 120_269
 MOST_SECONDS = 1.0  # a person, of a budget
-# answers that are judged once more, cut to what each person may set
+# answers that are evaluated once more, cut to what each person may set
 CUT = {("ce-library", "PPCEF"): "PPCEF, cut"}
 OTHER = "iCARMA as printed"  # differences to it are stored, too
 LOAN_ALONE = ("CARMA",)  # which is trained for Loan alone
 # whose effort for a person can be set
 BUDGETED = ("random", "genetic", "gradient", "continuous")
-WORLDS = ("refitted", "utilization changes income", "lateness is past")
+MODELS_OF_CREDIT = ("refitted", "utilization changes income", "lateness is past")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Hold who asks, and the worlds in which their actions are carried out."""
+    """Hold who asks, and the causal models in which their actions are carried out."""
 
     name: str
     problem: Problem
     x: Tensor
-    own: Preferences
-    worlds: Mapping[str, Any]
+    preferences: Preferences
+    models: Mapping[str, Any]
 
 
 def on_loan() -> Asked:
     """Return who is refused in Loan's test split; the truth is known."""
     problem = loan.problem(MODELS)
-    assert problem.population.truth is not None
     return _asked("Loan", problem, {"truth": problem.population.truth})
 
 
@@ -117,88 +115,90 @@ def on_credit() -> Asked:
     people = gmsc.applicants("", ALL_APPLICANTS, seed=0)
     problem = gmsc.problem(people, MODELS)
     others = flows.load_all(MODELS, "gmsc_other_flows", problem.population.fingerprint)
-    return _asked("GMSC", problem, {name: others[name] for name in WORLDS})
+    return _asked("GMSC", problem, {name: others[name] for name in MODELS_OF_CREDIT})
 
 
-def _asked(name: str, problem: Problem, worlds: Mapping[str, World]) -> Asked:
+def _asked(name: str, problem: Problem, models: Mapping[str, Any]) -> Asked:
     x = problem.refused("test")[:N_PEOPLE]
-    own = designs.hard_preferences(problem, len(x), SEED)[SETTING]
-    return Asked(name, problem, x, own, worlds)
+    preferences = designs.hard_preferences(problem, len(x), SEED)[SETTING]
+    return Asked(name, problem, x, preferences, models)
 
 
 PROBLEMS: dict[str, Callable[[], Asked]] = {"Loan": on_loan, "GMSC": on_credit}
 
 
 def export(asked: Asked, folder: Path) -> None:
-    """Write what a rival may see: people and limits in the units of the data, the bank."""
+    """Write what a rival may see: people and limits in the data's units, the classifier."""
     folder.mkdir(parents=True, exist_ok=True)
     population, x = asked.problem.population, asked.x
     features, index = list(population.features), population.actionable_index
     for name, rows in (("people", x), ("train", population.x["recourse/train"][:N_TRAIN])):
-        table = pd.DataFrame(population.as_recorded(rows).numpy(), columns=features)
+        table = pd.DataFrame(population.to_records(rows).numpy(), columns=features)
         table.to_csv(folder / f"{name}.csv", index=name == "people")
     for name, rows in zip(("low", "high"), limits(asked), strict=True):
-        ends = population.as_recorded(rows)[:, index].numpy()
+        ends = population.to_records(rows)[:, index].numpy()
         pd.DataFrame(ends, columns=list(population.actionable)).to_csv(
             folder / f"{name}.csv"
         )
-    bank: Any = asked.problem.classifier
-    layers = zip(bank.weights, bank.biases, strict=True)
-    said = {
+    h: Any = asked.problem.classifier
+    entries = {
         "features": features,
         "actionable": list(population.actionable),
         "whole": whole(population),
         "mean": population.mean.tolist(),
         "std": population.std.tolist(),
-        "layers": [(weight.tolist(), bias.flatten().tolist()) for weight, bias in layers],
+        "layers": [
+            (layer.weight.T.tolist(), layer.bias.tolist()) for layer in h.network[::2]
+        ],
     }
-    (folder / "task.json").write_text(json.dumps(said), encoding="utf-8")
+    (folder / "task.json").write_text(json.dumps(entries), encoding="utf-8")
 
 
 def limits(asked: Asked) -> tuple[Tensor, Tensor]:
     """Return the least and most that people may set features to, each with shape (N, D).
 
-    Equal to their own where they may not; as people can have them.
+    Equal to their own values where they may not; as people can have them.
     """
     population, index = asked.problem.population, asked.problem.population.actionable_index
-    interval, rows = asked.problem.interval(asked.x, asked.own), []
+    interval, rows = asked.problem.interval(asked.x, asked.preferences), []
     for end in (interval.low, interval.high):
         row = asked.x.clone()
-        row[:, index] = torch.where(interval.may, end, asked.x[:, index])
-        rows.append(population.possible(row))
+        row[:, index] = torch.where(interval.is_allowed, end, asked.x[:, index])
+        rows.append(population.to_feasible(row))
     return rows[0], rows[1]
 
 
 def whole(population: Population) -> list[str]:
     """Return the features that are whole numbers."""
-    if population.whole is None:
+    if population.discretisation is None:
         return []
-    is_whole = population.whole.is_whole.tolist()
-    return [name for name, own in zip(population.features, is_whole, strict=True) if own]
+    is_whole = population.discretisation.is_whole.tolist()
+    return [name for name, one in zip(population.features, is_whole, strict=True) if one]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Hold what a method says to N people.
+    """Hold what a method answers to N people.
 
     Arguments:
-        x_cf: Profiles, standardised; one's own where there is none.
-        acts: Which features are set, with shape (N, D).
-        has: Who is told to change anything, with shape (N,).
+        x_cf: Profiles, standardised; the factual one where there is
+            none.
+        is_acted: Which features are set, with shape (N, D).
+        has_answer: Who gets anything to change, with shape (N,).
         was_asked: Who was reached in time, with shape (N,).
-        is_action: Whether the method itself says what is set, and that
-            the rest of the profile follows.
+        is_action: Whether the method itself states what is set, and
+            that the rest of the profile follows.
     """
 
     x_cf: Tensor
-    acts: Tensor
-    has: Tensor
+    is_acted: Tensor
+    has_answer: Tensor
     was_asked: Tensor
     is_action: bool
 
 
 def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
-    """Return what a method left; features that differ by rounding are one's own.
+    """Return what a method left; a difference by rounding is no change.
 
     Arguments:
         is_cut: Whether profiles are cut to what each person may set.
@@ -207,70 +207,71 @@ def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
     was_asked = torch.arange(len(asked.x)) < len(table)
     table = table.reindex(range(len(asked.x)))
     features, columns = list(population.features), population.actionable_index
-    told = torch.tensor(table[features].notna().all(axis=1).to_numpy())
-    recorded = pd.DataFrame(population.as_recorded(asked.x).numpy(), columns=features)
-    far = population.standardised(table[features].fillna(recorded))
-    differs = (far - population.standardised(recorded)).abs() > FAR
-    x_cf, acts = torch.where(differs, far, asked.x), torch.zeros_like(differs)
+    has_profile = torch.tensor(table[features].notna().all(axis=1).to_numpy())
+    recorded = pd.DataFrame(population.to_records(asked.x).numpy(), columns=features)
+    profiles = population.standardise(table[features].fillna(recorded))
+    differs = (profiles - population.standardise(recorded)).abs() > FAR
+    x_cf, is_acted = torch.where(differs, profiles, asked.x), torch.zeros_like(differs)
     if is_cut:
         low, high = limits(asked)
         differs &= low < high
-        x_cf = torch.where(differs, far.maximum(low).minimum(high), asked.x)
-    said = [f"sets {name}" for name in population.actionable]
-    is_action = said[0] in table
-    acts[:, columns] = (
-        torch.tensor(table[said].fillna(0).to_numpy() > 0)
+        x_cf = torch.where(differs, profiles.maximum(low).minimum(high), asked.x)
+    names = [f"sets {name}" for name in population.actionable]
+    is_action = names[0] in table
+    is_acted[:, columns] = (
+        torch.tensor(table[names].fillna(0).to_numpy() > 0)
         if is_action
         else differs[:, columns]
     )
-    has = told & differs.any(-1)
-    return Answers(x_cf, acts, has, was_asked, is_action)
+    return Answers(x_cf, is_acted, has_profile & differs.any(-1), was_asked, is_action)
 
 
-def judged(asked: Asked, found: Answers) -> pd.DataFrame:
+def evaluate(asked: Asked, answers: Answers) -> pd.DataFrame:
     """Return how good answers are, as profiles and as actions, a row a person.
 
-    Columns: answered; valid, plausible and joint, as a profile; forbidden: told to change
-    what they may not, or beyond their limits; impossible: nobody can be so; carried: the
-    share of worlds in which carrying it out helps them; "bank says no", "too rare": the
-    shares in which it does not; "profile there": the share in which the profile itself is
-    accepted and as plausible; "lost", "won": the shares in which carrying it out takes that
-    away, and brings it; cost; features. Empty for who was not reached.
+    Columns: answered; valid, plausible and joint, as a profile; forbidden: it changes what
+    the person can't, or beyond their limits; impossible: nobody can be so; carried: the
+    share of causal models in which carrying it out helps them; "bank says no", "too rare":
+    the shares in which it does not; "profile there": the share in which the profile itself
+    is accepted and as plausible; "lost", "won": the shares in which carrying it out takes
+    that away, and brings it; cost; features. Empty for who was not reached.
     """
     problem, x, population = asked.problem, asked.x, asked.problem.population
-    x_cf, acts, has, (low, high) = found.x_cf, found.acts, found.has, limits(asked)
-    values, moved = torch.where(acts, x_cf, x), x_cf != x
-    as_set = population.possible(values)
-    forbidden = (acts & ((as_set < low - FAR) | (as_set > high + FAR))).any(-1)
-    if not found.is_action:
-        forbidden |= (moved & ~acts).any(-1)
-    odd = (moved & ((population.possible(x_cf) - x_cf).abs() > FAR)).any(-1)
+    x_cf, is_acted, has = answers.x_cf, answers.is_acted, answers.has_answer
+    low, high = limits(asked)
+    values, is_moved = torch.where(is_acted, x_cf, x), x_cf != x
+    as_set = population.to_feasible(values)
+    forbidden = (is_acted & ((as_set < low - FAR) | (as_set > high + FAR))).any(-1)
+    if not answers.is_action:
+        forbidden |= (is_moved & ~is_acted).any(-1)
+    odd = (is_moved & ((population.to_feasible(x_cf) - x_cf).abs() > FAR)).any(-1)
     log_odds, gain = problem.outcome(x, x_cf)
     valid, plausible = has & is_valid(log_odds), has & is_plausible(gain)
     people = {"answered": has, "valid": valid, "plausible": plausible}
     people |= {"joint": valid & plausible, "forbidden": has & forbidden}
     people |= {"impossible": has & odd}
     names = ("carried", "bank says no", "too rare", "profile there", "lost", "won")
-    by_world: dict[str, list[Tensor]] = {name: [] for name in names}
-    for world in asked.worlds.values():
-        after = population.settled(x, world.counterfactual(x, acts, values))
+    by_model: dict[str, list[Tensor]] = {name: [] for name in names}
+    for model in asked.models.values():
+        after = model.counterfactual(x, is_acted, values)
+        after = population.round_counterfactual(x, after)
         is_yes = problem.accepts(after)
-        is_seen = is_plausible(world.log_prob(after) - world.log_prob(x))
-        is_good = valid & is_plausible(world.log_prob(x_cf) - world.log_prob(x))
-        by_world["profile there"].append(is_good)
-        by_world["lost"].append(is_good & ~(is_yes & is_seen))
-        by_world["won"].append(has & ~is_good & is_yes & is_seen)
-        by_world["carried"].append(has & ~forbidden & is_yes & is_seen)
-        by_world["bank says no"].append(has & ~is_yes)
-        by_world["too rare"].append(has & is_yes & ~is_seen)
-    people |= {name: torch.stack(each).double().mean(0) for name, each in by_world.items()}
+        is_seen = is_plausible(model.log_prob(after) - model.log_prob(x))
+        is_good = valid & is_plausible(model.log_prob(x_cf) - model.log_prob(x))
+        by_model["profile there"].append(is_good)
+        by_model["lost"].append(is_good & ~(is_yes & is_seen))
+        by_model["won"].append(has & ~is_good & is_yes & is_seen)
+        by_model["carried"].append(has & ~forbidden & is_yes & is_seen)
+        by_model["bank says no"].append(has & ~is_yes)
+        by_model["too rare"].append(has & is_yes & ~is_seen)
+    people |= {name: torch.stack(t).double().mean(0) for name, t in by_model.items()}
     people |= dict(
-        zip(map("carried: {}".format, asked.worlds), by_world["carried"], strict=True)
+        zip(map("carried: {}".format, asked.models), by_model["carried"], strict=True)
     )
-    people["cost"] = problem.cost_of(x, Recommendation(acts, values, x_cf))
-    people["features"] = acts.sum(-1)
-    table = pd.DataFrame({name: own.double().numpy() for name, own in people.items()})
-    table[~found.was_asked.numpy()] = np.nan
+    people["cost"] = problem.cost_of(x, Recommendation(is_acted, values, x_cf))
+    people["features"] = is_acted.sum(-1)
+    table = pd.DataFrame({name: t.double().numpy() for name, t in people.items()})
+    table[~answers.was_asked.numpy()] = np.nan
     return table
 
 
@@ -280,7 +281,7 @@ def summary(
     """Return shares, means over who is helped, and differences to the search and to others.
 
     Arguments:
-        mine, best: As `judged` gives them, of the method and the search.
+        mine, best: As `evaluate` gives them, of the method and the search.
         others: The same, by what they are called.
     """
     shares = ["answered", "valid", "plausible", "joint", "forbidden", "impossible"]
@@ -296,7 +297,7 @@ def summary(
     row |= mine[is_helped][["cost", "features"]].mean().to_dict()
     both = (is_helped & (best.carried > 0)).to_numpy() * 1.0
     if both.sum() > 1:
-        costs = (own.cost.to_numpy() * both for own in (mine, best))
+        costs = (people.cost.to_numpy() * both for people in (mine, best))
         times = claims.ratio(*costs)
         row |= {"cost ratio": times.value, "cost ratio, 2 s.e.": 2 * times.se_people}
     return row
@@ -321,9 +322,9 @@ def environment(package: str) -> Path:
     for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), *pip]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            said = done.stderr.splitlines()
-            wrong = [line for line in said if re.match(r" *(ERROR|\w+Error):", line)]
-            raise RuntimeError((wrong or said or ["?"])[-1].strip())
+            lines = done.stderr.splitlines()
+            wrong = [line for line in lines if re.match(r" *(ERROR|\w+Error):", line)]
+            raise RuntimeError((wrong or lines or ["?"])[-1].strip())
     shutil.copy(pins, kept)
     return python
 
@@ -338,19 +339,19 @@ def ask(package: str, method: str, folder: Path, seconds: float | None = None) -
     """
     effort, budget = ("default", "default") if seconds is None else ("budget", f"{seconds}")
     stem = f"{package}_{method}_{effort}"
-    wrong, said = "", ""
+    wrong, output = "", ""
     try:
         program = str(HERE / f"ask_{package}.py")
         command = [str(environment(package)), program, str(folder), method, budget]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=ROOT
         )
-        said = (done.stdout + done.stderr).strip()
+        output = (done.stdout + done.stderr).strip()
         if done.returncode:
-            wrong = (said.splitlines() or [f"exit {done.returncode}"])[-1]
+            wrong = (output.splitlines() or [f"exit {done.returncode}"])[-1]
     except RuntimeError as error:
         wrong = str(error)
-    (folder / f"{stem}.log").write_text(said, encoding="utf-8")
+    (folder / f"{stem}.log").write_text(output, encoding="utf-8")
     if wrong:
         (folder / f"{stem}.json").write_text(json.dumps({"error": wrong}), encoding="utf-8")
         return np.inf
@@ -403,10 +404,10 @@ def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
         package: str, method: str, effort: str = "default", cut: bool = False
     ) -> pd.DataFrame:
         path = folder / f"{package}_{method}_{effort}.csv"
-        return judged(asked, read(asked, path, cut))
+        return evaluate(asked, read(asked, path, cut))
 
     best, other = of(OURS, REFERENCE), of(OURS, OTHER)
-    is_open, rows = asked.own.is_actionable.all(-1).numpy(), []
+    is_open, rows = asked.preferences.is_actionable.all(-1).numpy(), []
     for package, method in pairs(asked, tuple(RIVALS)):
         for effort in ("default", "budget"):
             cost = took(folder, package, method, effort)
@@ -418,15 +419,15 @@ def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
                 rows.append(key | {"people": "all"} | cost)
             if "alone_s" not in cost:
                 continue
-            found = {method: of(package, method, effort)}
+            evaluated = {method: of(package, method, effort)}
             if (package, method) in CUT:
-                found[CUT[package, method]] = of(package, method, effort, cut=True)
-            for name, mine in found.items():
+                evaluated[CUT[package, method]] = of(package, method, effort, cut=True)
+            for name, mine in evaluated.items():
                 others = {"iCARMA": other}
                 if effort == "budget":
                     others["default"] = of(package, method)
-                for people, own in (("all", is_open | ~is_open), ("open", is_open)):
-                    who = own & mine["answered"].notna().to_numpy()
+                for people, counted in (("all", is_open | ~is_open), ("open", is_open)):
+                    who = counted & mine["answered"].notna().to_numpy()
                     who &= others.get("default", mine)["answered"].notna().to_numpy()
                     here = key | {"method": name, "people": people, "n": int(who.sum())}
                     compared = {what: table[who] for what, table in others.items()}
@@ -435,7 +436,7 @@ def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Ask who is named, judge everybody, and save."""
+    """Ask who is named, evaluate everybody, and save."""
     named = sys.argv[1:] or list(RIVALS)
     checks.one_of("package", named, (*RIVALS, JUDGE))
     packages = [name for name in named if name != JUDGE]

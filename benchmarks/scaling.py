@@ -1,4 +1,4 @@
-"""How cost grows with the number of people, of features and of networks in a stack.
+"""How cost grows with the number of people, of features and of members of an ensemble.
 
     .venv/bin/python benchmarks/scaling.py         what is not in benchmarks/scaling.csv yet
     .venv/bin/python benchmarks/scaling.py draw    the figure alone
@@ -30,13 +30,16 @@ from measure import in_a_process, peak_memory, repeated
 from scipy import stats
 from torch import Tensor
 
-from lib.io import inside
-from lib.method import classifier, flow, grid, icarma, loan, scm, training
-from lib.method.population import Population
-from lib.method.problem import Known, Problem
+from lib.io import MODELS, inside
+from lib.method import classifier, flow, icarma, loan, scm
+from lib.method.data import Population
+from lib.method.grid import Grid
+from lib.method.icarma import ICarma, Settings
+from lib.method.problem import PrecomputedSolver, Problem
 from lib.method.samplers import RankingSampler
+from lib.paper import readings
 from lib.paper.pictures import plots
-from lib.search import continuous
+from lib.search.continuous import Refined, Search
 
 RESULTS = Path(__file__).with_suffix(".csv")
 GRID = 5  # values a feature where features are many
@@ -100,7 +103,7 @@ def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Proble
     x = ((x - mean) / std).float()
     acts = np.linspace(0, n_features - 1, n_actionable).round().astype(int)
     score = x[:, acts].sum(-1) + 0.5 * torch.from_numpy(rng.normal(size=len(x))).float()
-    parts = {
+    splits = {
         "classifier/train": slice(0, 4_000),
         "flow/train": slice(4_000, 7_000),
         "flow/validation": slice(7_000, 8_000),
@@ -118,13 +121,13 @@ def linear_gaussian(n_features: int, n_actionable: int, seed: int = 0) -> Proble
         model.graph,
         mean,
         std,
-        {name: x[rows] for name, rows in parts.items()},
-        {name: score[rows] >= 0.5 for name, rows in parts.items()},
+        {name: x[rows] for name, rows in splits.items()},
+        {name: score[rows] >= 0.5 for name, rows in splits.items()},
         truth=model.standardised(mean, std),
     )
     h, _ = classifier.fit(population, n_epochs=20)
-    splits = population.x["flow/train"], population.x["flow/validation"]
-    density, _ = flow.fit(population.graph, *splits, n_epochs=10)
+    of_flow = population.x["flow/train"], population.x["flow/validation"]
+    density, _ = flow.fit(population.graph, *of_flow, n_epochs=10)
     return Problem(population, h, density)
 
 
@@ -135,33 +138,29 @@ def task_of(
     problem = (
         linear_gaussian(n_features, n_actionable) if study == "features" else loan.problem()
     )
-    sampler = RankingSampler(problem.population.actionable, n_actionable=n_actionable)
+    profile, features = readings.profile("constant"), problem.population.actionable
+    sampler = RankingSampler(features, n_actionable=n_actionable, profile=profile)
     if work == "training":
         n_steps = EPOCHS * (len(problem.refused("train")) // 128)
-        members = [sampler] * n, [icarma.Settings(n_epochs=EPOCHS)] * n, range(n)
-        return lambda: training.fit(problem, *members), n_steps
+        settings = Settings(n_epochs=EPOCHS)
+        return lambda: icarma.fit(problem, sampler, settings, range(n)), n_steps
     if study == "people":
-        one = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem).select([0])
+        network = ICarma.load(MODELS, "loan_icarma_hard", problem)[0]
     else:
-        one, _ = training.fit(problem, [sampler], [icarma.Settings(n_epochs=2)], [0])
+        network, _ = icarma.fit(problem, sampler, Settings(n_epochs=2))
     x = problem.refused("test")
     x = x[np.arange(n) % len(x)]
     preferences = sampler.draw(range(n), np.random.default_rng(0))
-    world = problem.world
     per = n if study == "features" else 1
     if work == "answer":
-        return lambda: one.recommend(x, preferences), per
+        return lambda: network.recommend(x, preferences), per
     if work == "continuous":
-        return lambda: continuous.Search(problem, world).table(x), per
+        return lambda: Search(problem).table(x), per
     if work == "grid":
-        n_values = 25 if study == "people" else GRID
-        return lambda: grid.Grid(problem, world, n_values=n_values).recommend(
-            x, preferences
-        ), per
-    start = one.recommend(x, preferences)[0]
-    return lambda: continuous.Refined(Known(start), problem, world).recommend(
-        x, preferences
-    ), per
+        solver = Grid(problem, n_values=25 if study == "people" else GRID)
+        return lambda: solver.recommend(x, preferences), per
+    start = PrecomputedSolver(network.recommend(x, preferences))
+    return lambda: Refined(start, problem).recommend(x, preferences), per
 
 
 def measure_all() -> None:
@@ -204,9 +203,9 @@ def _draw_people(ax: Axes, people: pd.DataFrame) -> None:
     """Draw seconds by the number of people."""
     names = {"answer": "iCARMA", "grid": "grid, 25 values"}
     for work, (colour, marker) in LOOKS.items():
-        own = people[people.work == work]
+        rows = people[people.work == work]
         label = names.get(work, work)
-        ax.loglog(own.n, own.seconds, marker=marker, color=colour, label=label)
+        ax.loglog(rows.n, rows.seconds, marker=marker, color=colour, label=label)
     ax.set(title="Seconds for so many people at once", xlabel="people")
     ax.legend()
 
@@ -216,11 +215,11 @@ def _draw_features(ax: Axes, in_training: Axes, features: pd.DataFrame) -> None:
     for n_features, shade in SHADES.items():
         same_size = features[features.features == n_features]
         for work, line in STYLES.items():
-            own = same_size[same_size.work == work]
-            at, marker = (own.actionable, 1e3 * own.seconds), LOOKS[work][1]
+            rows = same_size[same_size.work == work]
+            at, marker = (rows.actionable, 1e3 * rows.seconds), LOOKS[work][1]
             ax.semilogy(*at, line, marker=marker, color=shade, markersize=4)
-        own = same_size[same_size.work == "training"]
-        at, label = (own.actionable, 1e3 * own.seconds), f"{n_features} features"
+        rows = same_size[same_size.work == "training"]
+        at, label = (rows.actionable, 1e3 * rows.seconds), f"{n_features} features"
         in_training.plot(*at, marker="o", color=shade, label=label)
     names = {"answer": "iCARMA", "grid": f"grid, {GRID} values"}
     for work in ("grid", "continuous", "answer"):
@@ -237,12 +236,12 @@ def _draw_features(ax: Axes, in_training: Axes, features: pd.DataFrame) -> None:
 
 
 def _draw_stack(ax: Axes, stack: pd.DataFrame) -> None:
-    """Draw milliseconds by the number of networks in a stack."""
+    """Draw milliseconds by the number of members of an ensemble."""
     whole, look = 1e3 * stack.seconds, {"marker": "o", "color": "#0072B2"}
-    ax.loglog(stack.n, whole, label="the stack", **look)
-    each = {"mfc": "white", "ls": "--", "label": "one of its networks"}
-    ax.loglog(stack.n, whole / stack.n, **look, **each)
-    ax.set(title="Milliseconds a training step", xlabel="networks in the stack")
+    ax.loglog(stack.n, whole, label="the ensemble", **look)
+    dashed = {"mfc": "white", "ls": "--", "label": "one member"}
+    ax.loglog(stack.n, whole / stack.n, **look, **dashed)
+    ax.set(title="Milliseconds a training step", xlabel="members of the ensemble")
     ax.set(xticks=stack.n, xticklabels=stack.n)
     ax.minorticks_off()
     ax.legend()
@@ -252,7 +251,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--here"]:
         study, work, *numbers = sys.argv[2:]
         task, per = task_of(study, work, *map(int, numbers))
-        print(*(own / per for own in repeated(task, short=5.0)), peak_memory())
+        print(*(seconds / per for seconds in repeated(task, short=5.0)), peak_memory())
     else:
         if sys.argv[1:] != ["draw"]:
             measure_all()

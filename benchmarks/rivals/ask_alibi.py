@@ -42,12 +42,12 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
     with quiet():
         network.fit(Pairs(loader), epochs=EPOCHS)
 
-    def bank(rows: np.ndarray) -> np.ndarray:
+    def classifier(rows: np.ndarray) -> np.ndarray:
         yes = task.probability(np.asarray(rows, dtype=float))
         return np.column_stack([1 - yes, yes])
 
     explainer = CounterfactualRLTabular(
-        predictor=bank,
+        predictor=classifier,
         encoder=network.encoder,
         decoder=network.decoder,
         latent_dim=LATENT,

@@ -12,7 +12,7 @@ import torch
 from cel.cf_methods.local_methods.ppcef import PPCEF
 from cel.losses import BinaryDiscLoss
 from cel.models.generative.maf.maf import MaskedAutoregressiveFlow
-from task import Task, Together, quiet, run, torch_bank
+from task import Task, Together, quiet, run, torch_classifier
 from torch.utils.data import DataLoader, TensorDataset
 
 FLOW = {"hidden_features": 16, "num_blocks_per_layer": 4, "num_layers": 8}
@@ -50,10 +50,10 @@ def prepare(task: Task, method: str, seconds: float | None) -> Together:
     least = torch.quantile(
         flow.predict_log_prob(DataLoader(TensorDataset(x, y[:, None]), BATCH)), QUANTILE
     )
-    bank = torch.nn.Sequential(
-        torch_bank(task, low.to_numpy(), spread.to_numpy()), torch.nn.Sigmoid()
+    classifier = torch.nn.Sequential(
+        torch_classifier(task, low.to_numpy(), spread.to_numpy()), torch.nn.Sigmoid()
     )
-    explainer = PPCEF(flow, bank, BinaryDiscLoss())
+    explainer = PPCEF(flow, classifier, BinaryDiscLoss())
 
     def ask(people: pd.DataFrame) -> pd.DataFrame:
         own = torch.tensor(((people[task.features] - low) / spread).to_numpy()).float()

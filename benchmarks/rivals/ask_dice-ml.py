@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 from dice_ml import Data, Dice, Model
-from task import Answer, Task, quiet, run, torch_bank
+from task import Answer, Task, quiet, run, torch_classifier
 
 LABEL = "accepted"
 # by which argument each looks longer, and how long by default
@@ -15,7 +15,7 @@ EFFORT = {
 
 
 class Bank:
-    """The bank as DiCE asks it: as it would a model of scikit-learn."""
+    """The classifier as DiCE asks it: as it would a model of scikit-learn."""
 
     classes_ = np.array([0, 1])
 
@@ -33,14 +33,16 @@ class Bank:
 
 
 def model_of(task: Task, method: str) -> Model:
-    """Return the bank as DiCE wants it; its gradient sees features between 0 and 1."""
+    """Return the classifier for DiCE; its gradient sees features between 0 and 1."""
     if method != "gradient":
         return Model(model=Bank(task), backend="sklearn")
     import torch
 
     table = task.train[task.features]
     low, high = table.min().to_numpy(), table.max().to_numpy()
-    network = torch.nn.Sequential(torch_bank(task, low, high - low), torch.nn.Sigmoid())
+    network = torch.nn.Sequential(
+        torch_classifier(task, low, high - low), torch.nn.Sigmoid()
+    )
     return Model(model=network, backend="PYT", func="ohe-min-max")
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 from ellice import Data, Explainer
-from task import Answer, Task, run, torch_bank
+from task import Answer, Task, run, torch_classifier
 
 LABEL = "label"
 
@@ -12,8 +12,8 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
     table = (task.train[task.features] - task.mean) / task.std
     table[LABEL] = (task.probability(task.train) >= 0.5).astype(int)
     data = Data(table.astype("float32"), LABEL, continuous_features=task.features)
-    bank = torch_bank(task, task.mean, task.std)
-    explainer = Explainer(bank, data, "pytorch", "cpu")
+    classifier = torch_classifier(task, task.mean, task.std)
+    explainer = Explainer(classifier, data, "pytorch", "cpu")
     mean, std = (pd.Series(part, task.features) for part in (task.mean, task.std))
 
     def ask(person: pd.Series, times: float) -> pd.Series | None:

@@ -24,16 +24,15 @@ from lib.beyond.propose.propose import Proposer
 from lib.io import MODELS
 from lib.method.classifier import Classifier
 from lib.method.grid import Grid
-from lib.method.icarma import ICarma
+from lib.method.icarma import ICarma, load_by_profile
+from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences
 from lib.method.problem import Recommendation, Solver
-from lib.method.pruned import Pruned
 from lib.search.continuous import Search
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rivals
 
-PRINTED = {"Loan": "loan_icarma_hard", "GMSC": "gmsc_icarma"}
 CHOSEN = {"Loan": "loan_chosen_ranking", "GMSC": "gmsc_chosen"}
 # log-odds and nats: those that notebook 11 chooses by refitted flows, and takes
 MARGINS = {"Loan": (0.1, 0.01), "GMSC": (0.5, 0.02)}
@@ -41,24 +40,25 @@ PROPOSER = {"Loan": "loan_propose", "GMSC": "gmsc_propose"}
 
 
 def prepare(task: Task, method: str, seconds: float | None) -> Together:
-    """Return the answers of one of ours; of a stack, its first member's."""
+    """Return the answers of one of ours; of an ensemble, its first member's."""
     asked = rivals.PROBLEMS[task.name]()
     if method in BASES:
         return rebuilt(task, asked, BASES[method])
     solver = solver_of(asked, task.name, method)
     population = asked.problem.population
-    said = [f"sets {name}" for name in population.actionable]
+    names = [f"sets {name}" for name in population.actionable]
 
     def answer(people: pd.DataFrame) -> pd.DataFrame:
         rows = people.index.to_list()
         x = asked.x[rows]
-        found = asked.problem.carried_out(x, solver.recommend(x, asked.own[rows]))
-        profiles = population.as_recorded(found.x_cf).numpy()
-        acts = found.is_acted[:, population.actionable_index].numpy()
-        both = np.concatenate([profiles, acts], axis=1)
-        told = pd.DataFrame(both, people.index, [*population.features, *said])
-        told[~found.has_recourse.numpy()] = np.nan
-        return told
+        recommendation = solver.recommend(x, asked.preferences[rows])
+        recommendation = asked.problem.discretise(x, recommendation)
+        profiles = population.to_records(recommendation.x_cf).numpy()
+        is_acted = recommendation.is_acted[:, population.actionable_index].numpy()
+        both = np.concatenate([profiles, is_acted], axis=1)
+        table = pd.DataFrame(both, people.index, [*population.features, *names])
+        table[~recommendation.has_recourse.numpy()] = np.nan
+        return table
 
     return answer
 
@@ -73,11 +73,13 @@ def solver_of(asked: "rivals.Asked", name: str, method: str) -> Solver:
         return Grid(problem, problem.flow)
     if method.startswith("proposer"):
         proposer = Proposer.load(MODELS, PROPOSER[name], problem)
-        how = {"walk": None} if method.endswith("unwalked") else {}
+        how = {"local_search": None} if method.endswith("unwalked") else {}
         return Proposals(proposer, how | {"margin": margin, "slack": -nats})
-    stack = {"iCARMA as printed": PRINTED[name], "CARMA": "loan_carma"}
-    networks = ICarma.load(MODELS, stack.get(method, CHOSEN[name]), problem)
-    first = networks.member(networks.ids[0])
+    if method == "iCARMA as printed" and name == "Loan":
+        return ICarma.load(MODELS, "loan_icarma_hard", problem)[0]
+    files = {"iCARMA as printed": "gmsc_icarma", "CARMA": "loan_carma"}
+    file = files.get(method, CHOSEN[name])
+    first = load_by_profile(MODELS, file, problem)["constant"][0]
     return Pruned(first, problem) if method.endswith("pruned") else first
 
 
@@ -94,15 +96,13 @@ class Proposals:
 
 Base = Callable[[Tabular, Classifier, Tensor, dict], Tensor]
 BASES: dict[str, Base] = {
-    "Wachter": lambda table, bank, x, _: generators.wachter(table, bank, x),
-    "growing spheres": lambda table, bank, x, _: generators.growing_spheres(
-        table, bank, x, streams(len(x), 0)
+    "Wachter": lambda table, h, x, _: generators.wachter(table, h, x),
+    "growing spheres": lambda table, h, x, _: generators.growing_spheres(
+        table, h, x, streams(len(x), 0)
     ),
-    "FACE": lambda table, bank, x, _: generators.face(
-        table, bank, x, np.random.default_rng(0)
-    ),
-    "C-CHVAE": lambda table, bank, x, kept: generators.cchvae(
-        table, bank, x, kept["model"], streams(len(x), 0)
+    "FACE": lambda table, h, x, _: generators.face(table, h, x, np.random.default_rng(0)),
+    "C-CHVAE": lambda table, h, x, kept: generators.cchvae(
+        table, h, x, kept["model"], streams(len(x), 0)
     ),
 }
 
@@ -127,15 +127,15 @@ def rebuilt(task: Task, asked: "rivals.Asked", base: Base) -> Together:
         [len(x["train"][:, j].unique()) > 2 for j in range(len(features))]
     )
     fixed = torch.tensor([name not in population.actionable for name in features])
-    people = {name: scaled(own) for name, own in x.items()}
-    labels = {name: problem.accepts(own) for name, own in x.items()}
+    people = {name: scaled(rows) for name, rows in x.items()}
+    labels = {name: problem.accepts(rows) for name, rows in x.items()}
     table = Tabular(task.name, features, is_number, fixed, low, high, people, labels)
-    bank, kept = Classifier(features, logit), {}
+    h, kept = Classifier(features, logit), {}
     if base is BASES["C-CHVAE"]:
         kept["model"], _ = autoencoders.fit(table, "CCHVAE")
 
     def answer(people: pd.DataFrame) -> pd.DataFrame:
-        told = []
+        answers = []
         may = task.low.loc[people.index] < task.high.loc[people.index]
         for open_to, group in people.groupby([may[name] for name in task.actionable]):
             free = [
@@ -145,16 +145,14 @@ def rebuilt(task: Task, asked: "rivals.Asked", base: Base) -> Together:
             ]
             if not free:
                 continue
-            own = replace(
-                table, is_immutable=torch.tensor([f not in free for f in features])
-            )
+            is_fixed = torch.tensor([name not in free for name in features])
             x = asked.x[group.index.to_list()]
             now = scaled(x)
-            r = base(own, bank, now, kept)
-            moved = population.in_units(low + r * (high - low))
-            profiles = torch.where(r == now, population.as_recorded(x), moved).numpy()
-            told.append(pd.DataFrame(profiles, group.index, features))
-        return pd.concat(told).reindex(people.index)
+            r = base(replace(table, is_immutable=is_fixed), h, now, kept)
+            moved = population.inverse_transform(low + r * (high - low))
+            profiles = torch.where(r == now, population.to_records(x), moved).numpy()
+            answers.append(pd.DataFrame(profiles, group.index, features))
+        return pd.concat(answers).reindex(people.index)
 
     return answer
 

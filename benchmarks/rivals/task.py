@@ -2,8 +2,9 @@
 
 `benchmarks/rivals.py` leaves a folder for each problem: train.csv and people.csv in the
 units of the data, low.csv and high.csv (between what each person may set each actionable
-feature; equal: not at all), and task.json (names, the bank's network). A program `ask_*.py`
-beside this file runs in the rival's own environment and leaves profiles and times there:
+feature; equal: not at all), and task.json (names, the classifier's network). A program
+`ask_*.py` beside this file runs in the rival's own environment and leaves profiles and
+times there:
 
     python ask_dice-ml.py FOLDER METHOD BUDGET
 
@@ -43,27 +44,27 @@ class Task:
             to.
         features, actionable, whole: Names; of whole numbers.
         mean, std: Of each feature.
-        layers: Weight (in, out) and bias of each layer of the bank's
+        layers: Weight (in, out) and bias of each layer of the classifier's
             ReLU network over standardised features; its output is in
             log-odds.
     """
 
     def __init__(self, folder: Path) -> None:
-        said = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+        entries = json.loads((folder / "task.json").read_text(encoding="utf-8"))
         self.name = folder.name
-        self.features, self.actionable = said["features"], said["actionable"]
-        self.whole = said["whole"]
+        self.features, self.actionable = entries["features"], entries["actionable"]
+        self.whole = entries["whole"]
         self.train = pd.read_csv(folder / "train.csv")
         self.people = pd.read_csv(folder / "people.csv", index_col=0)
         self.low = pd.read_csv(folder / "low.csv", index_col=0)
         self.high = pd.read_csv(folder / "high.csv", index_col=0)
-        self.mean, self.std = (np.array(said[part]) for part in ("mean", "std"))
+        self.mean, self.std = (np.array(entries[name]) for name in ("mean", "std"))
         self.layers = [
-            (np.array(weight), np.array(bias)) for weight, bias in said["layers"]
+            (np.array(weight), np.array(bias)) for weight, bias in entries["layers"]
         ]
 
     def probability(self, rows: "pd.DataFrame | np.ndarray") -> np.ndarray:
-        """Return the bank's probability of a yes, with shape (N,); one half decides."""
+        """Return the probability of a positive decision, with shape (N,)."""
         values = rows[self.features] if isinstance(rows, pd.DataFrame) else rows
         out = (np.asarray(values, dtype=float) - self.mean) / self.std
         for i, (weight, bias) in enumerate(self.layers):
@@ -99,8 +100,8 @@ class Task:
         return float(np.clip(seconds / np.median(took), 1, MOST)) if took else 1.0
 
 
-def torch_bank(task: Task, low: np.ndarray, spread: np.ndarray) -> Any:
-    """Return the bank as a network of torch, over features that are (x - low) / spread.
+def torch_classifier(task: Task, low: np.ndarray, spread: np.ndarray) -> Any:
+    """Return the classifier in torch, over features that are (x - low) / spread.
 
     Its output is the log-odds of a yes, with shape (N, 1).
     """

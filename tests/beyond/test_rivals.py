@@ -1,4 +1,4 @@
-"""What rivals are asked, and how their answers are judged, against independent answers."""
+"""What rivals are asked, and how answers are evaluated, against independent ones."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ import pytest
 import rivals
 import torch
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 from lib.method import metrics
 from lib.method.grid import Grid
 from lib.method.preferences import Preferences
@@ -24,7 +24,9 @@ N = 40
 @pytest.fixture(scope="module")
 def asked() -> rivals.Asked:
     whole = rivals.on_loan()
-    return rivals.Asked("Loan", whole.problem, whole.x[:N], whole.own[:N], whole.worlds)
+    return rivals.Asked(
+        "Loan", whole.problem, whole.x[:N], whole.preferences[:N], whole.models
+    )
 
 
 @pytest.fixture(scope="module")
@@ -39,55 +41,57 @@ def task(folder: Path) -> asking.Task:
     return asking.Task(folder)
 
 
-def told(asked: rivals.Asked, folder: Path, profiles: pd.DataFrame) -> pd.DataFrame:
-    profiles.to_csv(folder / "told.csv", index_label="person")
-    return rivals.judged(asked, rivals.read(asked, folder / "told.csv"))
+def evaluated(asked: rivals.Asked, folder: Path, profiles: pd.DataFrame) -> pd.DataFrame:
+    profiles.to_csv(folder / "answers.csv", index_label="person")
+    return rivals.evaluate(asked, rivals.read(asked, folder / "answers.csv"))
 
 
 def test_what_is_exported_is_the_problem(
     asked: rivals.Asked, task: asking.Task, folder: Path
 ) -> None:
     """And no word of the graph, of what people find hard, or of what is plausible."""
-    own = asked.problem.population.standardised(task.people)
-    assert torch.allclose(own, asked.x, atol=1e-5)
+    x = asked.problem.population.standardise(task.people)
+    assert torch.allclose(x, asked.x, atol=1e-5)
     odds = torch.from_numpy(task.probability(task.people)).logit()
     assert torch.allclose(odds.float(), asked.problem.log_odds(asked.x), atol=1e-3)
-    may = asked.own.is_actionable.numpy()
+    is_allowed = asked.preferences.is_actionable.numpy()
     for i in range(N):
-        names = np.array(asked.problem.population.actionable)[may[i]]
+        names = np.array(asked.problem.population.actionable)[is_allowed[i]]
         assert set(task.open_to(i)) == set(names)
-    said = json.loads((folder / "task.json").read_text())
-    assert {*said} == {"features", "actionable", "whole", "mean", "std", "layers"}
+    entries = json.loads((folder / "task.json").read_text())
+    assert {*entries} == {"features", "actionable", "whole", "mean", "std", "layers"}
 
 
-def test_torchs_bank_is_the_bank(task: asking.Task) -> None:
+def test_torchs_classifier_is_the_classifier(task: asking.Task) -> None:
     low, high = task.train.min().to_numpy(), task.train.max().to_numpy()
     scaled = torch.tensor(((task.people - low) / (high - low)).to_numpy()).float()
-    yes = asking.torch_bank(task, low, high - low)(scaled).sigmoid()[:, 0]
+    yes = asking.torch_classifier(task, low, high - low)(scaled).sigmoid()[:, 0]
     assert np.allclose(yes.detach().numpy(), task.probability(task.people), atol=1e-3)
 
 
-def test_an_action_is_judged_as_by_the_studies(asked: rivals.Asked, folder: Path) -> None:
+def test_an_action_is_evaluated_as_by_the_studies(
+    asked: rivals.Asked, folder: Path
+) -> None:
     problem, x = asked.problem, asked.x
-    found = Grid(problem, problem.flow).recommend(x, asked.own)
+    result = Grid(problem, problem.flow).recommend(x, asked.preferences)
     population = problem.population
     profiles = pd.DataFrame(
-        population.as_recorded(found.x_cf).numpy(), columns=population.features
+        population.to_records(result.x_cf).numpy(), columns=population.features
     )
     for k, name in enumerate(population.actionable):
-        acts = found.is_acted[:, population.actionable_index[k]]
+        acts = result.is_acted[:, population.actionable_index[k]]
         profiles[f"sets {name}"] = acts.numpy() * 1.0
-    profiles[~found.has_recourse.numpy()] = np.nan
-    mine = told(asked, folder, profiles)
-    people = metrics.per_person(problem, x, asked.own, found)
-    assert (mine.answered == found.has_recourse.numpy()).all()
+    profiles[~result.has_recourse.numpy()] = np.nan
+    mine = evaluated(asked, folder, profiles)
+    people = metrics.per_person(problem, x, asked.preferences, result)
+    assert (mine.answered == result.has_recourse.numpy()).all()
     assert (mine.joint == people.joint).all()
     assert np.allclose(mine.cost, people.cost, atol=1e-4)
     truth = population.truth
     assert truth is not None
-    after = truth.counterfactual(x, found.is_acted, found.values)
+    after = truth.counterfactual(x, result.is_acted, result.values)
     helps = problem.accepts(after) & (truth.log_prob(after) >= truth.log_prob(x))
-    assert (mine.carried == (helps & found.has_recourse).numpy()).all()
+    assert (mine.carried == (helps & result.has_recourse).numpy()).all()
     assert 0 < mine.carried.sum() < mine.joint.sum()
     assert mine.forbidden.sum() == mine.impossible.sum() == 0
 
@@ -96,26 +100,30 @@ def test_a_profile_is_carried_out_by_setting_what_differs(
     asked: rivals.Asked, folder: Path, task: asking.Task
 ) -> None:
     everybody = rivals.Asked(
-        "Loan", asked.problem, asked.x, Preferences(asked.own.scores * 0 + 1), asked.worlds
+        "Loan",
+        asked.problem,
+        asked.x,
+        Preferences(asked.preferences.scores * 0 + 1),
+        asked.models,
     )
     profiles = task.people.copy()
     profiles["income"] += 3.0
-    mine = told(everybody, folder, profiles)
+    mine = evaluated(everybody, folder, profiles)
     truth = asked.problem.population.truth
     assert truth is not None
     after = truth.counterfactual(
-        asked.x, do={"income": asked.problem.population.standardised(profiles)[:, 5]}
+        asked.x, do={"income": asked.problem.population.standardise(profiles)[:, 5]}
     )
     assert asked.problem.population.features[5] == "income"
     helps = asked.problem.accepts(after)
     helps &= truth.log_prob(after) >= truth.log_prob(asked.x)
     is_within = profiles["income"] <= float(
-        asked.problem.population.in_units(asked.problem.population.high)[5]
+        asked.problem.population.inverse_transform(asked.problem.population.high)[5]
     )
     assert (mine.carried == (helps.numpy() & is_within.to_numpy())).all()
     assert (mine.features == 1).all()
     # savings follow from income, so that the profile itself is something else
-    log_odds = asked.problem.log_odds(asked.problem.population.standardised(profiles))
+    log_odds = asked.problem.log_odds(asked.problem.population.standardise(profiles))
     assert (mine.valid == (log_odds >= 0).numpy()).all()
 
 
@@ -125,45 +133,45 @@ def test_who_may_not_do_it_is_not_helped(
 ) -> None:
     profiles = task.people.copy()
     profiles[name] = profiles[name] + by
-    mine = told(asked, folder, profiles)
+    mine = evaluated(asked, folder, profiles)
     assert (mine.forbidden == 1).all() and (mine.carried == 0).all()
 
 
-def test_who_is_cut_is_told_nothing_forbidden(
+def test_who_is_cut_gets_nothing_forbidden(
     asked: rivals.Asked, folder: Path, task: asking.Task
 ) -> None:
     profiles = task.people + 1.0
-    profiles.to_csv(folder / "told.csv", index_label="person")
+    profiles.to_csv(folder / "answers.csv", index_label="person")
     whole, cut = (
-        rivals.judged(asked, rivals.read(asked, folder / "told.csv", is_cut))
+        rivals.evaluate(asked, rivals.read(asked, folder / "answers.csv", is_cut))
         for is_cut in (False, True)
     )
     assert (whole.forbidden == 1).all() and (cut.forbidden == 0).all()
-    assert (cut.features <= asked.own.is_actionable.sum(-1).numpy()).all()
+    assert (cut.features <= asked.preferences.is_actionable.sum(-1).numpy()).all()
 
 
 def test_the_same_again_is_no_answer_and_rounding_is_no_change(
     asked: rivals.Asked, folder: Path, task: asking.Task
 ) -> None:
-    mine = told(asked, folder, task.people.astype(np.float32))
+    mine = evaluated(asked, folder, task.people.astype(np.float32))
     assert (mine.answered == 0).all() and (mine.forbidden == 0).all()
 
 
 def test_who_was_not_reached_is_left_out(
     asked: rivals.Asked, folder: Path, task: asking.Task
 ) -> None:
-    mine = told(asked, folder, task.people.head(7))
+    mine = evaluated(asked, folder, task.people.head(7))
     assert mine.answered.notna().sum() == 7
 
 
 def test_the_stored_result_has_everybody() -> None:
     table = pd.read_csv(rivals.PATH)
     asked_for = {(p, m) for p, methods in rivals.RIVALS.items() for m in methods}
-    for name, own in table.groupby("problem"):
+    for name, rows in table.groupby("problem"):
         expected = {
             (p, m) for p, m in asked_for if name == "Loan" or m not in rivals.LOAN_ALONE
         } | {(package, cut) for (package, _), cut in rivals.CUT.items()}
-        assert set(zip(own["package"], own["method"], strict=True)) == expected
+        assert set(zip(rows["package"], rows["method"], strict=True)) == expected
     ran = table[table.error.isna()]
     assert (ran.valid + 1e-9 >= ran.joint).all() and (
         ran.plausible + 1e-9 >= ran.joint
