@@ -20,7 +20,9 @@ FROZEN = {"3.9", "3.10", "3.11", "3.12", "3.13"}  # Pythons with a base environm
 
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 (FROM_PIP,) = (
-    part["pip"] for part in ENVIRONMENT["dependencies"] if part != "pip" and "pip" in part
+    entry["pip"]
+    for entry in ENVIRONMENT["dependencies"]
+    if entry != "pip" and "pip" in entry
 )
 
 
@@ -30,12 +32,12 @@ def test_nothing_is_found_before_it():
 
 def test_a_base_environment_of_its_python_exists():
     """It is read from the line "python=X.Y", by this expression."""
-    lines = [part for part in ENVIRONMENT["dependencies"] if isinstance(part, str)]
-    (found,) = [
+    lines = [entry for entry in ENVIRONMENT["dependencies"] if isinstance(entry, str)]
+    (match,) = [
         m for m in (re.match(r"python\s*=+\s*([\d.]*)", line) for line in lines) if m
     ]
-    assert found[1] in FROZEN
-    assert f'requires-python = ">={found[1]}"' in (ROOT / "pyproject.toml").read_text()
+    assert match[1] in FROZEN
+    assert f'requires-python = ">={match[1]}"' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_the_repository_is_there_when_pip_runs():

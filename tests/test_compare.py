@@ -90,28 +90,30 @@ def test_a_changed_pixel_is_counted(run):
     pixels[0, 0, 0] -= 7
     Image.fromarray(pixels).save(path)
     n_pixels = f"{pixels.shape[0] * pixels.shape[1]:,}"
-    said = f"DIFFERS: 1 of {n_pixels} pixels, by 7 of 255 at most"
-    assert verdicts(run) == {"figures/04_validity.png": said}
+    verdict = f"DIFFERS: 1 of {n_pixels} pixels, by 7 of 255 at most"
+    assert verdicts(run) == {"figures/04_validity.png": verdict}
 
 
 def test_missing_and_extra_files_are_named_and_only_the_missing_fail(run):
     (run / MODEL).unlink()
     io.write(run / "tables" / "05_soft.csv", "")
-    found = compare.compare(run, run.parent / "root", has_data=True)
-    assert [one.file for one in found if one.fails] == [MODEL]
+    compared = compare.compare(run, run.parent / "root", has_data=True)
+    assert [one.file for one in compared if one.fails] == [MODEL]
     assert verdicts(run) == {MODEL: "missing", "tables/05_soft.csv": "not committed"}
-    assert "0 of 1 models, 1 of 2 tables, 2 of 2 figures" in compare.count(found)
+    assert "0 of 1 models, 1 of 2 tables, 2 of 2 figures" in compare.count(compared)
 
 
 def test_without_data_its_files_are_named_and_do_not_fail(run):
     io.write(run.parent / "root" / "tables" / "11_gmsc.csv", "a\n1\n")
-    found = compare.compare(run, run.parent / "root", has_data=False)
-    assert not any(one.fails for one in found)
-    assert "not rebuilt (no data): tables/11_gmsc.csv" in compare.count(found)
+    compared = compare.compare(run, run.parent / "root", has_data=False)
+    assert not any(one.fails for one in compared)
+    assert "not rebuilt (no data): tables/11_gmsc.csv" in compare.count(compared)
 
 
 def test_every_committed_file_is_of_one_part_at_least():
     for folder, patterns in compare.PATTERNS.items():
-        names = {path.name for own in patterns for path in (ROOT / folder).glob(own)}
+        names = {
+            path.name for pattern in patterns for path in (ROOT / folder).glob(pattern)
+        }
         for name in names:
             assert any(chain.is_of(part, folder, name) for part in chain.PARTS.values())

@@ -28,7 +28,7 @@ def test_importing_lib_loads_nothing_heavy():
 
 def test_a_notebook_loads_the_models_of_its_run():
     """By default models/, which a batch from nothing does not have."""
-    found = [
+    wrong = [
         path.stem
         for path in NOTEBOOKS
         for cell in cells_of(path)
@@ -36,19 +36,19 @@ def test_a_notebook_loads_the_models_of_its_run():
         if "loan.problem()" in "".join(cell["source"])
         or "MODELS" in "".join(cell["source"])
     ]
-    assert not found
+    assert not wrong
 
 
 def test_links_of_readme_and_docs_lead_to_files():
     """On GitHub and in the book; what is meant for the web begins with https."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-    found = [
+    wrong = [
         (page.name, link)
         for page in pages
         for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
         if not link.startswith("https://") and not (page.parent / link).exists()
     ]
-    assert not found
+    assert not wrong
 
 
 def test_the_package_declares_what_it_imports():

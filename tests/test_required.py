@@ -29,7 +29,7 @@ def test_by_fixture(here): ...
 
 
 def counts(folder: Path, require: str) -> tuple[int, dict[str, int], str]:
-    """Return pytest's exit code, what it counts, and all that it says."""
+    """Return pytest's exit code, what it counts, and its output."""
     (folder / "test_some.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "--rootdir", str(folder)]
     command += ["-q", "--noconftest", "-p", "no:cacheprovider", str(folder)]
@@ -40,9 +40,9 @@ def counts(folder: Path, require: str) -> tuple[int, dict[str, int], str]:
         capture_output=True,
         text=True,
     )
-    said = run.stdout + run.stderr
-    found = re.findall(r"(\d+) (passed|failed|skipped|error)", said)
-    return run.returncode, {name: int(n) for n, name in found}, said
+    output = run.stdout + run.stderr
+    outcomes = re.findall(r"(\d+) (passed|failed|skipped|error)", output)
+    return run.returncode, {name: int(n) for n, name in outcomes}, output
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def counts(folder: Path, require: str) -> tuple[int, dict[str, int], str]:
     [("", 0), ("gmsc,node", 2), ("chromium, gmsc, node", 3)],
 )
 def test_what_is_required_fails_and_the_rest_is_skipped(tmp_path, require, n_failed):
-    code, found, said = counts(tmp_path, require)
-    n_lost = found.get("failed", 0) + found.get("error", 0)
-    assert (n_lost, found.get("skipped", 0)) == (n_failed, 3 - n_failed), said
+    code, outcomes, output = counts(tmp_path, require)
+    n_lost = outcomes.get("failed", 0) + outcomes.get("error", 0)
+    assert (n_lost, outcomes.get("skipped", 0)) == (n_failed, 3 - n_failed), output
     assert (code == 0) == (n_failed == 0)
 
 
 def test_what_nobody_knows_is_refused(tmp_path):
-    code, _, said = counts(tmp_path, "chromium,chrome")
-    assert code == 4 and "ICARMA_REQUIRE names chrome: expected some of" in said
+    code, _, output = counts(tmp_path, "chromium,chrome")
+    assert code == 4 and "ICARMA_REQUIRE names chrome: expected some of" in output
 
 
 def test_every_reason_that_a_machine_may_lack_something_is_known():

@@ -83,16 +83,16 @@ def test_a_row_is_what_refits_give(tmp_path, quick):
         between=np.mean([one.between for one in latents_tried]),
         slope=np.mean([one.slope for one in latents_tried]),
     )
-    own = latents[latents.setting == "0.6"].squeeze().to_dict()
+    row = latents[latents.setting == "0.6"].squeeze().to_dict()
     named = {"study": "power", "pool": "middle", "setting": "0.6", "shape": "line"}
-    assert {name: own.pop(name) for name in named} == named
+    assert {name: row.pop(name) for name in named} == named
     expected = {name: value for name, value in vars(latent).items() if name != "shape"}
-    assert own == pytest.approx(expected, rel=1e-5)
+    assert row == pytest.approx(expected, rel=1e-5)
     drawn = refits.samples(pool, n, seed=seed + 1)
     again = refits.refits(latent, drawn, seed=seed + 2, is_rounded=False)
-    found = rows[rows.setting == "0.6"].set_index("quantity")
+    table = rows[rows.setting == "0.6"].set_index("quantity")
     for column, by_hand in refits.summary(again).items():
-        assert found[column].to_dict() == pytest.approx(by_hand.to_dict(), rel=1e-5)
+        assert table[column].to_dict() == pytest.approx(by_hand.to_dict(), rel=1e-5)
 
 
 def test_every_setting_is_there():

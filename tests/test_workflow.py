@@ -177,8 +177,8 @@ def test_parameter_file_fits_its_notebook(size, notebook):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_each_parameter_file_has_a_notebook(size):
-    found = sorted(path.stem for path in (ROOT / "params" / size).iterdir())
-    assert found == sorted([*NOTEBOOKS, "networks", "run"])
+    names = sorted(path.stem for path in (ROOT / "params" / size).iterdir())
+    assert names == sorted([*NOTEBOOKS, "networks", "run"])
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
@@ -295,8 +295,8 @@ def test_the_batch_runs_each_notebook_and_each_stack():
     paper, beyond = chain.PARTS["paper"], chain.PARTS["beyond"]
     assert sorted([*paper, *beyond]) == NOTEBOOKS and "07_gmsc_transfer" in paper
     for program in (networks, other_flows, proposers, hare, willingness, how_sure):
-        own = {fit for fit, (name, _) in chain.FITS.items() if name == program.__name__}
-        assert own == set(program.JOBS)
+        fits = {fit for fit, (name, _) in chain.FITS.items() if name == program.__name__}
+        assert fits == set(program.JOBS)
     assert set(networks.JOBS) == {*networks.STACKS, *stacks.TRANSFER}
 
 
@@ -351,10 +351,10 @@ def test_lock_pins_each_direct_dependency(folder):
     lock = (ROOT / folder / "requirements.lock").read_text()
     digests = r"((?:    --hash=sha256:[0-9a-f]{64}.*\n)+)"
     entry = rf"^([a-z0-9.-]+)==([0-9a-z.]+)(?: ; .*)? \\\n{digests}"
-    found = re.findall(entry, lock, re.MULTILINE)
+    entries = re.findall(entry, lock, re.MULTILINE)
     rest = re.sub(entry, "", lock, flags=re.MULTILINE)
     assert re.fullmatch(r"# Exact pins, .*\n", rest), "pins with checksums only, no index"
-    pins = {name: version for name, version, _ in found}
+    pins = {name: version for name, version, _ in entries}
     assert not [name for name in pins if name.startswith(("nvidia", "cuda", "triton"))]
     for line in (ROOT / folder / "requirements.in").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -389,9 +389,9 @@ def test_conda_and_make_install_the_same():
     assert re.findall(r"--require-hashes \$\$links -r (\S+)", recipe) == [
         "requirements.lock"
     ]
-    (own,) = re.findall(r'\t@echo "\$\(CURDIR\)" > (.*)\n', recipe)
-    own = own.replace("$$", "$").replace("$(BIN)/python", "python")
-    assert f'echo "$PWD" > {own}\n' in (ROOT / "postBuild").read_text()
+    (line,) = re.findall(r'\t@echo "\$\(CURDIR\)" > (.*)\n', recipe)
+    line = line.replace("$$", "$").replace("$(BIN)/python", "python")
+    assert f'echo "$PWD" > {line}\n' in (ROOT / "postBuild").read_text()
 
 
 # --- the report
@@ -440,12 +440,12 @@ def test_report_counts_the_verdicts(tmp_path):
     write_table(folder, "04_hard")
     verdicts = claims.Verdicts()
     for what, value in {"4": 0.5, "3": -0.5}.items():
-        own = claims.Estimate(value, value, value, 0.01)
-        verdicts.ask("5.3: validity falls", "search", what, own, below=0)
+        estimate = claims.Estimate(value, value, value, 0.01)
+        verdicts.ask("5.3: validity falls", "search", what, estimate, below=0)
         verdicts.ask("5.3: cost rises", "search", what, claims.ratio(np.ones(9)), above=0)
     pd.DataFrame(verdicts.parts).to_csv(folder / "04_claims.csv", index=False)
-    said = report.verdicts(tmp_path)
-    assert said.loc["search"].to_dict() == {"holds": 1, "in part": 1}
+    counts = report.verdicts(tmp_path)
+    assert counts.loc["search"].to_dict() == {"holds": 1, "in part": 1}
     assert len(pd.read_csv(tmp_path / "claims.csv")) == 4
 
 
@@ -466,9 +466,9 @@ def test_the_paper_is_not_put_beside_a_stand_in(tmp_path, capsys, people):
     assert report.collect(tmp_path).table.tolist() == expected
     assert pd.read_csv(tmp_path / "paper_vs_ours.csv").table.tolist() == expected
     reproduce.print_table(tmp_path)
-    said = capsys.readouterr().out
-    assert ("GMSC" in said) is (people == "real")
-    assert (reproduce.LEFT_OUT in said) is (people == "synthetic")
+    output = capsys.readouterr().out
+    assert ("GMSC" in output) is (people == "real")
+    assert (reproduce.LEFT_OUT in output) is (people == "synthetic")
 
 
 def test_report_needs_a_table(tmp_path):

@@ -252,13 +252,13 @@ def run_for(notebooks: Iterable[str]) -> set[str]:
         ['01_data_and_scm', '02_causal_flow', '03_icarma_training']
     """
     maker = {model: name for name in (*NEEDS, *FITS) for model in left_by(name)}
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = set(notebooks)
     while waiting:
         name = waiting.pop()
-        found.add(name)
-        waiting |= {maker[model] for model in needed_by(name)} - found
-    return found
+        names.add(name)
+        waiting |= {maker[model] for model in needed_by(name)} - names
+    return names
 
 
 def is_of(notebooks: Collection[str], folder: str, file: str) -> bool:

@@ -83,7 +83,7 @@ def compare(
         ...     print(*compare(Path(run), Path(root), has_data=True))
         tables/04_hard.csv: DIFFERS: 1 of 4 cells, by 1 at most, in validity
     """
-    found = []
+    compared = []
     for folder, patterns in PATTERNS.items():
         names = {
             path.name
@@ -97,8 +97,8 @@ def compare(
             rebuilt, committed = run / folder / name, root / folder / name
             no_data = chain.is_of_the_data(name) and not has_data
             verdict = NO_DATA if no_data else verdict_on(rebuilt, committed)
-            found.append(Compared(f"{folder}/{name}", verdict))
-    return found
+            compared.append(Compared(f"{folder}/{name}", verdict))
+    return compared
 
 
 def count(compared: Sequence[Compared]) -> str:

@@ -35,13 +35,13 @@ def main() -> None:
         path = io.ROOT / folder / "requirements.lock"
         before = path.read_text(encoding="utf-8")
         entries = resolved(path.with_suffix(".in"), path)
-        found = [
-            of_torch(own, before) if own.startswith("torch==") else own
-            for own in entries
-            if not own.startswith(OF_CUDA)
+        pins = [
+            of_torch(entry, before) if entry.startswith("torch==") else entry
+            for entry in entries
+            if not entry.startswith(OF_CUDA)
         ]
         name = path.relative_to(io.ROOT).with_suffix(".in")
-        io.write(path, f"# Exact pins, made from {name} by 'make lock'.\n{''.join(found)}")
+        io.write(path, f"# Exact pins, made from {name} by 'make lock'.\n{''.join(pins)}")
 
 
 def resolved(requirements: Path, lock: Path) -> list[str]:
@@ -56,13 +56,13 @@ def resolved(requirements: Path, lock: Path) -> list[str]:
     try:
         known.write_text("\n".join(pins), encoding="utf-8")
         subprocess.run([*command, "--constraint", str(known)], check=True)
-        said = lock.with_suffix(".new").read_text(encoding="utf-8")
+        text = lock.with_suffix(".new").read_text(encoding="utf-8")
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"uv can't resolve {requirements} ({error}). Is it installed?")
     finally:
         for path in (known, lock.with_suffix(".new")):
             path.unlink(missing_ok=True)
-    return re.findall(r"^\S.*\n(?: .*\n)*", said, re.MULTILINE)
+    return re.findall(r"^\S.*\n(?: .*\n)*", text, re.MULTILINE)
 
 
 def of_torch(entry: str, before: str) -> str:
@@ -78,26 +78,31 @@ def of_torch(entry: str, before: str) -> str:
         links = re.findall(r'/torch-([^"#]+\.whl)#sha256=(\w{64})', page)
         asked = json.loads(content(PYPI, AS_JSON))["files"]
     except OSError as error:
-        own = re.search(
+        known = re.search(
             rf"^torch=={re.escape(version)} .*\n(?: .*\n)*", before, re.MULTILINE
         )
-        if own is None:
+        if known is None:
             sys.exit(f"{INDEX} or {PYPI} does not answer ({error}), and torch is another.")
-        return own[0]
+        return known[0]
     on_pypi = [(file["filename"], file["hashes"]["sha256"]) for file in asked]
     starts = tuple(f"{version}%2Bcpu-{python}-" for python in PYTHONS)
-    found = {own for name, own in links if name.startswith(starts) and "linux" in name}
+    hashes = {
+        digest for name, digest in links if name.startswith(starts) and "linux" in name
+    }
     starts = tuple(f"torch-{version}-{python}-macosx" for python in PYTHONS)
-    found |= {own for name, own in on_pypi if name.startswith(starts)}
-    lines = [f"torch=={version}", *(f"    --hash=sha256:{own}" for own in sorted(found))]
+    hashes |= {digest for name, digest in on_pypi if name.startswith(starts)}
+    lines = [
+        f"torch=={version}",
+        *(f"    --hash=sha256:{digest}" for digest in sorted(hashes)),
+    ]
     return " \\\n".join(lines) + "\n"
 
 
 def content(address: str, kind: str) -> bytes:
     """Return what lies at an address."""
     request = urllib.request.Request(address, headers={"Accept": kind})
-    with urllib.request.urlopen(request, timeout=20) as found:
-        return found.read()
+    with urllib.request.urlopen(request, timeout=20) as response:
+        return response.read()
 
 
 if __name__ == "__main__":

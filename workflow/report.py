@@ -55,7 +55,7 @@ def collect(run: Path) -> pd.DataFrame:
             f"No table {TABLES} in {run / 'tables'}: did the notebooks write to "
             "another folder?"
         )
-    found = []
+    tables = []
     for path in paths:
         table = io.read_csv(path)
         if list(table.columns) != COLUMNS:
@@ -63,8 +63,8 @@ def collect(run: Path) -> pd.DataFrame:
                 f"{path} has the columns {', '.join(table.columns)}; expected "
                 f"{', '.join(COLUMNS)}."
             )
-        found.append(table)
-    rows = pd.concat(found, ignore_index=True)
+        tables.append(table)
+    rows = pd.concat(tables, ignore_index=True)
     rows["networks"] = rows.networks.fillna("")
     io.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
     return rows
