@@ -1,14 +1,20 @@
-"""hap with ties by brute force; averages on a table small enough to check by eye."""
+"""hap with ties by brute force, averages by hand; pruning against plain loops."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from lib.method import grid, metrics
+from lib.io import MODELS
+from lib.method import loan, metrics
+from lib.method.graph import Graph
+from lib.method.grid import Grid
+from lib.method.icarma import load_by_profile
+from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences
-from lib.method.problem import Recommendation
-from lib.method.world import Graph, World
+from lib.method.problem import PrecomputedSolver, Recommendation
+from lib.method.samplers import RankingSampler, ScoreSampler
+from lib.method.scm import CausalModel
 
 
 def test_hard_action_by_brute_force():
@@ -18,14 +24,13 @@ def test_hard_action_by_brute_force():
     is_acted = (rng.random((500, 4)) < 0.4) & (scores < 5)
     expected = []
     for person, acts in zip(scores.tolist(), is_acted.tolist(), strict=True):
-        worst = max(s for s in person if s < 5)
-        expected.append(
-            any(act and s == worst for s, act in zip(person, acts, strict=True))
-        )
-    found = metrics.hard_action(
-        Preferences(torch.from_numpy(scores)), torch.from_numpy(is_acted)
-    )
-    assert found.tolist() == expected
+        hardest = max(score for score in person if score < 5)
+        expected.append(any(a and s == hardest for s, a in zip(person, acts, strict=True)))
+    preferences = Preferences(torch.from_numpy(scores))
+    result = metrics.hard_action(preferences, torch.from_numpy(is_acted))
+    assert result.tolist() == expected
+    ensemble = torch.from_numpy(np.stack([is_acted, is_acted]))
+    assert metrics.hard_action(preferences, ensemble).tolist() == [expected] * 2
 
 
 def test_summary_by_hand():
@@ -60,99 +65,138 @@ def test_summary_by_hand():
 
 
 def test_per_person_agrees_with_the_oracle(problem, people):
-    """What the oracle finds in the true world is valid and plausible by the metrics too."""
+    """Recourse in the true model is valid and plausible by the metrics, too."""
     x, preferences = people
-    world = problem.population.truth
-    found = grid.Grid(problem, world, n_values=7).recommend(x, preferences)
-    table = metrics.per_person(problem, x, preferences, found, truth=world)
-    assert len(table) == len(x)
-    assert (table.joint == found.has_recourse.numpy()).all()
+    truth = problem.population.truth
+    result = Grid(problem, truth, n_values=7).recommend(x, preferences)
+    table = metrics.per_person(problem, x, preferences, result, truth=truth)
+    assert (table.joint == result.has_recourse.numpy()).all()
     assert (table.valid_in_truth == table.valid).all()
     assert (table.cost[~table.has_recourse] == 0).all()
     assert (table.n_acted <= preferences.is_actionable.sum(-1).numpy()).all()
 
 
-def test_per_person_by_hand(problem, as_zuko):
-    """Against numpy, for people of every kind: implausible, refused, without recourse."""
-    x = problem.refused("test")[:40]
-    columns = problem.population.actionable_index
-    rng = np.random.default_rng(1)
+def random_actions(problem, x, seed):
+    """Return actions at random: less debt, more income; the first person does nothing."""
+    columns, rng = problem.population.actionable_index, np.random.default_rng(seed)
     is_acted, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
-    is_acted[1:, columns] = torch.from_numpy(rng.random((39, 4)) < 0.7)
-    values[is_acted] += torch.from_numpy(rng.normal(1, 2, int(is_acted.sum())))
-    x_cf = problem.flow.counterfactual(x, is_acted, values)
-    scores = np.tile([1, 2, 3, 4], (40, 1))
-    table = metrics.per_person(
-        problem,
-        x,
-        Preferences(torch.from_numpy(scores)),
-        Recommendation(is_acted, values, x_cf),
+    is_acted[1:, columns] = torch.from_numpy(rng.random((len(x) - 1, 4)) < 0.7)
+    steps = np.array([-1, -1, 1, 1]) * rng.normal(0.6, 0.8, (len(x), 4))
+    values[:, columns] += torch.from_numpy(steps)
+    values = torch.where(is_acted, values, x)
+    return Recommendation(
+        is_acted, values, problem.flow.counterfactual(x, is_acted, values)
     )
-    acts, zukos = is_acted.numpy(), as_zuko(problem.flow)
-    assert table.has_recourse.tolist() == acts.any(1).tolist() and not table.has_recourse[0]
-    assert (
-        table.valid.tolist()
-        == (problem.classifier.probability(x_cf).numpy() >= 0.5).tolist()
-    )
-    gain = (
-        zukos.log_abs_det_jacobian(x_cf, None)
-        - 0.5 * problem.flow.abduct(x_cf).square().sum(-1)
-    ) - (
-        zukos.log_abs_det_jacobian(x, None) - 0.5 * problem.flow.abduct(x).square().sum(-1)
-    )
-    assert (table.log_p_cf - table.log_p).to_numpy() == pytest.approx(
-        gain.numpy(), abs=1e-9
-    )
-    assert table.log_p_change.to_numpy() == pytest.approx(gain.numpy(), abs=1e-9)
+
+
+def test_per_person_by_hand(problem):
+    """With people of every kind: implausible, refused, without recourse."""
+    x = problem.refused("test")[:40]
+    result = random_actions(problem, x, seed=1)
+    ranks = torch.tensor([[1, 2, 3, 4]]).expand(40, -1)
+    table = metrics.per_person(problem, x, Preferences(ranks), result)
+    columns = problem.population.actionable_index
+    is_acted, x_cf = result.is_acted.numpy(), result.x_cf
+    assert table.has_recourse.tolist() == is_acted.any(1).tolist()
+    assert table.valid.tolist() == (problem.classifier.probability(x_cf) >= 0.5).tolist()
+    gain = []
+    for before, after in zip(x, x_cf, strict=True):
+        log_p = []
+        for person in (before, after):
+            slopes = torch.autograd.functional.jacobian(problem.flow.abduct, person)
+            noise = problem.flow.abduct(person)
+            log_p.append(slopes.det().log() - 0.5 * noise.square().sum())
+        gain.append((log_p[1] - log_p[0]).item())
+    gain = np.array(gain)
+    assert table.log_p_change.to_numpy() == pytest.approx(gain, abs=1e-9)
+    assert (table.log_p_cf - table.log_p).to_numpy() == pytest.approx(gain, abs=1e-9)
     assert table.plausible[1:].tolist() == (gain[1:] >= 0).tolist()
     assert table.joint.tolist() == (table.valid & table.plausible).tolist()
-    span = (problem.population.high - problem.population.low).numpy()[columns]
-    effort = acts[:, columns] * (x - values).numpy()[:, columns] ** 2 / span
-    assert table.cost.to_numpy() == pytest.approx(effort.sum(1) / 4)
-    assert table.hard_action.tolist() == acts[:, columns[3]].tolist()
-    assert table.n_acted.tolist() == acts.sum(1).tolist()
+    width = (problem.population.high - problem.population.low).numpy()[columns]
+    squares = is_acted[:, columns] * (x - result.values).numpy()[:, columns] ** 2
+    assert table.cost.to_numpy() == pytest.approx((squares / width).mean(1))
+    assert table.hard_action.tolist() == is_acted[:, columns[3]].tolist()
+    assert table.n_acted.tolist() == is_acted.sum(1).tolist()
     kinds = set(zip(table.valid, table.plausible, strict=True))
     assert {(True, False), (False, True), (True, True)} <= kinds
 
 
-def given(people, **changes):
-    """Return arguments of `per_person` for people who do nothing, some of them changed."""
-    nothing = Recommendation(torch.zeros_like(people, dtype=torch.bool), people, people)
-    easy = Preferences(torch.ones(len(people), 4, dtype=torch.long))
-    return {"x": people, "preferences": easy, "recommendation": nothing} | changes
+def test_outside_counts_only_what_moved(problem):
+    """Somebody who is outside already is not sent there."""
+    population = problem.population
+    duration = population.features.index("loan_duration")
+    x = problem.refused("test")[:1].repeat(3, 1)
+    x[1:, duration] = population.low[duration] - 0.01
+    x_cf = x.clone()
+    x_cf[2, duration] -= 0.01
+    assert metrics.outside(problem, x, x_cf).tolist() == [False, False, True]
+    with pytest.raises(ValueError, match="x_cf has shape"):
+        metrics.outside(problem, x, x_cf[0])
+
+
+def is_joint(problem, x, is_acted, values):
+    """Return whether one person's action is valid and plausible."""
+    x_cf = problem.flow.counterfactual(x, is_acted, values)
+    gain = problem.flow.log_prob(x_cf) - problem.flow.log_prob(x)
+    return bool(problem.accepts(x_cf[None])) and gain.item() >= 0
+
+
+def test_redundant_by_enumeration(problem):
+    """Against every feature left out, person by person."""
+    x = problem.refused("test")
+    result = random_actions(problem, x, seed=0)
+    expected = []
+    for person, is_acted, values in zip(x, result.is_acted, result.values, strict=True):
+        fewer = is_acted.repeat(len(person), 1)
+        fewer.fill_diagonal_(False)
+        left_out = [
+            is_joint(problem, person, fewer[j], values)
+            for j in is_acted.nonzero().flatten()
+        ]
+        expected.append(is_joint(problem, person, is_acted, values) and any(left_out))
+    assert metrics.redundant(problem, x, result).tolist() == expected
+    assert any(expected) and not all(expected)
+
+
+def test_efficiency_by_hand():
+    joint = torch.tensor([[True, False], [True, True]])
+    cost = torch.tensor([[4.0, 1.0], [1.0, 0.0]])
+    cheapest = torch.tensor([[1.0, 1.0], [2.0, torch.inf]])
+    result = metrics.efficiency(joint, cost, cheapest)
+    assert result.tolist() == [[0.25, 0.0], [1.0, 1.0]]
+    with pytest.raises(ValueError, match="cost has shape"):
+        metrics.efficiency(joint, cost[0], cheapest)
 
 
 def test_wrong_input_of_per_person_is_named(problem, people):
     x = people[0][:3]
-    stack = Recommendation(torch.zeros(5, 3, 7) > 0, x.expand(5, 3, 7), x.expand(5, 3, 7))
-    backwards = World(Graph(dict(reversed(problem.flow.graph.parents.items()))))
-    for changes, message in (
-        ({"recommendation": stack}, r"is of a stack, .*\(5, 3, 7\): index a member first"),
-        ({"recommendation": stack[0][:2]}, r"values has shape \(2, 7\), expected \(3, 7"),
-        (
-            {"preferences": people[1]},
-            r"preferences.scores has shape \(30, 4\), expected \(3",
-        ),
+    nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
+    easy = Preferences(torch.ones(3, 4, dtype=torch.long))
+    usual = {"x": x, "preferences": easy, "recommendation": nothing}
+    shape = 5, 3, 7
+    ensemble = Recommendation(torch.zeros(shape) > 0, x.expand(shape), x.expand(shape))
+    backwards = CausalModel()
+    backwards.graph = Graph(dict(reversed(problem.flow.graph.parents.items())))
+    for change, message in (
+        ({"recommendation": ensemble}, r"an ensemble's, .*\(5, 3, 7\): choose a member"),
+        ({"recommendation": nothing[:2]}, r"values has shape \(2, 7\), expected \(3, 7"),
+        ({"preferences": people[1]}, r"scores has shape \(30, 4\), expected \(3"),
         ({"x": x[0]}, r"x has shape \(7,\), expected \(N, 7\)"),
         ({"x": x[:0]}, r"x has shape \(0, 7\), expected \(N, 7\)"),
         ({"x": x * torch.nan}, r"x holds NaN"),
         ({"truth": backwards}, r"truth has the features savings, income"),
     ):
         with pytest.raises(ValueError, match=message):
-            metrics.per_person(problem, **given(x, **changes))
-    assert len(metrics.per_person(problem, **given(x, recommendation=stack[0]))) == 3
+            metrics.per_person(problem, **usual | change)
+    assert len(metrics.per_person(problem, **usual)) == 3
 
 
-def test_wrong_input_of_the_other_two_is_named():
+def test_wrong_input_of_hard_action_and_summarise_is_named():
     easy = Preferences(torch.ones(3, 4, dtype=torch.long))
-    with pytest.raises(
-        ValueError, match=r"shape \(3, 7\).*expected a mask .* \(\*, 3, 4\)"
-    ):
+    with pytest.raises(ValueError, match=r"shape \(3, 7\).*expected a mask .* \(\*, 3, 4"):
         metrics.hard_action(easy, torch.ones(3, 7, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"is of torch.float32"):
         metrics.hard_action(easy, torch.ones(3, 4))
-    stack = torch.ones(2, 3, 4, dtype=torch.bool)
-    assert metrics.hard_action(easy, stack).shape == (2, 3)
     people = pd.DataFrame({name: [True] for name in ("group", *metrics.AVERAGED)})
     with pytest.raises(ValueError, match=r"give a list of names, \['group'\]"):
         metrics.summarise(people, "group")
@@ -164,52 +208,85 @@ def test_wrong_input_of_the_other_two_is_named():
         metrics.summarise(people[:0], ["group"])
 
 
-def test_redundant_by_enumeration(problem, people):
-    """Against every feature left out, person by person."""
-    x, preferences = people
-    rng = np.random.default_rng(0)
+@pytest.fixture(scope="module")
+def committed():
+    return loan.problem()
+
+
+@pytest.fixture(scope="module", params=["ranking", "score"])
+def pruned(request, committed):
+    """Refused people, their preferences, and two members' answers before and after."""
+    x = committed.refused("test")[:150]
+    sampler = RankingSampler(committed.population.actionable)
+    if request.param == "score":
+        sampler = ScoreSampler.uniform(4, with_impossible=True)
+    preferences = sampler.draw(range(len(x)), np.random.default_rng(3))
+    ensembles = load_by_profile(MODELS, f"loan_icarma_{request.param}", committed)
+    ensemble = ensembles["linear"][[0, 9]]
+    preferences = preferences.with_profile(ensemble.profile)
+    before = ensemble.recommend_each(x, preferences)
+    after = Pruned(ensemble, committed).recommend_each(x, preferences)
+    return x, preferences, before, after
+
+
+def joint_of(problem, x, recommendation):
+    return metrics.is_joint(problem, x, recommendation.x_cf)
+
+
+def test_pruning_leaves_out_and_nothing_else(committed, pruned):
+    x, preferences, before, after = pruned
+    columns = committed.population.actionable_index
+    is_joint_before, is_joint_after = (
+        joint_of(committed, x, result) for result in (before, after)
+    )
+    assert is_joint_before.any() and not is_joint_before.all()
+    assert is_joint_after[is_joint_before].all()
+    assert (after.is_acted <= before.is_acted).all()
+    has_changed = (before.is_acted & ~after.is_acted).any(-1)
+    assert has_changed.any() and not (has_changed & ~is_joint_before).any()
+    assert torch.equal(after.values[after.is_acted], before.values[after.is_acted])
+    cost_before, cost_after = (committed.cost_of(x, result) for result in (before, after))
+    assert (cost_after <= cost_before).all() and cost_after.mean() < cost_before.mean()
+    hap_before, hap_after = (
+        metrics.hard_action(preferences, result.is_acted[..., columns]).float().mean()
+        for result in (before, after)
+    )
+    assert hap_after < hap_before
+
+
+def test_pruning_person_by_person_in_plain_loops(committed, pruned):
+    x, preferences, before, after = pruned
+    columns, ranges = committed.population.actionable_index, committed.range
+    for i in range(40):
+        person, result = x[i : i + 1], before[0, i : i + 1]
+        if joint_of(committed, person, result):
+            squares = (result.values - person)[0, columns] ** 2 * result.is_acted[
+                0, columns
+            ]
+            cost = preferences.weight[i] * squares / ranges[columns]
+            keys = list(zip(preferences.scores[i].tolist(), cost.tolist(), strict=True))
+            for k in sorted(range(4), key=keys.__getitem__, reverse=True):
+                is_acted = result.is_acted.clone()
+                is_acted[0, columns[k]] = False
+                x_cf = committed.flow.counterfactual(person, is_acted, result.values)
+                values = torch.where(is_acted, result.values, person)
+                fewer = Recommendation(is_acted, values, x_cf)
+                result = fewer if joint_of(committed, person, fewer) else result
+        assert torch.equal(result.is_acted[0], after.is_acted[0, i])
+        torch.testing.assert_close(result.x_cf[0], after.x_cf[0, i])
+
+
+def test_pruning_follows_what_people_find_hard(problem):
+    """Reversed ranks leave out other features."""
+    x = problem.refused("test")
+    result = random_actions(problem, x, seed=2)
     columns = problem.population.actionable_index
-    acts, values = torch.zeros_like(x, dtype=torch.bool), x.clone()
-    acts[:, columns] = preferences.is_actionable
-    values[:, columns] += torch.from_numpy(rng.normal(0.8, 1.5, (len(x), len(columns))))
-    values = torch.where(acts, values, x)
-    x_cf = problem.flow.counterfactual(x, acts, values)
-    found = metrics.redundant(problem, x, Recommendation(acts, values, x_cf))
-
-    def helps(i, own):
-        after = problem.flow.counterfactual(x[i], own, values[i])
-        gain = problem.flow.log_prob(after) - problem.flow.log_prob(x[i])
-        return bool(problem.accepts(after[None])[0]) and gain.item() >= 0
-
-    expected = []
-    for i in range(len(x)):
-        left_out = []
-        for j in acts[i].nonzero().flatten().tolist():
-            fewer = acts[i].clone()
-            fewer[j] = False
-            left_out.append(helps(i, fewer))
-        expected.append(helps(i, acts[i]) and any(left_out))
-    assert found.tolist() == expected
-
-
-def test_efficiency_by_hand():
-    joint = torch.tensor([[True, False], [True, True]])
-    cost = torch.tensor([[4.0, 1.0], [1.0, 0.0]])
-    cheapest = torch.tensor([[1.0, 1.0], [2.0, torch.inf]])
-    found = metrics.efficiency(joint, cost, cheapest)
-    assert found.tolist() == [[0.25, 0.0], [1.0, 1.0]]
-    with pytest.raises(ValueError, match="cost has shape"):
-        metrics.efficiency(joint, cost[0], cheapest)
-
-
-def test_outside_counts_what_moved_only(problem):
-    """Somebody who stands outside already is not sent there."""
-    population = problem.population
-    duration = population.features.index("loan_duration")
-    x = problem.refused("test")[:1].repeat(3, 1)
-    x[1:, duration] = population.low[duration] - 0.01
-    x_cf = x.clone()
-    x_cf[2, duration] -= 0.01
-    assert metrics.outside(problem, x, x_cf).tolist() == [False, False, True]
-    with pytest.raises(ValueError, match="x_cf has shape"):
-        metrics.outside(problem, x, x_cf[0])
+    ranks = torch.tensor([[4, 3, 2, 1]]).expand(len(x), -1)
+    n_acted = []
+    for scores in (ranks, 5 - ranks):
+        preferences = Preferences(scores)
+        after = Pruned(PrecomputedSolver(result), problem).recommend(x, preferences)
+        n_acted.append(after.is_acted[:, columns].sum(0))
+    for k, (rank, one, other) in enumerate(zip(ranks[0], *n_acted, strict=True)):
+        assert one <= other if rank > 2 else one >= other, k
+    assert not torch.equal(*n_acted)

@@ -44,7 +44,7 @@ from lib.method.scm import CausalModel
 # actions of one person: in memory, on one component and on all together
 MAX_COMPONENT_ACTIONS, MAX_ACTIONS = 2**21, 2**26
 # the same of all people in a batch, if there are several
-BATCH_COMPONENT_ACTIONS, BATCH_ACTIONS = 2**15, 2**22
+BATCH_COMPONENT_ACTIONS, BATCH_ACTIONS = 2**15, 2**23
 # actions of a person that the classifier is asked about first, and by how much they grow
 FIRST_ASKED, ASKED_GROWTH = 256, 8
 CLASSIFIER_BATCH = 2**15
@@ -163,7 +163,7 @@ class Grid:
         problem, model = self.problem, self.problem.resolve_model(self.model)
         problem.check(x, preferences)
         weights = preferences.weight.to(x.dtype)
-        check_weights(weights, tuple(preferences.scores.shape))
+        check_weights(weights, (len(x), len(problem.population.actionable)))
         interval, noise = problem.interval(x, preferences), model.abduct(x)
         batches = self._batches(interval.is_allowed)
         progress = self.progress or io.progress_bar("grid")
@@ -309,10 +309,9 @@ class Grid:
             person, price = people[place], cost[place, action]
             chosen = _rows_of_combination(rows, person, action)
             is_valid = self._is_valid(x, tables, person, chosen)
-            n_acted = sum(
-                table.is_acted.sum(-1)[row]
-                for table, row in zip(tables, chosen.unbind(-1), strict=True)
-            )
+            n_acted = torch.zeros_like(person)
+            for table, row in zip(tables, chosen.unbind(-1), strict=True):
+                n_acted += table.is_acted.sum(-1)[row]
             order = np.lexsort((n_acted[is_valid], price[is_valid], person[is_valid]))
             helped, first = np.unique(person[is_valid][order], return_index=True)
             best[helped] = chosen[is_valid][order[first]]
@@ -338,11 +337,11 @@ class Grid:
         most = [table.gain.amax(-1, keepdim=True) for table in tables]
         rows = []
         for b, table in enumerate(tables):
-            beside = sum([*most[:b], table.gain, *most[b + 1 :]])
-            is_kept = is_plausible(beside, self.slack)
+            gains = [*most[:b], table.gain, *most[b + 1 :]]
+            is_kept = is_plausible(sum(gains[1:], gains[0]), self.slack)
             is_kept[:, 0] = True
-            n_kept = int(is_kept.sum(-1).amax())
-            rows.append(is_kept.sort(dim=-1, descending=True, stable=True).indices[:, :n_kept])
+            kept_first = is_kept.sort(dim=-1, descending=True, stable=True).indices
+            rows.append(kept_first[:, : int(is_kept.sum(-1).amax())])
 
         def total(parts: Iterable[Tensor]) -> Tensor:
             """Return the sums over all combinations of parts (P, C), one a table."""

@@ -1,17 +1,27 @@
-"""What is measured of a recommendation, person by person, and how people are averaged."""
+"""How good recommendations are, person by person and on the mean; and pruning."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from lib.base import checks
+from lib import checks
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
-from lib.method.world import World
+from lib.method.problem import (
+    ROUNDING,
+    Problem,
+    Recommendation,
+    is_plausible,
+    is_valid,
+    scatter_to_features,
+)
+from lib.method.scm import CausalModel
 
-# what `summarise` reads of the columns that `per_person` gives
+# columns of `per_person` that `summarise` reads
 AVERAGED = (
     "has_recourse",
     "valid",
@@ -25,21 +35,21 @@ AVERAGED = (
 
 
 def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
-    """Return whether a person acts on a feature they like least of those they can act on.
+    """Return whether a person acts on a feature they find hardest of those they can act on.
 
-    Ties all count. The mean over people who have a recommendation is
-    the paper's hap, the hard actions probability.
+    Ties all count. The mean over people with a recommendation is the
+    paper's hap, the hard actions probability.
 
     Arguments:
-        preferences: Scores with shape (N, K).
-        is_acted: Over the K actionable features, with shape (*, N,
-            K), bool.
+        preferences: With scores (N, K).
+        is_acted: Over the K actionable features, bool with shape
+            (*, N, K).
     Returns: With shape (*, N).
     Raises: ValueError: is_acted has another shape or is no mask.
     Source: section 5.4 of arXiv:2604.08030; the tie rule is ours.
     Example:
-        The second person ranks the third feature last; the fourth is
-        closed to them.
+        The second person ranks the third feature last, and cannot act
+        on the fourth.
 
         >>> preferences = Preferences(torch.tensor([[1, 2, 3, 4], [1, 2, 3, 5]]))
         >>> hard_action(preferences, torch.tensor([[True, True, True, False]] * 2))
@@ -53,8 +63,8 @@ def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
             "cut to the actionable features?"
         )
     scores = torch.where(preferences.is_actionable, preferences.scores, 0)
-    is_worst = scores == scores.amax(-1, keepdim=True)
-    return (is_acted & is_worst).any(-1)
+    is_hardest = scores == scores.amax(-1, keepdim=True)
+    return (is_acted & is_hardest).any(-1)
 
 
 def per_person(
@@ -62,142 +72,119 @@ def per_person(
     x: Tensor,
     preferences: Preferences,
     recommendation: Recommendation,
-    truth: World | None = None,
+    truth: CausalModel | None = None,
 ) -> pd.DataFrame:
-    """Return a table of what each person's recommendation is worth, a row a person.
+    """Return the metrics of each person's recommendation, a row a person.
 
-    Columns: has_recourse, valid, plausible, joint, cost, hard_action,
-    n_acted, outside, log_p, log_p_cf, log_p_change. joint is valid
-    and plausible; cost is unweighted; outside: is a feature moved out
-    of the range of the training people?
+    Columns: has_recourse, valid, plausible, joint (valid and
+    plausible), cost (unweighted), hard_action, n_acted, outside (see
+    the functions of these names), log_p, log_p_cf, log_p_change (in
+    nats).
 
     Arguments:
         x: Refused people, with shape (N, D).
-        recommendation: One for each person, each tensor with shape
-            (N, D).
-        truth: A world to repeat the action in; adds valid_in_truth,
-            the decision where the flow is not trusted.
-    Raises: ValueError: the recommendation is of a stack, or shapes or
-        features differ.
-    Source: section 5.1 of arXiv:2604.08030: valid is h(x_cf) >= 0.5,
-        plausible is log p(x_cf) >= log p(x); see
-        `problem.is_plausible`.
-    Example:
-        Two refused people who do nothing: as plausible as before, and
-        refused as before.
-
-        >>> x = problem.refused("test")[:2]
-        >>> nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
-        >>> all_easy = Preferences(torch.ones(2, 4, dtype=torch.long))
-        >>> people = per_person(problem, x, all_easy, nothing)
-        >>> people[["has_recourse", "valid", "plausible", "cost"]]
-           has_recourse  valid  plausible  cost
-        0         False  False       True   0.0
-        1         False  False       True   0.0
+        preferences: Theirs, with scores (N, K).
+        recommendation: Of shape (N, D).
+        truth: A causal model in which the action is repeated: adds
+            the column valid_in_truth.
+    Raises: ValueError: shapes or features differ; the recommendation
+        is an ensemble's.
+    Source: section 5.1 of arXiv:2604.08030.
     """
-    _check(problem, x, preferences, recommendation, truth)
-    log_p = problem.flow.log_prob(x)
-    log_p_cf = problem.flow.log_prob(recommendation.x_cf)
-    gain = log_p_cf - log_p
-    acts, actionable = recommendation.is_acted, problem.population.actionable_index
+    population = problem.population
+    check_one_each(problem, x, recommendation)
+    n_actionable = len(population.actionable)
+    checks.shape("preferences.scores", preferences.scores, (len(x), n_actionable))
+    if truth is not None and truth.features != population.features:
+        raise ValueError(
+            f"truth has the features {', '.join(truth.features)}; the population has "
+            f"{', '.join(population.features)}. List them in the population's order."
+        )
+    is_acted, x_cf = recommendation.is_acted, recommendation.x_cf
+    log_p, log_p_cf = problem.flow.log_prob(x), problem.flow.log_prob(x_cf)
     columns = {
         "has_recourse": recommendation.has_recourse,
-        "valid": is_valid(problem.log_odds(recommendation.x_cf)),
-        "plausible": is_plausible(gain),
+        "valid": is_valid(problem.log_odds(x_cf)),
+        "plausible": is_plausible(log_p_cf - log_p),
         "cost": problem.cost_of(x, recommendation),
-        "hard_action": hard_action(preferences, acts[..., actionable]),
-        "n_acted": acts.sum(-1),
-        "outside": outside(problem, x, recommendation.x_cf),
+        "hard_action": hard_action(preferences, is_acted[:, population.actionable_index]),
+        "n_acted": is_acted.sum(-1),
+        "outside": outside(problem, x, x_cf),
         "log_p": log_p,
         "log_p_cf": log_p_cf,
-        "log_p_change": gain,
+        "log_p_change": log_p_cf - log_p,
     }
     columns["joint"] = columns["valid"] & columns["plausible"]
     if truth is not None:
-        columns["valid_in_truth"] = problem.accepts(
-            truth.counterfactual(x, acts, recommendation.values)
-        )
-    return pd.DataFrame({name: values.numpy() for name, values in columns.items()})
+        in_truth = truth.counterfactual(x, is_acted, recommendation.values)
+        columns["valid_in_truth"] = problem.accepts(in_truth)
+    return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
 
 
 def outside(problem: Problem, x: Tensor, x_cf: Tensor) -> Tensor:
-    """Return whether a feature that moved lies outside its range, with shape (*,).
-
-    The range is that of the training people.
+    """Return whether a feature moved, and lies out of the training people's range, (*,).
 
     Arguments:
-        x, x_cf: Features before and after an action, with shape (*,
-            D).
+        x, x_cf: Features before and after an action, with shape
+            (*, D).
     Raises: ValueError: shapes differ.
-    Example:
-        >>> x = problem.refused("test")[:2]
-        >>> x_cf = x.clone()
-        >>> x_cf[1, problem.population.features.index("income")] = 99.0
-        >>> outside(problem, x, x_cf)
-        tensor([False,  True])
     """
     checks.shape("x_cf", x_cf, x.shape)
-    population = problem.population
-    is_out = (x_cf > population.high) | (x_cf < population.low)
-    return (is_out & (x_cf != x)).any(-1)
+    low, high = problem.population.low, problem.population.high
+    return (((x_cf > high) | (x_cf < low)) & (x_cf != x)).any(-1)
 
 
 def redundant(problem: Problem, x: Tensor, recommendation: Recommendation) -> Tensor:
     """Return whether a person is recommended more than is needed, with shape (N,).
 
-    More than is needed: what is recommended is valid and plausible,
-    and stays so, at a lower cost, when one feature is left out and
-    the others are set to the same values.
+    That is: the recommendation is valid and plausible, and stays so
+    without one of the features that it moves, the others being set to
+    the same values.
 
     Arguments:
         x: Refused people, with shape (N, D).
-        recommendation: One for each person, each tensor with shape
-            (N, D).
-    Raises: ValueError: the recommendation is of a stack, or shapes
-        differ.
-    Example:
-        Acting on savings on top of income is not needed where income
-        alone is enough:
-        >>> x = problem.refused("test")[:1]
-        >>> acts = torch.zeros_like(x, dtype=torch.bool)
-        >>> acts[:, problem.population.features.index("income")] = True
-        >>> values = x + 1.5
-        >>> x_cf = problem.flow.counterfactual(x, acts, values)
-        >>> enough = Recommendation(acts, values, x_cf)
-        >>> redundant(problem, x, enough)
-        tensor([False])
+        recommendation: Of shape (N, D).
+    Raises: ValueError: shapes differ; the recommendation is an
+        ensemble's.
     """
     check_one_each(problem, x, recommendation)
-    acts, values = recommendation.is_acted, recommendation.values
-
-    def helps(x_cf: Tensor) -> Tensor:
-        log_odds, gain = problem.outcome(x, x_cf)
-        return is_valid(log_odds) & is_plausible(gain)
-
+    is_acted, values = recommendation.is_acted, recommendation.values
     is_redundant = torch.zeros(len(x), dtype=torch.bool)
     for j in problem.population.actionable_index:
-        fewer = acts.clone()
+        fewer = is_acted.clone()
         fewer[:, j] = False
-        moves = acts[:, j] & (values[:, j] != x[:, j])
-        is_redundant |= moves & helps(problem.flow.counterfactual(x, fewer, values))
-    return is_redundant & helps(recommendation.x_cf)
+        x_cf = problem.flow.counterfactual(x, fewer, values)
+        is_moved = is_acted[:, j] & (values[:, j] != x[:, j])
+        is_redundant |= is_moved & is_joint(problem, x, x_cf)
+    return is_redundant & is_joint(problem, x, recommendation.x_cf)
+
+
+def is_joint(problem: Problem, x: Tensor, x_cf: Tensor, tolerance: float = 0.0) -> Tensor:
+    """Return whether a counterfactual is valid and plausible, with shape (*, N).
+
+    Arguments:
+        x, x_cf: Features before, with shape (N, D), and after, with
+            shape (*, N, D).
+        tolerance: As for `is_valid`.
+    """
+    log_odds, gain = problem.outcome(x, x_cf)
+    return is_valid(log_odds, tolerance=tolerance) & is_plausible(gain, tolerance=tolerance)
 
 
 def efficiency(joint: Tensor, cost: Tensor, cheapest: Tensor) -> Tensor:
-    r"""Return how near each person's recommendation is to the best known, with shape (*,).
+    r"""Return how near each person's cost is to the lowest known, from 0 to 1, (*,).
 
     .. math:: e = \mathbb 1[\text{valid and plausible}] \cdot \min(1, c^* / c)
 
     Arguments:
-        joint: Whether it is valid and plausible, with shape (*,).
-        cost: What it costs, by the person's own weights, with shape
-            (*,).
+        joint: Whether a recommendation is valid and plausible, with
+            shape (*,).
+        cost: By the person's weights, with shape (*,).
         cheapest: The lowest cost known for this person, by the same
             weights, infinite where none is known, with shape (*,).
     Raises: ValueError: shapes differ.
     Example:
-        Twice as dear as need be, no help, and better than what was
-        known:
+        Twice the lowest cost; not plausible; cheaper than all known.
 
         >>> joint, cost = torch.tensor([True, False, True]), torch.tensor([0.4, 0.1, 0.2])
         >>> efficiency(joint, cost, torch.tensor([0.2, 0.1, torch.inf]))
@@ -209,110 +196,128 @@ def efficiency(joint: Tensor, cost: Tensor, cheapest: Tensor) -> Tensor:
     return torch.where(joint, ratio, 0.0)
 
 
-def _check(
-    problem: Problem,
-    x: Tensor,
-    preferences: Preferences,
-    recommendation: Recommendation,
-    truth: World | None,
-) -> None:
-    """Raise ValueError unless all are of the same people and of the problem's features."""
-    population = problem.population
-    check_one_each(problem, x, recommendation)
-    checks.shape(
-        "preferences.scores", preferences.scores, (len(x), len(population.actionable))
-    )
-    if truth is not None and truth.features != population.features:
-        raise ValueError(
-            f"truth has the features {', '.join(truth.features)}; the population has "
-            f"{', '.join(population.features)}. List them in the population's order."
-        )
-
-
 def check_one_each(problem: Problem, x: Tensor, recommendation: Recommendation) -> None:
-    """Raise ValueError unless there is one recommendation for each of these people.
-
-    Arguments:
-        x: People, with shape (N, D).
-    Example:
-        >>> x = problem.refused("test")[:2]
-        >>> check_one_each(problem, x, Recommendation(x > 99, x, x)[:1])
-        Traceback (most recent call last):
-        ...
-        ValueError: recommendation.values has shape (1, 7), expected (2, 7).
-    """
+    """Raise ValueError unless there is one recommendation for each person of x (N, D)."""
     features = problem.population.features
     checks.people("x", x, features)
     if x.ndim != 2 or len(x) == 0:
         raise ValueError(
-            f"x has shape {tuple(x.shape)}, expected (N, {len(features)}) with "
-            "one person or more. A single person is x[None]."
+            f"x has shape {tuple(x.shape)}, expected (N, {len(features)}) with one person "
+            "or more. A single person is x[None]."
         )
     if recommendation.values.ndim == 3:
         raise ValueError(
-            f"The recommendation is of a stack, with shape "
-            f"{tuple(recommendation.values.shape)}: index a member first, "
+            "The recommendation is an ensemble's, with shape "
+            f"{tuple(recommendation.values.shape)}: choose a member first, "
             "recommendation[member]."
         )
     checks.shape("recommendation.values", recommendation.values, x.shape)
 
 
 def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return means over people, a row for each group of `by`.
+    """Return means over people, a row for each group of `by`: the metrics of the tables.
 
-    They are the metrics of the paper's tables and ours. has_recourse,
-    validity and joint are shares of all people. plausibility and hap
-    are shares of those who have a recommendation: the paper says so
-    of the oracle's plausibility, its oracle's hap can be nothing else
-    (notebook 05), and for every other solver it is our reading.
-    n_acted, the number of features acted on, and outside are means
-    over the same people. cost_mean and cost_sd are over valid
-    recommendations.
+    has_recourse, validity, joint (and validity_in_truth) are shares
+    of all people. plausibility, hap, n_acted and outside are means
+    over those who have a recommendation; cost_mean and cost_sd over
+    valid recommendations.
 
     Arguments:
         people: As `per_person` gives them, with further columns for
             `by`.
         by: Names of columns.
     Raises: ValueError: `people` is empty or lacks a column.
-    Example:
-        >>> people = pd.DataFrame({
-        ...     "solver": ["grid", "grid", "network"],
-        ...     "has_recourse": [True, False, True],
-        ...     "valid": [True, False, True],
-        ...     "plausible": [True, True, False],
-        ...     "joint": [True, False, False],
-        ...     "cost": [0.2, 0.0, 0.1],
-        ...     "hard_action": [False, False, True],
-        ...     "n_acted": [2, 0, 1],
-        ...     "outside": [False, False, False],
-        ... })
-        >>> columns = ["solver", "n_people", "joint", "plausibility", "cost_mean"]
-        >>> summarise(people, ["solver"])[columns]
-            solver  n_people  joint  plausibility  cost_mean
-        0     grid         2    0.5           1.0        0.2
-        1  network         1    0.0           0.0        0.1
+    Source: section 5.1 of arXiv:2604.08030; it says of the oracle's
+        plausibility whom it is the mean of, and of nothing else.
     """
     if isinstance(by, str):
         raise ValueError(f"by is the name {by!r}: give a list of names, [{by!r}].")
-    checks.known("column of people", [*by, *AVERAGED], tuple(people.columns))
+    checks.one_of("column of people", [*by, *AVERAGED], tuple(people.columns))
     if people.empty:
         raise ValueError("people is empty: there is nobody to average over.")
     rows = []
     for key, group in people.groupby(list(by), sort=False):
-        helped, valid = group[group.has_recourse], group[group.valid]
+        has_recourse, valid = group[group.has_recourse], group[group.valid]
         row = dict(zip(by, key, strict=True)) | {
             "n_people": len(group),
             "has_recourse": group.has_recourse.mean(),
             "validity": group.valid.mean(),
-            "plausibility": helped.plausible.mean(),
+            "plausibility": has_recourse.plausible.mean(),
             "joint": group.joint.mean(),
             "cost_mean": valid.cost.mean(),
             "cost_sd": valid.cost.std(),
-            "hap": helped.hard_action.mean(),
-            "n_acted": helped.n_acted.mean(),
-            "outside": helped.outside.mean(),
+            "hap": has_recourse.hard_action.mean(),
+            "n_acted": has_recourse.n_acted.mean(),
+            "outside": has_recourse.outside.mean(),
         }
         if "valid_in_truth" in group:
             row["validity_in_truth"] = group.valid_in_truth.mean()
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Leave out what a recommendation does not need, from the hardest feature down.
+
+    This is one pass of backward elimination. A feature is left out
+    where the rest stays valid and plausible; values stay as they are. Of features
+    that are equally hard the one whose action costs most goes first.
+    Who had recourse keeps it.
+
+    Arguments:
+        solver: Whose recommendations are pruned: any solver, or an
+            ensemble of iCARMA (`recommend_each`).
+        problem: Downstream effects follow by its flow.
+    """
+
+    solver: Any
+    problem: Problem
+
+    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return the solver's recommendations, pruned, with shape (N, D).
+
+        Arguments:
+            x: Refused people, with shape (N, D).
+            preferences: Theirs, with scores (N, K).
+        Raises: ValueError: as the solver.
+        """
+        return self.prune(x, preferences, self.solver.recommend(x, preferences))
+
+    def recommend_each(self, x: Tensor, preferences: Preferences) -> Recommendation:
+        """Return the recommendations of an ensemble's members, pruned, (M, N, D)."""
+        return self.prune(x, preferences, self.solver.recommend_each(x, preferences))
+
+    def prune(
+        self, x: Tensor, preferences: Preferences, recommendation: Recommendation
+    ) -> Recommendation:
+        """Return recommendations without the features that are not needed.
+
+        Arguments:
+            x: Refused people, with shape (N, D).
+            preferences: Theirs, with scores (N, K).
+            recommendation: Of shape (*, N, D).
+        """
+        problem, columns = self.problem, self.problem.population.actionable_index
+        best = problem.discretise(x, recommendation)
+        is_joint_before = is_joint(problem, x, best.x_cf, ROUNDING)
+        squares = (best.values - x)[..., columns].square()
+        cost = preferences.weight * best.is_acted[..., columns] * squares
+        cost = cost / problem.range[columns]
+        # scores are whole numbers, so that cost decides between equal ones only
+        order = (preferences.scores + cost / (1 + cost)).argsort(-1, descending=True)
+        for feature in order.unbind(-1):
+            chosen = one_hot(feature, len(columns)) > 0
+            is_acted = best.is_acted & ~scatter_to_features(chosen, columns, x.shape[-1])
+            values = torch.where(is_acted, best.values, x)
+            fewer = problem.discretise(x, Recommendation(is_acted, values, values))
+            is_left_out = is_joint_before & is_joint(problem, x, fewer.x_cf, ROUNDING)
+            best = Recommendation(
+                *(
+                    torch.where(is_left_out[..., None], new, old)
+                    for new, old in zip(
+                        vars(fewer).values(), vars(best).values(), strict=True
+                    )
+                )
+            )
+        return best

@@ -1,0 +1,194 @@
+"""A recommendation as a table: what changes, what follows, and what is missing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.method import report
+from lib.method.data import Discretisation
+from lib.method.grid import Grid
+from lib.method.problem import Problem, Recommendation
+
+
+@pytest.fixture(scope="module")
+def searched(problem, people):
+    x, preferences = people
+    return x, Grid(problem, problem.flow, n_values=9).recommend(x, preferences)
+
+
+def act(problem, x, columns, values):
+    """Return the recommendation that everybody sets these columns to these values."""
+    is_acted = torch.zeros_like(x, dtype=torch.bool)
+    is_acted[:, columns] = True
+    values = torch.where(is_acted, values, x)
+    return Recommendation(
+        is_acted, values, problem.flow.counterfactual(x, is_acted, values)
+    )
+
+
+def rank_by_counting(problem, column, value):
+    """Return how many of 100 applicants have less, counted one by one."""
+    applicants = problem.population.x["recourse/train"][:, column].tolist()
+    return 100 * sum(other < value for other in applicants) / len(applicants)
+
+
+def test_outcomes_are_those_of_the_classifier_and_the_flow(problem, searched):
+    x, result = searched
+    table = report.table(problem, x, result)
+    has_recourse = result.has_recourse.numpy()
+    helped, others = table[has_recourse], table[~has_recourse]
+    assert len(helped) and len(others)
+    assert (helped.outcome == report.OUTCOMES["joint"]).all() and (helped.why == "").all()
+    assert (others.outcome == report.OUTCOMES["nothing"]).all()
+    assert others.why.str.fullmatch(
+        "nothing is recommended; the rating stays at .* %"
+    ).all()
+    assert (others.change == "").all() and (others.follows == "").all()
+    assert others.cost.isna().all() and helped.cost.notna().all()
+
+
+def test_percentile_ranks_by_counting(problem, people):
+    x = people[0][:3].clone()
+    x[0, 5], x[1, 5] = 99, -99
+    result = report.percentile_ranks(problem.population, x)
+    for i, j in ((0, 5), (1, 5), (2, 5), (2, 0), (2, 3)):
+        rank = rank_by_counting(problem, j, x[i, j].item())
+        assert result[i, j].item() == pytest.approx(rank)
+    table = report.standing(problem.population, x[2])
+    assert table.loc["gender", "more than"] == ""
+    assert table.loc["income", "more than"] == f"{result[2, 5]:.0f} of 100"
+    units = problem.population.inverse_transform(x[2])
+    assert table.value.to_numpy() == pytest.approx(units.numpy(), abs=0.00501)
+    with pytest.raises(ValueError, match="x has "):
+        report.standing(problem.population, x[2, :6])
+
+
+@pytest.mark.parametrize("has_units", [True, False])
+def test_changes_and_downstream_effects_have_units_or_ranks(problem, people, has_units):
+    problem = replace(problem, population=replace(problem.population, has_units=has_units))
+    x = people[0][:1]
+    result = act(problem, x, [5], x + 1)
+    row = report.table(problem, x, result, people=["Ana"]).loc["Ana"]
+    before, after = (
+        problem.population.inverse_transform(features)[0] for features in (x, result.x_cf)
+    )
+    for text, name, j in ((row.change, "income", 5), (row.follows, "savings", 6)):
+        units = f"{before[j]:.4g} -> {after[j]:.4g}"
+        low, high = (rank_by_counting(problem, j, v[0, j]) for v in (x, result.x_cf))
+        ranks = f"{low:.0f} -> {high:.0f} of 100 ({units})"
+        assert text == (f"{name} {units}" if has_units else f"{name} {ranks}")
+    assert row.income == pytest.approx(after[5].item())
+    assert row.cost == pytest.approx(1 / problem.range[5].item() / 4)
+
+
+def test_failures_have_a_reason(problem, people):
+    """Somebody who pays everything back at once is accepted but implausible."""
+    x = people[0]
+    for step, outcome, why in (
+        (9, "implausible", r"the log-density falls by .* nats"),
+        (1e-3, "refused", r"the rating is .* %, below 50 %"),
+    ):
+        table = report.table(problem, x, act(problem, x, [3], x - step))
+        rows = table[table.outcome == report.OUTCOMES[outcome]]
+        assert len(rows) and rows.why.str.fullmatch(why).all()
+
+
+@pytest.mark.parametrize(
+    ("probability", "threshold", "text"),
+    [
+        (0.123, 0.5, "12 %"),
+        (0.4994, 0.5, "49.9 %"),
+        (0.49996, 0.5, "49.996 %"),
+        (0.7996, 0.8, "79.96 %"),
+        (1e-6, 0.5, "below 0.01 %"),
+    ],
+)
+def test_a_rating_below_the_threshold_reads_so(probability, threshold, text):
+    log_odds = torch.tensor(probability, dtype=torch.float64).logit().item()
+    assert report._rating(log_odds, 100 * threshold) == text
+
+
+def test_names_of_people(problem, searched):
+    x, result = searched
+    savings = report.table(problem, x, result).savings[:2].tolist()
+    for names in (["Ana", "Ana"], [("Ana", 1), ("Ben", 2)]):
+        table = report.table(problem, x[:2], result[:2], people=names)
+        assert table.index.tolist() == names and table.savings.tolist() == savings
+    with pytest.raises(ValueError, match="people names 2, but x holds 30"):
+        report.table(problem, x, result, people=["Ana", "Ben"])
+    for function in (report.table, report.options):
+        with pytest.raises(ValueError, match=r"recommendation.values has shape \(30, 7\)"):
+            function(problem, x[:5], result)
+
+
+def test_options_are_one_line_a_person(problem, people):
+    """The words of the table: who acts, who moves others, who does nothing."""
+    x = people[0][:3]
+    is_acted = torch.zeros_like(x, dtype=torch.bool)
+    is_acted[0, [3, 5]] = is_acted[1, 6] = True
+    values = torch.where(is_acted, x + 1, x)
+    x_cf = problem.flow.counterfactual(x, is_acted, values)
+    result = Recommendation(is_acted, values, x_cf)
+    table = report.table(problem, x, result)
+    both, alone, nothing = report.options(problem, x, result)
+    assert both == f"{table.change[0]}; then follows: {table.follows[0]}"
+    assert "loan_amount" in table.change[0] and "income" in table.change[0]
+    assert "savings" in table.follows[0] and table.follows[1] == ""
+    assert alone == table.change[1] and alone.startswith("savings ")
+    assert nothing == "nothing changes"
+
+
+def test_whole_numbers_are_whole(problem, people):
+    population = problem.population
+    seen = population.inverse_transform(population.x["recourse/train"]).numpy()
+    whole = Discretisation.of(seen.round(), np.ones(seen.shape[1], dtype=bool))
+    population = replace(population, discretisation=whole, has_units=True)
+    problem = replace(problem, population=population)
+    x = population.to_feasible(people[0])
+    x = x[~problem.accepts(x)][:1]
+    before = round(population.inverse_transform(x)[0, 5].item())
+    for moved, after in ((2.3, before + 2), (0.2, before)):
+        values = x + moved / population.std[5]
+        (line,) = report.options(problem, x, act(problem, x, [5], values))
+        change = f"income {before} -> {after}" if after != before else "nothing changes"
+        assert line.split(";")[0] == change and "." not in line
+
+
+def test_a_held_feature_is_shown_where_it_would_follow(problem, people):
+    """Income moves: savings, its effect, are kept; the loan's amount would stay anyway."""
+    x = people[0][:1]
+    values = x.clone()
+    values[0, 5] += 1
+    result = act(problem, x, [3, 5, 6], values)
+    row = report.table(problem, x, result).loc[0]
+    income, savings = row.change.split("; ")
+    rank = report.percentile_ranks(problem.population, x)[0, 6]
+    assert income.startswith("income ") and "loan_amount" not in row.change
+    assert savings.startswith(f"keep savings at {rank:.0f} of 100 (")
+    assert "savings" not in row.follows
+    held = act(problem, x, [6], x)  # while nothing moves
+    assert report.options(problem, x, held) == ["nothing changes"]
+
+
+def test_categories_have_their_names():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.normal(3, 1, 400)})
+    frame["job"] = rng.choice(["clerk", "cook", "nurse"], 400)
+    frame["repaid"] = frame.income + (frame.job == "nurse") > 3.5
+    kinds = {"income": "actionable", "job": "actionable"}
+    problem = Problem.from_frame(frame, "repaid", kinds, {"job": ["income"]}, n_epochs=3)
+    population = problem.population
+    x = problem.refused("test")[:1]
+    codes = {name: code for code, name in enumerate(population.categories["job"])}
+    job = population.to_frame(x).job[0]
+    other = next(name for name in codes if name != job)
+    values = x.clone()
+    values[0, 1] = (codes[other] - population.mean[1]) / population.std[1]
+    row = report.table(problem, x, act(problem, x, [1], values)).loc[0]
+    assert row.change == f"job {job} -> {other}" and row.job == other
+    standing = report.standing(population, x[0])
+    assert standing.loc["job"].to_list() == ["", job]
+    assert standing.loc["income", "more than"].endswith(" of 100")
