@@ -10,7 +10,7 @@ from exercises.keys import applied, as_percent, problem
 from lib.io import inside
 from lib.method import grid, icarma
 from lib.method.loan import EXAMPLE_PREFERENCES, first_applicant
-from lib.method.preferences import GAMMA, Preferences, Profile, from_words
+from lib.method.preferences import Preferences, from_words
 
 STEPS = np.array([-1.0, -2.0, 1.0])  # of amount, duration and income, in model units
 
@@ -30,8 +30,8 @@ def income_closed_too() -> Key:
     x = first_applicant(population, problem().classifier)
     answers = {**EXAMPLE_PREFERENCES, "income": "can't"}
     preferences = from_words(answers, population.actionable)
-    networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
-    x_cf = networks.recommend(x, preferences).x_cf[:, 0]
+    by_profile = icarma.load_by_profile(inside("models"), "loan_icarma_ranking", problem())
+    x_cf = by_profile["linear"].recommend_each(x, preferences).x_cf[:, 0]
     savings = population.features.index("savings")
     moves = bool((x_cf[:, savings] != x[:, savings]).any())
     n_accepted = int(problem().accepts(x_cf).sum())
@@ -39,14 +39,14 @@ def income_closed_too() -> Key:
     n_plausible = int((log_p(x_cf) >= log_p(x)).sum())
     truth = "AB"[n_accepted == 0] if moves else "CD"[n_accepted == 0]
     because = (
-        f"Only income, and what moves income, reaches savings. The bank accepts "
+        f"Only income, and what moves income, reaches savings. The classifier accepts "
         f"{n_accepted} of the ten answers; {n_plausible} of the ten are plausible."
     )
     arrows = "Look at the arrows that lead into savings. Does she set any of their causes?"
     hints = {
         "A": arrows,
         "B": arrows,
-        "C": "Savings: right. But can amount and duration alone win the bank?",
+        "C": "Savings: right. But are amount and duration alone enough to be accepted?",
         "D": "Savings: right. But a smaller and shorter loan? Run the ten networks.",
     }
     return choice(truth, because, hints)
@@ -175,16 +175,13 @@ def how_many_times_as_dense() -> Key:
     x, truth = problem().refused("test")[:1], problem().population.truth
     assert truth is not None
     preferences = from_words(EXAMPLE_PREFERENCES, problem().population.actionable)
-    profile = Profile(GAMMA["linear"], w_max=7.0)
-    found = grid.Grid(problem(), truth, profile=profile, slack=np.inf).recommend(
-        x, preferences
-    )
-    flow, cost = problem().flow, problem().cost_of(x, found).item()
-    nats = (flow.log_prob(found.x_cf) - flow.log_prob(x)).item()
+    answer = grid.Grid(problem(), truth, slack=np.inf).recommend(x, preferences)
+    flow, cost = problem().flow, problem().cost_of(x, answer).item()
+    nats = (flow.log_prob(answer.x_cf) - flow.log_prob(x)).item()
     return Key(
         float(np.exp(nats)),
         f"She gives up {-nats:.2f} nats, at an unweighted cost of {cost:.3f}. The grid "
-        "reaches the bank's yes; what it lacks is one that is plausible, too.",
+        "reaches a positive decision; what it lacks is one that is plausible, too.",
         (
             (nats, "That is the change in nats, a difference of logarithms."),
             (

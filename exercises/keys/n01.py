@@ -26,7 +26,7 @@ def promised_and_brought(
         name: Of the feature.
         step: In model units, for every refused person of the test
             split.
-        judge: Of profiles; None: the bank.
+        judge: Of profiles; None: the classifier.
     """
     population, judge = problem().population, judge or problem().accepts
     x, j = problem().refused("test"), population.features.index(name)
@@ -42,15 +42,15 @@ def promised_and_brought(
 @key("01.1")
 def a_smaller_loan() -> Key:
     """Of those who lower the amount by 2."""
-    found = promised_and_brought("loan_amount", -2)
-    alone, acted = (accepted.float().mean().item() for accepted in found)
+    answers = promised_and_brought("loan_amount", -2)
+    alone, acted = (accepted.float().mean().item() for accepted in answers)
     shares = f"The changed number promises {alone:.3f}, acting brings {acted:.3f}"
     return choice(
         "B" if acted > alone else "A",
         f"{shares}: the duration falls with the amount, and both count against a person.",
         {
-            "A": "The duration follows. Does it go the way that the bank likes, or not?",
-            "B": "The duration follows. Does it go the way that the bank likes, or not?",
+            "A": "The duration follows. Is that in the favour of a person, or not?",
+            "B": "The duration follows. Is that in the favour of a person, or not?",
             "C": "The two would be equal if nothing followed. Look at the arrows again.",
         },
     )
@@ -131,7 +131,7 @@ def wrong_both_ways() -> Key:
     """The share for whom a changed income of 3 misleads, by the rule."""
     alone, acted = promised_and_brought("income", 3, by_rule)
     is_misled = alone != acted
-    by_bank = torch.not_equal(*promised_and_brought("income", 3))
+    by_classifier = torch.not_equal(*promised_and_brought("income", 3))
     share = is_misled.float().mean().item()
     return Key(
         share,
@@ -160,7 +160,10 @@ def wrong_both_ways() -> Key:
             ),
             (acted.float().mean().item(), "That is who is accepted once they have acted."),
             (alone.float().mean().item(), "That is who is promised acceptance."),
-            (by_bank.float().mean().item(), "That is by the bank. Let the rule judge."),
+            (
+                by_classifier.float().mean().item(),
+                "That is by the classifier. Let the rule judge.",
+            ),
             *as_percent(share, "A share between 0 and 1 is asked for, no percent."),
         ),
         within=0.0006,
@@ -171,9 +174,9 @@ def wrong_both_ways() -> Key:
 def as_the_step_grows() -> Key:
     """How those who are promised too little change with the step."""
     steps = (0.5, 1, 2, 4, 8)
-    found = [promised_and_brought("income", step) for step in steps]
-    n_either_way = int((found[-1][0] & found[-1][1]).sum())
-    n = [int((~alone & acted).sum()) for alone, acted in found]
+    answers = [promised_and_brought("income", step) for step in steps]
+    n_either_way = int((answers[-1][0] & answers[-1][1]).sum())
+    n = [int((~alone & acted).sum()) for alone, acted in answers]
     peak = n.index(max(n))
     shape = "A" if peak == len(n) - 1 else "C" if peak == 0 else "B"
     hints = {
@@ -185,6 +188,6 @@ def as_the_step_grows() -> Key:
         shape,
         f"{', '.join(map(str, n))} people at steps of {', '.join(map(str, steps))}. A "
         f"small step brings little. A large one is enough either way: at {steps[-1]} it "
-        f"is for {n_either_way} of {len(found[-1][0])}.",
+        f"is for {n_either_way} of {len(answers[-1][0])}.",
         hints,
     )

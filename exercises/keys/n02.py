@@ -6,14 +6,13 @@ import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
+from zuko.transforms import MonotonicAffineTransform
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.method import flow, loan
-from lib.method.maps import Affine
-from lib.method.scm import SCM, additive
 from lib.method.graph import Graph
-from lib.method.scm import CausalModel
+from lib.method.scm import SCM, CausalModel, additive
 
 # four people of the toy chain education, income, savings; who acts on what, to what value
 CHAIN_X = torch.tensor([[0, 0, 0], [1, 0, 2], [0.5, -1, 0], [0, 2, 1]])
@@ -26,7 +25,8 @@ def what_can_be_wrong() -> Key:
     """What the flow may get wrong after an action on education and income."""
     graph = problem().flow.graph
     acted = [graph.index(name) for name in ("education", "income")]
-    wrong = frozenset(graph.features[j] for j in graph.descendants_of(acted) if j not in acted)
+    follows = set(graph.descendants_of(acted)) - set(acted)
+    wrong = frozenset(graph.features[j] for j in follows)
     return Key(
         wrong,
         "Income follows from education, but not when it is set itself.",
@@ -91,28 +91,28 @@ def density_of_savings() -> Key:
     """The log-density of five people's savings, given their income."""
     fitted, x = problem().flow, problem().refused("test")[:5]
     savings = fitted.index("savings")
-    own = fitted.transform_of(savings, x[:, [fitted.index("income")]])
-    assert isinstance(own, Affine)
-    z = own.log_scale.exp() * x[:, savings] + own.shift
+    transform = fitted.transform_of(savings, x[:, [fitted.index("income")]])
+    assert isinstance(transform, MonotonicAffineTransform)
+    alpha, beta = transform.shift, transform.log_scale
+    z = beta.exp() * x[:, savings] + alpha
     normal = standard_normal(z)
-    truth = normal + own.log_scale
+    truth = normal + beta
     return Key(
         truth,
-        f"The slope adds {own.log_scale.min():.2f} to {own.log_scale.max():.2f} nats here.",
+        f"The slope adds {beta.min():.2f} to {beta.max():.2f} nats here.",
         (
             (normal, "That is the density of z. How much does the map stretch?"),
-            (normal - own.log_scale, "Stretched in z means denser in x: mind the sign."),
+            (normal - beta, "Stretched in z means denser in x: mind the sign."),
             (
                 truth + np.log(2 * np.pi) / 2,
                 "The standard normal density has a constant in front.",
             ),
             (
-                standard_normal((x[:, savings] - own.shift) * (-own.log_scale).exp())
-                - own.log_scale,
+                standard_normal((x[:, savings] - alpha) * (-beta).exp()) - beta,
                 "That is the map backwards: z is slope times x, plus shift.",
             ),
             (
-                standard_normal(own.log_scale * x[:, savings] + own.shift) + own.log_scale,
+                standard_normal(beta * x[:, savings] + alpha) + beta,
                 "The slope of the map is the exponential of beta, not beta.",
             ),
             (
@@ -121,7 +121,7 @@ def density_of_savings() -> Key:
             ),
             (truth.exp(), "That is the density. Take its logarithm."),
             (
-                normal + own.log_scale.exp(),
+                normal + beta.exp(),
                 "A logarithm of a density needs the logarithm of the slope.",
             ),
             (z, "That is z. How dense is it, and how much does the map stretch?"),
@@ -225,11 +225,11 @@ def one_arrow_off() -> Key:
     return choice(letter, because, hints)
 
 
-def lower_amount(world: World, x: Tensor, less: Tensor) -> Tensor:
+def lower_amount(model: CausalModel, x: Tensor, less: Tensor) -> Tensor:
     """Return who is accepted once the amount is lower by so many model units."""
-    amount = world.index("loan_amount")
+    amount = model.index("loan_amount")
     value = x[:, amount] - less / problem().population.std[amount].float()
-    return problem().accepts(world.counterfactual(x, do={"loan_amount": value}))
+    return problem().accepts(model.counterfactual(x, do={"loan_amount": value}))
 
 
 @key("02.6")
@@ -253,7 +253,7 @@ def just_enough() -> Key:
             ),
             (
                 helped.float().mean().item(),
-                "That is who has such a step. Whom of these does the bank accept in truth?",
+                "That is who has such a step. Whom of these does the classifier accept?",
             ),
             (more, "A little farther on nearly all are accepted. Take the smallest step."),
             (1.0, "By the flow all are accepted. And by the true equations?"),
