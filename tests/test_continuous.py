@@ -1,70 +1,86 @@
-"""Beyond the grid: closed forms, dense grids by brute force, and laws."""
+"""Beyond the grid: dense grids by brute force, laws, and what preferences change."""
 
-import time
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from lib.method import grid, icarma, metrics, training
-from lib.method.classifier import Classifier, NetworkClassifier
-from lib.method.preferences import Preferences, Profile
-from lib.method.problem import ROUNDING, Known, Recommendation
+from lib.method.classifier import Classifier
+from lib.method.graph import Graph
+from lib.method.grid import Grid
+from lib.method.limits import Limits
+from lib.method.preferences import CONSTANT, LINEAR, Preferences
+from lib.method.problem import (
+    ROUNDING,
+    PrecomputedSolver,
+    Problem,
+    Recommendation,
+    is_plausible,
+    is_valid,
+)
 from lib.method.samplers import RankingSampler
-from lib.method.world import Graph, World
-from lib.search import continuous, descent
+from lib.method.scm import CausalModel
+from lib.search import continuous
+from lib.search.continuous import Refined, Search
+from lib.search.evaluator import ActionEvaluator
 
 
 @pytest.fixture(scope="module", params=["truth", "flow"])
-def world(request, problem):
+def model(request, problem):
     return problem.population.truth if request.param == "truth" else problem.flow
 
 
 @pytest.fixture(scope="module")
 def table(problem, people):
-    return continuous.Search(problem, problem.population.truth).table(people[0])
+    return Search(problem).table(people[0])
+
+
+def evaluator_of(problem, x, mask, model=None):
+    """The evaluator of one set of features for all people, with weights of one."""
+    mask = mask.expand(len(x), -1)
+    return ActionEvaluator(problem, model, x, mask, torch.ones(mask.shape, dtype=x.dtype))
+
+
+def holds(problem, x, recommendation):
+    """Whether what is recommended is valid and plausible, worked out in full."""
+    log_odds, gain = problem.outcome(x, recommendation.x_cf)
+    return recommendation.has_recourse & is_valid(log_odds) & is_plausible(gain)
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.3, np.inf])
-def test_single_features_against_a_dense_grid(problem, people, world, slack):
+def test_single_features_against_a_dense_grid(problem, people, model, slack):
     """One feature at a time, 4,001 values: nothing cheaper exists, nothing is missed."""
-    x, columns = people[0][:12], problem.population.actionable_index
-    found = continuous.Search(problem, world, slack=slack).table(x)
-    for k, column in enumerate(columns):
-        on_grid = torch.linspace(
-            problem.population.low[column],
-            problem.population.high[column],
-            4_001,
-            dtype=x.dtype,
-        )
-        acts = torch.zeros(len(on_grid), len(columns), dtype=torch.bool)
-        acts[:, k] = True
+    x, population = people[0][:12], problem.population
+    searched = Search(problem, model, slack=slack).table(x)
+    for k, column in enumerate(population.actionable_index):
+        low, high = population.low[column], population.high[column]
+        dense = torch.linspace(low, high, 4_001, dtype=x.dtype)
+        mask = torch.arange(4) == k
+        step = dense[1] - dense[0]
+        error = step**2 / problem.range[column] + 2 * step * problem.range[column].sqrt()
         for i, person in enumerate(x):
-            rows = person.expand(len(on_grid), -1)
-            values = rows[:, columns].clone()
-            values[:, k] = on_grid
-            judge = descent.Judge(problem, world, rows, acts, torch.ones_like(values))
-            cost, log_odds, _ = judge(values)
-            after = problem.flow.log_prob(judge.recommendation(values).x_cf)
-            gain = after - problem.flow.log_prob(rows)
-            aim = 2 * ROUNDING  # what a descent steps towards
-            will_do = (log_odds >= aim) & (gain + slack >= aim)
-            least = torch.where(will_do, cost, torch.inf).min()
-            assert found.cost[i, k] <= least * (1 + 1e-5)
-            if found.cost[i, k].isfinite():
-                step = (on_grid[1] - on_grid[0]) ** 2 / problem.range[column] + 2 * (
-                    on_grid[1] - on_grid[0]
-                ) * problem.range[column].sqrt()
-                assert not will_do.any() or found.cost[i, k] >= least - step
+            rows = person.expand(len(dense), -1)
+            evaluator = evaluator_of(problem, rows, mask, model)
+            values = evaluator.factual.clone()
+            values[:, k] = dense
+            log_odds, gain = problem.outcome(rows, evaluator.recommendation(values).x_cf)
+            aim = 2 * ROUNDING  # of a descent
+            is_good = (log_odds >= aim) & (gain + slack >= aim)
+            least = evaluator.cost(values).masked_fill(~is_good, torch.inf).min()
+            cost = searched.cost[i, k]
+            assert cost <= least * (1 + 1e-5)
+            assert cost.isinf() or not is_good.any() or cost >= least - error
 
 
-def test_more_slack_never_hurts(problem, people, world):
+def test_more_slack_never_hurts(problem, people, model):
     """Who is helped stays helped, and pays no more but for the search's own error."""
     slacks = (0.0, 0.1, 0.5, 2.0, np.inf)
     costs = [
-        continuous.Search(problem, world, slack=s).table(people[0]).cost for s in slacks
+        Search(problem, model, n_samples=64, n_starts=4, slack=s).table(people[0]).cost
+        for s in slacks
     ]
     for less, more in pairwise(costs):
         has = less.isfinite()
@@ -74,367 +90,292 @@ def test_more_slack_never_hurts(problem, people, world):
     assert shares[0] < shares[2] < shares[-1]
 
 
-def test_without_bound_the_search_demands_what_the_grid_does_without_plausibility(
-    problem, people
-):
-    x, preferences = people
-    truth, columns = problem.population.truth, problem.population.actionable_index
-    found = continuous.Search(problem, truth, slack=np.inf).table(x)
-    cheapest = found.cheapest(preferences.is_actionable)[0]
-    on_grid = grid.Grid(problem, truth, n_values=9, slack=np.inf).recommend(x, preferences)
-    has = on_grid.has_recourse
-    cost = problem.action_cost(
-        *(part[:, columns] for part in (x, on_grid.is_acted, on_grid.values))
-    )
-    assert has.any() and (cheapest[has] <= cost[has] + 1e-12).all()
-    assert found.gain[found.cost.isfinite()].eq(np.inf).all()
-
-
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("bounds", "message"),
     [
         ({"slack": np.nan}, "slack is nan, expected nats"),
         ({"slack": -np.inf}, "slack is -inf, expected nats"),
         ({"margin": -0.1}, "margin is -0.1, expected log-odds, zero or more"),
+        ({"n_steps": 0}, "n_steps must be a whole number above zero"),
     ],
 )
-def test_what_cannot_be_asked_for_is_named(problem, people, asked, message):
+def test_bounds_that_are_none_are_named(problem, bounds, message):
     with pytest.raises(ValueError, match=message):
-        continuous.Search(problem, problem.population.truth, **asked).table(people[0])
+        Search(problem, **bounds)
 
 
-def test_a_margin_is_reached_and_costs(problem, people):
-    """The search within a margin is the search for a bank that asks for more."""
-    x, truth = people[0], problem.population.truth
-    h = problem.classifier
-    asks_more = NetworkClassifier(h.features, h.weights, [*h.biases[:-1], h.biases[-1] - 2])
-    found = continuous.Search(problem, truth, slack=-0.05, margin=2.0).table(x)
-    other = replace(problem, classifier=asks_more)
-    for one, two in zip(
-        vars(found).values(),
-        vars(continuous.Search(other, truth, slack=-0.05).table(x)).values(),
-        strict=True,
-    ):
-        assert torch.allclose(one.to(x), two.to(x), atol=1e-6)
+def test_a_margin_is_that_of_a_stricter_classifier(problem, people):
+    x, h = people[0], problem.classifier
+    stricter = Classifier(h.features, lambda x: h.logit(x) - 2)
+    with_margin = Search(problem, slack=-0.05, margin=2.0).table(x)
+    strict = Search(replace(problem, classifier=stricter), slack=-0.05).table(x)
+    for one, other in zip(vars(with_margin).values(), vars(strict).values(), strict=True):
+        assert torch.allclose(one.to(x), other.to(x), atol=1e-6)
     anything = Preferences(torch.ones(len(x), 4, dtype=torch.long))
-    asked = continuous.Search(problem, truth).recommend(x, anything, found)
-    some = asked.has_recourse
-    assert some.any()
-    assert (h.logit(asked.x_cf)[some] >= 2).all()
-    gain = problem.flow.log_prob(asked.x_cf) - problem.flow.log_prob(x)
-    assert (gain[some] >= 0.05).all()
+    recommended = Search(problem).recommend(x, anything, with_margin)
+    helped = recommended.has_recourse
+    log_odds, gain = problem.outcome(x, recommended.x_cf)
+    assert helped.any()
+    assert (log_odds[helped] >= 2).all() and (gain[helped] >= 0.05).all()
 
 
-def test_what_is_found_is_valid_and_plausible_and_costs_what_it_says(
-    problem, people, table
-):
+def test_the_table_holds_and_costs_what_it_says(problem, people, table):
     x = people[0]
-    for j, own in enumerate(table.sets):
-        has = table.cost[:, j].isfinite()
-        judge = descent.Judge(
-            problem,
-            problem.population.truth,
-            x,
-            own.expand(len(x), -1),
-            torch.ones(len(x), 4, dtype=x.dtype),
-        )
-        cost, log_odds, gain = judge(table.values[:, j])
-        assert (
-            torch.allclose(cost[has], table.cost[has, j])
-            and (log_odds[has] >= 0).all()
-            and (gain[has] >= 0).all()
-        )
-        x_cf = judge.recommendation(table.values[:, j]).x_cf
-        assert (
-            problem.flow.log_prob(x_cf)[has] >= problem.flow.log_prob(x)[has]
-        ).all() and problem.accepts(x_cf)[has].all()
-        assert (table.log_odds[has, j] >= 0).all() and (table.gain[has, j] >= 0).all()
+    for s, mask in enumerate(table.sets):
+        evaluator = evaluator_of(problem, x, mask)
+        recommended = evaluator.recommendation(table.values[:, s])
+        has = table.cost[:, s].isfinite()
+        assert torch.allclose(problem.cost_of(x, recommended)[has], table.cost[has, s])
+        assert holds(problem, x, recommended)[has].all()
+        assert (table.log_odds[has, s] >= 0).all() and (table.gain[has, s] >= 0).all()
 
 
-@pytest.mark.parametrize("n_actionable", [1, 2, 4])
-def test_never_worse_than_the_grid(problem, people, n_actionable):
+@pytest.mark.parametrize(
+    ("n_actionable", "slack"), [(1, 0.0), (2, 0.0), (4, 0.0), (4, np.inf)]
+)
+def test_never_worse_than_the_grid(problem, people, n_actionable, slack):
     """Recourse wherever the grid has it, at no higher cost, and somewhere lower."""
-    x, truth = people[0], problem.population.truth
-    preferences = RankingSampler(
-        problem.population.actionable, n_actionable=n_actionable
-    ).draw(range(len(x)), np.random.default_rng(0))
-    profile = Profile(gamma=1.0, w_max=5.0)
-    on_grid = grid.Grid(problem, truth, profile=profile, n_values=9).recommend(
-        x, preferences
-    )
-    weights = profile.weight(preferences).to(x)
-    found = continuous.Search(problem, truth, n_steps=40).table(
-        x, weights, starts=[on_grid]
-    )
-    recommendation = continuous.Search(problem, truth).recommend(x, preferences, found)
-    columns = problem.population.actionable_index
-    somewhere = found.cost.isfinite()
-    assert (found.log_odds[somewhere] >= 0).all() and (found.gain[somewhere] >= 0).all()
+    x, features = people[0], problem.population.actionable
+    sampler = RankingSampler(features, n_actionable=n_actionable)
+    preferences = sampler.draw(range(len(x)), np.random.default_rng(0))
+    on_grid = Grid(problem, n_values=9, slack=slack).recommend(x, preferences)
+    search = Search(problem, n_samples=64, n_steps=40, slack=slack)
+    found = search.table(x, preferences.weight, starts=[on_grid])
+    recommended = search.recommend(x, preferences, found)
     at_grid, beyond = (
-        problem.action_cost(
-            x[:, columns], own.is_acted[:, columns], own.values[:, columns], weights
-        )
-        for own in (on_grid, recommendation)
+        problem.cost_of(x, r, preferences.weight.to(x)) for r in (on_grid, recommended)
     )
     has = on_grid.has_recourse
-    assert (
-        recommendation.has_recourse[has].all()
-        and (beyond[has] <= at_grid[has] + 1e-12).all()
-    )
+    assert recommended.has_recourse[has].all()
+    assert (beyond[has] <= at_grid[has] + 1e-12).all()
     assert (beyond[has] < 0.98 * at_grid[has]).any()
-    assert not (recommendation.is_acted[:, columns] & ~preferences.is_actionable).any()
-    judged = metrics.per_person(problem, x, preferences, recommendation)
-    assert (
-        judged.joint[recommendation.has_recourse.numpy()].all()
-        and (judged.n_acted[~recommendation.has_recourse.numpy()] == 0).all()
-    )
+    is_acted = recommended.is_acted[:, problem.population.actionable_index]
+    assert not (is_acted & ~preferences.is_actionable).any()
 
 
-def test_one_table_is_never_worse_than_the_grids_for_several_masks(
+def test_known_actions_are_kept_though_the_search_hardly_looks(
     problem, people, monkeypatch
 ):
-    """Even when the search itself hardly looks, and never descends."""
-    x, truth, columns = (
-        people[0],
-        problem.population.truth,
-        problem.population.actionable_index,
-    )
-    features, rng = problem.population.actionable, np.random.default_rng(0)
+    """One table for several masks, each with the grid's answers as starts."""
+    x, features = people[0], problem.population.actionable
+    rng = np.random.default_rng(0)
     masks = [
-        RankingSampler(features, n_actionable=n).draw(range(len(x)), rng)
+        RankingSampler(features, n_actionable=n, profile=CONSTANT).draw(range(len(x)), rng)
         for n in (4, 3, 2, 1)
     ]
-    grids = [grid.Grid(problem, truth, n_values=9).recommend(x, own) for own in masks]
-    lazily = {"n_scouts": 2, "n_starts": 1, "n_steps": 1}
+    grids = [Grid(problem, n_values=9).recommend(x, preferences) for preferences in masks]
     monkeypatch.setattr(continuous, "descend", lambda *_: None)
-    monkeypatch.setattr(
-        continuous, "PEOPLE_AT_ONCE", 8
-    )  # each batch must take its own people's
-    alone, helped = (
-        continuous.Search(problem, truth, **lazily).table(x, starts=starts)
-        for starts in ([], grids)
-    )
-    lost = 0
-    for own, on_grid in zip(masks, grids, strict=True):
+    monkeypatch.setattr(continuous, "PEOPLE_BATCH_SIZE", 8)
+    search = Search(problem, n_samples=2, n_starts=1, n_steps=1)
+    alone, helped = (search.table(x, starts=starts) for starts in ([], grids))
+    n_lost = 0
+    for preferences, on_grid in zip(masks, grids, strict=True):
         has = on_grid.has_recourse
-        least = problem.action_cost(
-            x[:, columns], on_grid.is_acted[:, columns], on_grid.values[:, columns]
-        )[has]
-        assert (helped.cheapest(own.is_actionable)[0][has] <= least + 1e-12).all()
-        lost += (alone.cheapest(own.is_actionable)[0][has] > least + 1e-12).sum()
-    assert lost > 0
+        least = problem.cost_of(x, on_grid)[has] + 1e-12
+        assert (helped.cheapest(preferences.is_actionable)[0][has] <= least).all()
+        n_lost += (alone.cheapest(preferences.is_actionable)[0][has] > least).sum()
+    assert n_lost > 0
 
 
 def test_a_set_has_recourse_where_a_smaller_one_has(problem, people, table):
     """One feature more may be set to what would become of it anyway, within the range."""
     x, columns = people[0], problem.population.actionable_index
-    low, high = (
-        bound[columns] for bound in (problem.population.low, problem.population.high)
-    )
-    checked = 0
+    low, high = problem.population.low[columns], problem.population.high[columns]
+    n_checked = 0
     for i, smaller in enumerate(table.sets):
-        judge = descent.Judge(
-            problem,
-            problem.population.truth,
-            x,
-            smaller.expand(len(x), -1),
-            torch.ones(len(x), 4, dtype=x.dtype),
-        )
-        after = judge.recommendation(table.values[:, i]).x_cf[:, columns]
+        evaluator = evaluator_of(problem, x, smaller)
+        after = evaluator.recommendation(table.values[:, i]).x_cf[:, columns]
         for j, larger in enumerate(table.sets):
             if (smaller & ~larger).any() or larger.sum() != smaller.sum() + 1:
                 continue
-            within = ((low <= after) & (after <= high))[:, larger].all(-1)
-            has = table.cost[:, i].isfinite() & within
-            checked += has.sum()
+            is_within = ((low <= after) & (after <= high))[:, larger].all(-1)
+            has = table.cost[:, i].isfinite() & is_within
+            n_checked += has.sum()
             assert table.cost[has, j].isfinite().all()
-    assert checked > 20
+    assert n_checked > 20
 
 
-def test_few_features_acted_on(problem, people, table):
-    """Fewer than all is never more help, nor cheaper; four of four is no bound."""
+def test_fewer_features_acted_on_help_fewer_and_cost_more(problem, people, table):
     x, preferences = people
-    world = problem.population.truth
-    may = preferences.is_actionable
-    unbounded = continuous.Search(problem, world).recommend(x, preferences, table)
-    helped, least = unbounded.has_recourse, table.cheapest(may)[0]
+    search, is_allowed = Search(problem), preferences.is_actionable
+    helped, least = torch.ones(len(x), dtype=torch.bool), torch.zeros(len(x))
+    shares = []
     for most in (4, 3, 2, 1):
-        found = continuous.Search(problem, world).recommend(
-            x, preferences, table, max_acted=most
-        )
-        cost = table.cheapest(may, most)[0]
-        assert (found.is_acted.sum(-1) <= most).all()
-        assert not (found.has_recourse & ~helped).any() and (cost >= least).all()
-        assert torch.equal(found.has_recourse, cost.isfinite())
-        has = found.has_recourse
-        assert torch.allclose(problem.cost_of(x, found)[has], cost[has])
-        if most == 4:
-            for one, other in zip(
-                vars(unbounded).values(), vars(found).values(), strict=True
-            ):
-                assert torch.equal(one, other)
+        recommended = search.recommend(x, preferences, table, max_acted=most)
+        cost, _ = table.cheapest(is_allowed, most)
+        has = recommended.has_recourse
+        assert (recommended.is_acted.sum(-1) <= most).all()
+        assert torch.equal(has, cost.isfinite()) and not (has & ~helped).any()
+        assert torch.allclose(problem.cost_of(x, recommended)[has], cost[has])
+        assert (cost >= least).all()
         helped, least = has, cost
-    assert helped.sum() < unbounded.has_recourse.sum()
-    with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
-        continuous.Search(problem, world).recommend(x, preferences, table, max_acted=0)
+        shares.append(has.sum())
+    assert shares[0] > shares[-1]
+
+
+def test_how_hard_features_are_changes_the_answer(problem, people):
+    """Reversed ranks; and everybody's easiest feature is used as often as the hardest."""
+    x, columns = people[0], problem.population.actionable_index
+    sampler = RankingSampler(problem.population.actionable, n_actionable=4)
+    scores = sampler.draw(range(len(x)), np.random.default_rng(0))
+    reverse = replace(scores, scores=5 - scores.scores)
+    search = Search(problem, n_samples=64, n_starts=4)
+    acted, costs = {}, {}
+    for profile in (LINEAR, CONSTANT):
+        for name, preferences in (("as ranked", scores), ("reversed", reverse)):
+            recommended = search.recommend(x, preferences.with_profile(profile))
+            acted[profile, name] = recommended.is_acted[:, columns]
+            costs[profile, name] = problem.cost_of(x, recommended)
+    assert torch.equal(costs[CONSTANT, "as ranked"], costs[CONSTANT, "reversed"])
+    assert torch.equal(acted[CONSTANT, "as ranked"], acted[CONSTANT, "reversed"])
+    assert (costs[LINEAR, "as ranked"] - costs[LINEAR, "reversed"]).abs().max() > 1e-3
+    for name, preferences in (("as ranked", scores), ("reversed", reverse)):
+        easiest, hardest = preferences.scores == 1, preferences.scores == 4
+        n_easiest = (acted[LINEAR, name] & easiest).sum()
+        assert n_easiest > (acted[LINEAR, name] & hardest).sum()
 
 
 def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
     x, preferences = people
-    truth = problem.population.truth
-    sampler = RankingSampler(problem.population.actionable)
-    stack, _ = training.fit(
-        problem, [sampler], [icarma.Settings(n_epochs=20, batch_size=64, hidden=16)], [1]
+    coarse = Grid(problem, n_values=4).recommend(x, preferences)
+    is_even = (torch.arange(len(x)) % 2 == 0)[:, None]
+    nothing = coarse.is_acted & is_even  # half of them lose what the grid had
+    given = Recommendation(nothing, x.where(~nothing, coarse.values), coarse.x_cf)
+    given = replace(
+        given, x_cf=problem.causal_model.counterfactual(x, nothing, given.values)
     )
-    proposed = stack.recommend(x, preferences)[0]
-    before = metrics.per_person(
-        problem,
-        x,
-        preferences,
-        replace(proposed, x_cf=truth.counterfactual(x, proposed.is_acted, proposed.values)),
+    refined = Refined(PrecomputedSolver(given), problem).recommend(x, preferences)
+    before, after = (
+        problem.cost_of(x, r, preferences.weight.to(x)) for r in (given, refined)
     )
-    after = metrics.per_person(
-        problem,
-        x,
-        preferences,
-        continuous.Refined(Known(proposed), problem, truth).recommend(x, preferences),
-    )
-    assert (
-        after.joint[before.joint].all()
-        and (after.cost[before.joint] <= before.cost[before.joint] + 1e-12).all()
-    )
-    assert after.joint.sum() > before.joint.sum()
-    may = torch.zeros_like(proposed.is_acted)
-    may[:, problem.population.actionable_index] = preferences.is_actionable
-    assert not (
-        continuous.Refined(Known(proposed), problem, truth)
-        .recommend(x, preferences)
-        .is_acted
-        & ~may
-    ).any()
+    held, holds_now = holds(problem, x, given), holds(problem, x, refined)
+    assert holds_now[held].all() and (after[held] <= before[held] + 1e-12).all()
+    assert (after[held] < 0.98 * before[held]).any() and holds_now.sum() > held.sum()
+    is_acted = refined.is_acted[:, problem.population.actionable_index]
+    assert not (is_acted & ~preferences.is_actionable).any()
 
 
-def test_threads_change_nothing(problem, people, monkeypatch):
-    x, truth = people[0], problem.population.truth
-    monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 8)
-    one, two = (
-        continuous.Search(problem, truth, n_scouts=32, n_starts=2, n_threads=n).table(x)
-        for n in (1, 2)
-    )
-    assert all(
-        torch.equal(getattr(one, name), getattr(two, name))
-        for name in ("cost", "values", "log_odds", "gain")
-    )
-    assert one.cost.shape == (len(x), 15) and one.cost.isfinite().any()
+def test_who_may_set_nothing_has_no_recourse(problem, people):
+    x = people[0][:3]
+    limits = dict.fromkeys(problem.population.actionable, "at least 1,000,000")
+    closed = problem.with_limits(limits)
+    assert Search(closed, n_samples=2, n_starts=1).table(x).cost.isinf().all()
 
 
-def test_who_interrupts_does_not_wait_for_all(problem, people, monkeypatch):
-    begun = []
-    monkeypatch.setattr(continuous, "PEOPLE_AT_ONCE", 1)
-    monkeypatch.setattr(
-        continuous,
-        "scout",
-        lambda judge, *rest: begun.append(judge) or time.sleep(0.05) or 1 / 0,
-    )
-    with pytest.raises(ZeroDivisionError):
-        continuous.Search(problem, problem.population.truth).table(people[0])
-    assert len(begun) < len(people[0])
+@pytest.fixture(scope="module")
+def many_features() -> Problem:
+    """Ten actionable features, of which the first causes the second."""
+    rng = np.random.default_rng(0)
+    names = [f"feature_{i}" for i in range(10)]
+    frame = pd.DataFrame(rng.normal(size=(400, 10)), columns=names)
+    frame["feature_1"] += 0.5 * frame["feature_0"]
+    frame["good"] = frame[names].sum(axis=1) + rng.normal(size=400) > 0
+    kinds = dict.fromkeys(names, "actionable")
+    edges = {"feature_1": ["feature_0"]}
+    return Problem.from_frame(frame, "good", kinds, edges, n_epochs=15)
+
+
+def test_more_features_than_all_sets_can_be_listed_of(many_features):
+    """All sets of what is open to each person; of ten open ones sets up to a size."""
+    problem = many_features
+    x = problem.refused("test")[:6]
+    is_allowed = torch.zeros(6, 10, dtype=torch.bool)
+    is_allowed[:3, :3] = is_allowed[3:5, 4:6] = is_allowed[5] = True
+    search = Search(problem, n_samples=32, n_starts=2)
+    recommended = search.recommend(x, Preferences.from_mask(is_allowed))
+    assert not (recommended.is_acted & ~is_allowed).any()
+    assert recommended.has_recourse[5]
+    assert holds(problem, x, recommended)[recommended.has_recourse].all()
+
+    alone = search.recommend(x[:3], Preferences.from_mask(is_allowed[:3]))
+    cost = problem.cost_of(x[:3], alone)
+    assert torch.allclose(cost, problem.cost_of(x, recommended)[:3], rtol=0.01)
+
+    interval = problem.interval(x[:3], Preferences.from_mask(is_allowed[:3]))
+    assert len(search.table(x[:3], interval=interval).sets) == 7
+    sizes = search.table(x[5:]).sets.sum(-1)
+    assert sizes.tolist() == [1] * 10 + [2] * 45 + [3] * 120 + [10]
+
+
+@pytest.mark.parametrize("largest", [5_350, 5_000_000])
+def test_money_in_whole_numbers(largest):
+    """It can be carried out, and a single feature costs what it does by enumeration."""
+    rng = np.random.default_rng(0)
+    income, debt = rng.uniform(0.1, 0.8, 400), rng.random(400)
+    savings = (income + rng.uniform(0, 0.3, 400)) / 2
+    money = pd.DataFrame({"income": income, "savings": savings, "debt": debt}) * largest
+    frame = money.round().astype(int)
+    frame["repaid"] = income + savings - debt > rng.normal(0.3, 0.1, 400)
+    kinds, edges = dict.fromkeys(money, "actionable"), {"savings": ["income"]}
+    problem = Problem.from_frame(frame, "repaid", kinds, edges, n_epochs=30)
+    population, x = problem.population, problem.refused("test")[:10]
+    assert all(population.n_counts(j) > largest / 3 for j in range(3))
+    search = Search(problem, n_samples=64, n_starts=4)
+    table = search.table(x)
+    everything = Preferences.from_mask(torch.ones(10, 3, dtype=torch.bool))
+    recommended = search.recommend(x, everything, table)
+    carried_out = problem.discretise(x, recommended)
+    helped = recommended.has_recourse
+    assert torch.allclose(carried_out.x_cf, recommended.x_cf, atol=1e-5)
+    assert helped.any() and holds(problem, x, carried_out)[helped].all()
+    for k in range(3 if largest < 10_000 else 0):  # few enough to be listed
+        values = population.counts(k)[:, None].expand(-1, 3)
+        for cost, person in zip(table.cost[:, k], x, strict=True):
+            rows = person.expand(len(values), -1)
+            evaluator = evaluator_of(problem, rows, torch.arange(3) == k)
+            tried = evaluator(evaluator.project(values))
+            is_good = (tried.log_odds >= ROUNDING) & (tried.gain >= ROUNDING)
+            assert cost <= 1.01 * tried.cost.masked_fill(~is_good, torch.inf).min() + 1e-6
 
 
 def test_bad_input_is_named(problem, people):
-    x, truth = people[0], problem.population.truth
+    x, preferences = people
+    search, features = Search(problem), torch.arange(7)
     nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
-    with pytest.raises(ValueError, match="give a list of them"):
-        continuous.Search(problem, truth).table(x, starts=nothing)
-    with pytest.raises(ValueError, match=r"starts\[1\].values has shape"):
-        continuous.Search(problem, truth).table(
-            x, starts=[nothing, Recommendation(nothing.is_acted[:3], x[:3], x[:3])]
-        )
-    acts = torch.zeros_like(x, dtype=torch.bool)
-    acts[:, 5] = True
+    ensemble = Recommendation(*(t.repeat(2, 1, 1) for t in vars(nothing).values()))
+    acts = (features == 5).expand(x.shape)
     for value in (torch.nan, torch.inf):
         spoilt = Recommendation(acts, x.where(~acts, value), x)
         with pytest.raises(ValueError, match=r"starts\[0\].values holds NaN or infinite"):
-            continuous.Search(problem, truth).table(x, starts=[spoilt])
-        with pytest.raises(
-            ValueError, match=r"recommendation\.values holds NaN or infinite"
-        ):
-            continuous.Refined(Known(spoilt), problem, truth).recommend(x, people[1])
-    with pytest.raises(ValueError, match="weights has shape"):
-        continuous.Search(problem, truth).table(x, torch.ones(3, 4))
+            search.table(x, starts=[spoilt])
+    for starts, message in (
+        (nothing, "give a list of them"),
+        ([nothing, nothing[:3]], r"starts\[1\].values has shape"),
+        ([ensemble], r"starts\[0\].values has shape \(2, 30, 7\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            search.table(x, starts=starts)
+    for weights, message in (
+        (torch.ones(3, 4), "weights has shape"),
+        (torch.full((len(x), 4), -1.0), "finite and not below zero"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            search.table(x, weights)
+    for solved, message in (
+        (ensemble, r"recommendation.values has shape \(2, 30, 7\)"),
+        (nothing[:2], r"recommendation.values has shape \(2, 7\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Refined(PrecomputedSolver(solved), problem).recommend(x, preferences)
     with pytest.raises(ValueError, match="already accepted"):
-        continuous.Search(problem, truth).table(problem.population.x["recourse/test"])
-    with pytest.raises(ValueError, match=r"and at least one of them"):
-        continuous.Search(problem, truth).table(x[:0])
-    with pytest.raises(ValueError, match=r"finite and not below zero"):
-        continuous.Search(problem, truth).table(x, torch.full((len(x), 4), -1.0))
-    with pytest.raises(ValueError, match=r"n_steps must be above zero"):
-        continuous.Search(problem, truth, n_steps=0).table(x)
-    stack = Recommendation(*(part.repeat(2, 1, 1) for part in vars(nothing).values()))
-    with pytest.raises(ValueError, match=r"starts\[0\] is of a stack.* index a member"):
-        continuous.Search(problem, truth).table(x, starts=[stack])
-    with pytest.raises(ValueError, match=r"recommendation is of a stack.* index a member"):
-        continuous.Refined(Known(stack), problem, truth).recommend(*people)
-    with pytest.raises(ValueError, match=r"recommendation.values has shape \(2, 7\)"):
-        continuous.Refined(Known(nothing[:2]), problem, truth).recommend(*people)
-    with pytest.raises(ValueError, match=r"scores has shape"):
-        continuous.Refined(Known(nothing), problem, truth).recommend(
-            x, Preferences(torch.ones(2, 4, dtype=torch.long))
-        )
+        search.table(problem.population.x["recourse/test"])
+    with pytest.raises(ValueError, match="and at least one of them"):
+        search.table(x[:0])
+    limited = replace(preferences, limits=Limits.unlimited(len(x), 4))
+    with pytest.raises(ValueError, match="limits can't be asked of a table"):
+        search.recommend(x, limited, search.table(x[:1]))
 
 
-def both_searches(problem, world, people):
-    """Return calls that must be refused alike; nothing may be worked out before."""
-    x, preferences = people
-    nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
-    return {
-        "search": lambda: continuous.Search(problem, world).table(x),
-        "refine": lambda: continuous.Refined(Known(nothing), problem, world).recommend(
-            x, preferences
-        ),
-    }
-
-
-@pytest.fixture
-def no_work(monkeypatch):
-    """Make every search fail as soon as it begins."""
-    for name in ("Judge", "scout", "descend"):
-        monkeypatch.setattr(continuous, name, lambda *_: pytest.fail("work had begun"))
-
-
-@pytest.mark.parametrize("which", ["search", "refine"])
-def test_a_classifier_without_gradient_is_refused(problem, people, which, no_work):
+@pytest.mark.parametrize("make", [Search, lambda *a: Refined(PrecomputedSolver(None), *a)])
+def test_what_no_descent_can_search_is_refused(problem, make):
     tree = Classifier(problem.population.features, lambda x: -(x[:, 5] < 9).double())
-    stepwise = replace(problem, classifier=tree)
     with pytest.raises(ValueError, match=r"needs the gradient .*lib.method.grid"):
-        both_searches(stepwise, problem.population.truth, people)[which]()
-
-
-@pytest.mark.parametrize("which", ["search", "refine"])
-def test_a_world_of_another_graph_or_order_is_refused(problem, people, which, no_work):
+        make(replace(problem, classifier=tree))
     parents = problem.flow.graph.parents
-    other = World(Graph(parents | {"savings": ("income", "gender")}))
+    other = CausalModel()
+    other.graph = Graph(parents | {"savings": ("income", "gender")})
     with pytest.raises(ValueError, match=r"different graphs: the causes of savings"):
-        both_searches(problem, other, people)[which]()
-    backwards = World(Graph(dict(reversed(parents.items()))))
+        make(problem, other)
+    other.graph = Graph(dict(reversed(parents.items())))
     with pytest.raises(ValueError, match=r"different graphs: the order of the features"):
-        both_searches(problem, backwards, people)[which]()
-
-
-def test_any_classifier_that_torch_can_differentiate(problem, people):
-    """A function in the network's place: the same logits lead to the same table."""
-    h = problem.classifier
-
-    def logit(x):
-        for i, (weight, bias) in enumerate(zip(h.weights, h.biases, strict=True)):
-            x = (x.relu() if i else x) @ weight.to(x) + bias.to(x)
-        return x
-
-    other = replace(problem, classifier=Classifier(problem.population.features, logit))
-    one, two = (
-        continuous.Search(own, own.population.truth, n_scouts=32, n_starts=1).table(
-            people[0][:6]
-        )
-        for own in (problem, other)
-    )
-    assert torch.allclose(one.cost, two.cost) and one.cost.isfinite().any()
+        make(problem, other)

@@ -1,6 +1,6 @@
 """What unlocks recourse, by enumeration on a made-up table."""
 
-from itertools import product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,9 +11,11 @@ from lib.search import sets
 
 @pytest.mark.parametrize("n_features", [1, 4, 8])
 def test_the_sets_are_all_there_is_small_ones_first(n_features):
-    found = sets.sets_of(n_features)
-    assert len(found) == 2**n_features - 1 == len({tuple(own) for own in found.tolist()})
-    assert (found.sum(-1).diff() >= 0).all() and found.any(-1).all()
+    listed = sets.sets_of(n_features)
+    assert len(listed) == 2**n_features - 1 == len(listed.unique(dim=0))
+    assert (listed.sum(-1).diff() >= 0).all() and listed.any(-1).all()
+    small = sets.sets_of(n_features, max_size=1)
+    assert torch.equal(small, torch.eye(n_features, dtype=torch.bool))
 
 
 @pytest.mark.parametrize(("n_features", "n_sets"), [(9, "511"), (40, "1,099,511,627,775")])
@@ -24,99 +26,94 @@ def test_too_many_features_say_how_many_sets(n_features, n_sets):
         sets.sets_of(0)
 
 
+@pytest.mark.parametrize(
+    ("n_features", "n_open", "n_sets"),
+    [(4, 2, 15), (9, 8, 255), (75, 6, 63), (9, 9, 256), (75, 75, 76), (75, 0, 76)],
+)
+def test_sets_of_what_is_open(n_features, n_open, n_sets):
+    is_open = torch.arange(n_features) < n_open
+    listed = sets.sets_to_search(is_open)
+    assert listed.shape == (n_sets, n_features)
+    if n_features > 8 and n_open:
+        assert not (listed & ~is_open).any() and (listed == is_open).all(-1).any()
+
+
 @pytest.fixture(scope="module")
 def table() -> sets.Table:
     """Most sets lead nowhere."""
     rng = np.random.default_rng(0)
-    own = sets.sets_of(4)
-    cost, log_odds, gain = (torch.from_numpy(rng.normal(size=(60, 15))) for _ in range(3))
-    cost = cost.abs().masked_fill(torch.from_numpy(rng.random((60, 15)) < 0.85), torch.inf)
-    return sets.Table(own, cost, torch.zeros(60, 15, 4), log_odds, gain)
+    cost, log_odds, gain = torch.from_numpy(rng.normal(size=(3, 60, 15)))
+    has_none = torch.from_numpy(rng.random((60, 15)) < 0.85)
+    cost = cost.abs().masked_fill(has_none, torch.inf)
+    return sets.Table(sets.sets_of(4), cost, torch.zeros(60, 15, 4), log_odds, gain)
 
 
-def test_a_cap_on_the_number_of_actions_by_enumeration(table):
-    """Nobody acts on more; fewer never cost less; as many as there are is no cap."""
-    may = torch.from_numpy(np.random.default_rng(1).random((60, 4)) < 0.8)
-    without, _ = table.cheapest(may)
-    before = None
-    for most in (4, 3, 2, 1):
-        cost, which = table.cheapest(may, max_acted=most)
-        assert most < 4 or torch.equal(cost, without)
-        assert before is None or (cost >= before).all()
-        assert (table.sets[which].sum(-1) <= most)[cost.isfinite()].all()
-        small = [j for j, own in enumerate(table.sets) if own.sum() <= most]
-        for i, own in enumerate(may):
-            open_to = [j for j in small if not (table.sets[j] & ~own).any()]
-            assert cost[i] == min([torch.inf, *table.cost[i, open_to].tolist()])
-        before = cost
+@pytest.fixture(scope="module")
+def is_allowed() -> torch.Tensor:
+    mask = torch.from_numpy(np.random.default_rng(1).random((60, 4)) < 0.4)
+    mask[~mask.any(-1), 0] = True
+    return mask
+
+
+def cheapest(table, person, features, max_acted=4):
+    """The lowest cost of a person over the sets of these features, one by one."""
+    costs = [torch.inf]
+    for cost, mask in zip(table.cost[person].tolist(), table.sets, strict=True):
+        acted = set(mask.nonzero().squeeze(-1).tolist())
+        if acted <= features and len(acted) <= max_acted:
+            costs.append(cost)
+    return min(costs)
+
+
+def test_the_cheapest_by_enumeration(table, is_allowed):
+    for max_acted in (None, 4, 3, 2, 1):
+        cost, set_index = table.cheapest(is_allowed, max_acted)
+        has = cost.isfinite()
+        assert (table.sets[set_index].sum(-1) <= (max_acted or 4))[has].all()
+        for i, mask in enumerate(is_allowed):
+            features = set(mask.nonzero().squeeze(-1).tolist())
+            assert cost[i] == cheapest(table, i, features, max_acted or 4)
     for wrong in (0, 1.5):
         with pytest.raises(ValueError, match="max_acted must be a whole number above zero"):
-            table.cheapest(may, max_acted=wrong)
+            table.cheapest(is_allowed, max_acted=wrong)
 
 
-def test_what_would_unlock_recourse_by_enumeration(table):
-    may = torch.from_numpy(np.random.default_rng(1).random((60, 4)) < 0.4)
-    may[~may.any(-1), 0] = True
-    listed = [set(np.flatnonzero(own)) for own in table.sets.numpy()]
-
-    def cheapest(person, allowed):
-        return min(
-            (
-                table.cost[person, j].item()
-                for j, own in enumerate(listed)
-                if own <= allowed
-            ),
-            default=np.inf,
-        )
-
-    single, key, lowest = table.unlocked_by(may), table.key(may), table.cheapest(may)[0]
-    log_odds, gain = table.blocked_by(may)
-    for i, mask in enumerate(may):
-        mine = set(np.flatnonzero(mask.numpy()))
-        assert lowest[i].item() == cheapest(i, mine)
+def test_what_would_unlock_recourse_by_enumeration(table, is_allowed):
+    one_more = table.unlocked_by(is_allowed)
+    unlocking = table.minimal_unlocking_set(is_allowed)
+    log_odds, gain = table.blocked_by(is_allowed)
+    for i, mask in enumerate(is_allowed):
+        features = set(mask.nonzero().squeeze(-1).tolist())
+        is_inside = ~(table.sets & ~mask).any(-1)
+        assert log_odds[i] == table.log_odds[i, is_inside].max()
+        assert gain[i] == table.gain[i, is_inside].max()
         for k in range(4):
-            assert single[i, k].item() == cheapest(i, mine | {k})
-        inside = [j for j, own in enumerate(listed) if own <= mine]
-        assert (
-            log_odds[i] == table.log_odds[i, inside].max()
-            and gain[i] == table.gain[i, inside].max()
-        )
-        closed = sorted(set(range(4)) - mine)
-        best = set()
-        if not np.isfinite(cheapest(i, mine)):
-            prices = {
-                more: cheapest(i, mine | set(more))
-                for more in product(*[[k, None] for k in closed])
-                if any(k is not None for k in more)
-            }
-            prices = {
-                tuple(k for k in more if k is not None): price
-                for more, price in prices.items()
-            }
-            finite = {more: price for more, price in prices.items() if np.isfinite(price)}
-            if finite:
-                size = min(map(len, finite))
-                best = set(
-                    min((more for more in finite if len(more) == size), key=finite.get)
-                )
-        assert set(np.flatnonzero(key[i].numpy())) == best
-    assert key.any() and (lowest.isinf()).any()
-    assert lowest.isfinite().any() and (key.sum(-1) == 2).any()
+            assert one_more[i, k] == cheapest(table, i, features | {k})
+        forbidden = set(range(4)) - features
+        expected: set[int] = set()
+        if cheapest(table, i, features) == torch.inf:
+            for size in range(1, len(forbidden) + 1):
+                costs = {
+                    added: cheapest(table, i, features | set(added))
+                    for added in combinations(forbidden, size)
+                }
+                best = min(costs, key=costs.__getitem__)
+                if costs[best] < torch.inf:
+                    expected = set(best)
+                    break
+        assert set(unlocking[i].nonzero().squeeze(-1).tolist()) == expected
+    assert unlocking.any() and (unlocking.sum(-1) == 2).any()
 
 
 @pytest.mark.parametrize(
-    ("may", "message"),
+    ("mask", "message"),
     [
-        (
-            torch.ones(60, 3, dtype=torch.bool),
-            r"may has shape \(60, 3\), expected \(60, 4\)",
-        ),
-        (torch.ones(1, 4, dtype=torch.bool), r"may has shape \(1, 4\), expected \(60, 4\)"),
-        (torch.ones(60, 4), r"may must be a mask of bool, got torch.float32"),
+        (torch.ones(60, 3, dtype=torch.bool), r"shape \(60, 3\), expected \(60, 4\)"),
+        (torch.ones(1, 4, dtype=torch.bool), r"shape \(1, 4\), expected \(60, 4\)"),
+        (torch.ones(60, 4), r"is_allowed must be a mask of bool, got torch.float32"),
     ],
 )
-def test_a_mask_of_others_is_named(table, may, message):
-    with pytest.raises(ValueError, match=message):
-        table.cheapest(may)
-    with pytest.raises(ValueError, match=message):
-        table.blocked_by(may)
+def test_a_mask_of_others_is_named(table, mask, message):
+    for read in (table.cheapest, table.blocked_by):
+        with pytest.raises(ValueError, match=message):
+            read(mask)

@@ -1,24 +1,22 @@
 """Beyond the grid: the cheapest valid and plausible action over all values.
 
-All pairs of a person and a set of features are searched side by side,
+All pairs of a person and a set of features are searched in one batch,
 by descents on the values from several starts, which slide along the
-bounds of what is valid and plausible. The search does not ask what a
-person may do: its answers for all sets are one table, in which
-anybody's recourse, and what would unlock it, is looked up.
+bounds of what is valid and plausible. The answers for all sets are
+one table, in which anybody's recourse, and what would unlock it, is
+looked up.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks, io
 from lib.method.limits import Interval
-from lib.method.preferences import CONSTANT, Preferences, Profile
+from lib.method.preferences import Preferences
 from lib.method.problem import (
     ROUNDING,
     Problem,
@@ -29,88 +27,72 @@ from lib.method.problem import (
     is_plausible,
     is_valid,
 )
-from lib.method.world import World
+from lib.method.scm import CausalModel
 from lib.search.descent import (
-    Found,
-    Judge,
     copy_smaller_sets,
     descend,
     descend_from_neighbours,
     enumerate_counts,
-    scout,
+    sobol_starts,
 )
-from lib.search.sets import Table, sets_of
+from lib.search.evaluator import ActionEvaluator, Incumbents, Outcome
+from lib.search.sets import MAX_FEATURES, Table, contains, sets_to_search
 
-PEOPLE_AT_ONCE = 256
+PEOPLE_BATCH_SIZE = 256
 
 
 @dataclass(frozen=True)
 class Search:
     """Hold a search over all values; `recommend` gives each person's cheapest action.
 
-    Values stay within the range of the data, and are whole where a
-    population has whole numbers. Descents begin at the best of some
-    scattered actions, and at a known action on the set that it uses,
-    else at the factual values. The last begins at the best so far,
-    which may be what the best set with a feature less leads to; where
-    there are whole numbers, their neighbours are tried then. Where
-    actions are scattered is drawn for each batch of people, so that
-    what is found for a person depends a little on who is beside them.
+    Values stay within the range of the data and people's limits, and
+    are whole where a population has whole numbers. Descents begin at
+    the best of a Sobol sequence of actions, and at a known action on
+    the set that it uses, else at the factual values. The last begins
+    at the best so far, which may be what the best set with a feature
+    less leads to; where there are whole numbers, their neighbours are
+    tried then. The sequence is drawn for each batch of people, so
+    that what is found for a person depends a little on who is beside
+    them.
+
+    All sets of features are searched, if `MAX_FEATURES` at most are
+    open to a person. If more are, only sets up to a size are, and the
+    set of all: what is cheapest among them is no proof.
 
     Arguments:
         problem: Its classifier says what is valid, its flow what is
             plausible.
-        world: Where actions take effect: the true SCM, or the flow.
-            Left out: the problem's own world.
-        profile: From preferences to the weights of the cost.
-        n_scouts, n_starts: Scattered actions that are looked at, and
-            how many of them a descent begins at.
+        model: Where actions take effect: the true SCM, or the flow;
+            None: the problem's own.
+        n_samples, n_starts: Actions of the sequence that are
+            evaluated, and how many of them a descent begins at.
         n_steps: Of each descent; twice as many of the last.
-        seed: Of where the actions are scattered.
-        n_threads: Batches of people that are searched at once; the
-            result is the same.
-        progress: Wraps the range of batches of people.
+        seed: Of the sequence.
+        progress: Wraps the range of batches of people; None: a
+            progress bar.
         slack: Nats of log-density that may be given up; an action is
             called plausible here if it loses no more. Below zero: so
             many must be gained. Infinite: no demand for plausibility.
         margin: Log-odds of a positive decision that are asked for; an
             action is called valid here if it reaches them.
-    Raises: ValueError: margin or slack are none, an effort is not
-        above zero, the world's graph is not the flow's, the
-        classifier has no gradient, or there are more than
-        `MOST_FEATURES` actionable features.
-    Example:
-        Three people who may change the amount only:
-        >>> x = problem.refused("test")[:3]
-        >>> only_amount = Preferences(torch.tensor([[1, 5, 5, 5]] * 3))
-        >>> search = Search(problem, n_scouts=32, n_starts=1)
-        >>> search.recommend(x, only_amount).has_recourse
-        tensor([False, False, False])
+    Raises: ValueError: margin or slack are none, a number is not above
+        zero, the model's graph is not the flow's, or the classifier
+        has no gradient.
     """
 
     problem: Problem
-    world: World | None = None
-    profile: Profile = CONSTANT
-    n_scouts: int = 256
+    model: CausalModel | None = None
+    n_samples: int = 256
     n_starts: int = 8
     n_steps: int = 10
     seed: int = 0
-    n_threads: int = 1
-    progress: Callable[[range], Iterable[int]] = iter
+    progress: Callable[[range], Iterable[int]] | None = None
     slack: float = 0.0
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self.problem, self.world)
+        _check(self)
         check_bounds(self.margin, self.slack)
-        checks.positive(n_threads=self.n_threads)
-        sets_of(len(self.problem.population.actionable))
-        self._effort  # noqa: B018 - raises if one is not above zero
-
-    @property
-    def _effort(self) -> "_Effort":
-        """How hard is looked."""
-        return _Effort(self.n_scouts, self.n_starts, self.n_steps)
 
     def recommend(
         self,
@@ -124,30 +106,45 @@ class Search:
         Arguments:
             x: Refused people, with shape (N, D).
             preferences: Theirs.
-            table: What was found for the same people before, whoever
-                asked; left out: they are searched now, with the
-                weights that the profile gives.
+            table: What was found for the same people before, whatever
+                their preferences; None: they are searched now, with
+                the weights of their preferences.
             max_acted: As for `Table.cheapest`.
         Raises: ValueError: as `Problem.check` and `Table.cheapest`;
             the table is of another number of people; or there is one,
-            and people say limits of their own.
+            and people state limits of their own.
         """
         self.problem.check(x, preferences)
-        interval = self.problem.interval(x, preferences)
         if table is not None and preferences.limits is not None:
             raise ValueError(
                 "People's own limits can't be asked of a table that was made before. Leave "
                 "the table out, or make it with interval=problem.interval(x, preferences) "
                 "and look answers up by Table.cheapest."
             )
+        interval = self.problem.interval(x, preferences)
         if table is None:
-            weights = self.profile.weight(preferences)
-            table = self.table(x, weights, interval=interval)
-        cost, which = table.cheapest(interval.may, max_acted)
-        acts = table.sets[which] & cost.isfinite()[:, None]
-        values = table.values[torch.arange(len(x)), which]
-        judge = Judge(self.problem, self.world, x, acts, torch.ones_like(values))
-        return judge.recommendation(values)
+            masks, group = interval.is_allowed.unique(dim=0, return_inverse=True)
+            if len(masks) > 1 and masks.shape[-1] > MAX_FEATURES:
+                return self._recommend_by_group(x, preferences, group, max_acted)
+            table = self.table(x, preferences.weight, interval=interval)
+        cost, set_index = table.cheapest(interval.is_allowed, max_acted)
+        mask = table.sets[set_index] & cost.isfinite()[:, None]
+        values = table.values[torch.arange(len(x)), set_index]
+        weights = torch.ones_like(values)
+        evaluator = ActionEvaluator(self.problem, self.model, x, mask, weights)
+        return evaluator.recommendation(values)
+
+    def _recommend_by_group(
+        self, x: Tensor, preferences: Preferences, group: Tensor, max_acted: int | None
+    ) -> Recommendation:
+        """Return recommendations, with a table for each group (N,): each has its sets."""
+        is_acted, values, x_cf = torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone()
+        for i in range(int(group.max()) + 1):
+            (rows,) = (group == i).nonzero(as_tuple=True)
+            of_group = self.recommend(x[rows], preferences[rows], None, max_acted)
+            is_acted[rows], values[rows] = of_group.is_acted, of_group.values
+            x_cf[rows] = of_group.x_cf
+        return Recommendation(is_acted, values, x_cf)
 
     def table(
         self,
@@ -160,189 +157,147 @@ class Search:
 
         Arguments:
             x: Refused people, with shape (N, D).
-            weights: Of the cost, with shape (N, K); left out: all
-                one.
+            weights: Of the cost, with shape (N, K), as
+                `Preferences.weight`; None: all one.
             starts: Known actions of each person, for instance the
                 grid's for several masks. On their sets nothing
                 costlier than the valid and plausible among them is
                 returned (those that are so but for rounding, 1e-4,
                 count).
             interval: To what values people may set features
-                (`Problem.interval`); left out: the population's own
+                (`Problem.interval`); None: the population's own
                 limits. Nothing is found on sets with a feature that
-                they may not set.
+                they may not set. The sets are those of
+                `sets.sets_to_search`.
         Raises: ValueError: x are not refused people, or weights or
             starts have another shape.
-        Example:
-            >>> x = problem.refused("test")[:3]
-            >>> table = Search(problem, n_scouts=128, n_starts=2).table(x)
-            >>> table.cost.shape  # 15 sets of four features
-            torch.Size([3, 15])
         """
-        problem, columns = self.problem, self.problem.population.actionable_index
+        problem = self.problem
         problem.check_people(x)
-        if weights is None:
-            weights = torch.ones(len(x), len(columns))
-        check_weights(weights, (len(x), len(columns)))
+        shape = (len(x), len(problem.population.actionable))
+        weights = torch.ones(shape) if weights is None else weights
+        check_weights(weights, shape)
         weights = weights.to(x)
-        starts = _checked_starts(starts, x, problem.population.features)
-        judge_of = partial(Judge, problem, self.world, slack=self.slack, margin=self.margin)
+        _check_starts(starts, x, problem.population.features)
         if interval is None:
-            everything = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
+            everything = Preferences.from_mask(torch.ones(shape, dtype=torch.bool))
             interval = problem.interval(x, everything)
-        sets = sets_of(len(columns))
-        search_some = partial(_search_some, judge_of, sets, self._effort)
-        firsts = range(0, len(x), PEOPLE_AT_ONCE)
-        batches = [slice(first, first + PEOPLE_AT_ONCE) for first in firsts]
-        rngs = np.random.default_rng(self.seed).spawn(len(firsts))
-        pool = ThreadPoolExecutor(self.n_threads)
-        try:
-            found_for = [
-                pool.submit(
-                    search_some,
-                    x[i],
-                    weights[i],
-                    [own[i] for own in starts],
-                    rng,
-                    interval[i],
-                )
-                for i, rng in zip(batches, rngs, strict=True)
-            ]
-            parts = [found_for[i].result() for i in self.progress(range(len(firsts)))]
-        finally:
-            # who interrupts waits for the batches that are being searched, not for all
-            pool.shutdown(cancel_futures=True)
-        return Table(sets, *(torch.cat(part) for part in zip(*parts, strict=True)))
+        sets = sets_to_search(interval.is_allowed.any(0))
+        batches = torch.arange(len(x)).split(PEOPLE_BATCH_SIZE)
+        rngs = np.random.default_rng(self.seed).spawn(len(batches))
+        progress = self.progress or io.progress_bar("search")
+        tables = []
+        for i in progress(range(len(batches))):
+            rows = batches[i]
+            starts_here = [start[rows] for start in starts]
+            here = (x[rows], weights[rows], starts_here, interval[rows])
+            tables.append(self._search_batch(sets, *here, rngs[i]))
+        return Table(sets, *(torch.cat(tensors) for tensors in zip(*tables, strict=True)))
+
+    def _search_batch(
+        self,
+        sets: Tensor,
+        x: Tensor,
+        weights: Tensor,
+        starts: Sequence[Recommendation],
+        interval: Interval,
+        rng: np.random.Generator,
+    ) -> tuple[Tensor, ...]:
+        """Return the table's cost, values, log-odds and gain for a batch of people.
+
+        Only pairs of a person and a set that is open to them are
+        searched: these are the rows.
+        """
+        pairs = contains(interval.is_allowed, sets).nonzero(as_tuple=True)
+        people, set_index = pairs
+        actions = (x[people], sets[set_index], weights[people])
+        bounds = (self.slack, self.margin, interval[people])
+        evaluator = ActionEvaluator(self.problem, self.model, *actions, *bounds)
+        incumbents = Incumbents.empty(evaluator.factual)
+        first = _update_with_known(evaluator, incumbents, starts, people)
+        best = sobol_starts(evaluator, incumbents, self.n_samples, self.n_starts, rng)
+        for start in [first, *best]:
+            descend(evaluator, start, incumbents, self.n_steps)
+        enumerate_counts(evaluator, incumbents)
+        copy_smaller_sets(evaluator, incumbents, sets, *pairs)
+        descend(evaluator, incumbents.values, incumbents, 2 * self.n_steps)
+        descend_from_neighbours(evaluator, incumbents, self.n_steps)
+        copy_smaller_sets(evaluator, incumbents, sets, *pairs)
+
+        with torch.no_grad():
+            today = self.problem.log_odds(x) - self.margin  # who does nothing is plausible
+        log_odds = today[:, None].repeat(1, len(sets))
+        cost, gain = torch.full_like(log_odds, torch.inf), -torch.inf + 0 * log_odds
+        values = x[:, None, evaluator.columns].repeat(1, len(sets), 1)
+        cost[pairs], values[pairs] = incumbents.cost, incumbents.values
+        log_odds[pairs] = incumbents.log_odds.maximum(log_odds[pairs])
+        gain[pairs] = incumbents.gain
+        return cost, values, log_odds, gain
 
 
-@dataclass(frozen=True)
-class _Effort:
-    """Hold how hard is looked; see `Search`."""
-
-    n_scouts: int
-    n_starts: int
-    n_steps: int
-
-    def __post_init__(self) -> None:
-        checks.positive(**vars(self))
-
-
-def _search_some(
-    judge_of: Callable[..., Judge],
-    sets: Tensor,
-    effort: _Effort,
-    x: Tensor,
-    weights: Tensor,
+@torch.no_grad()
+def _update_with_known(
+    evaluator: ActionEvaluator,
+    incumbents: Incumbents,
     starts: Sequence[Recommendation],
-    rng: np.random.Generator,
-    interval: Interval,
-) -> list[Tensor]:
-    """Return the table's cost, values, log-odds and gain for a batch of people (N, D).
-
-    Arguments:
-        judge_of: From people, sets, weights and interval to their
-            judge.
-        weights: Of the cost, with shape (N, K).
-        starts: Known actions, each with shape (N, D).
-    """
-    people = torch.arange(len(x)).repeat_interleave(len(sets))
-    rows, acts = x[people], sets.repeat(len(x), 1)
-    judge = judge_of(rows, acts, weights[people], interval=interval[people])
-    found = Found.nothing(rows[:, judge.columns])
-    first_start = _see_known(judge, found, starts)
-    scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
-    for values in [first_start, *scattered]:
-        descend(judge, values, found, effort.n_steps)
-    enumerate_counts(judge, found)
-    copy_smaller_sets(judge, found, sets)
-    descend(judge, found.values, found, 2 * effort.n_steps)
-    descend_from_neighbours(judge, found, effort.n_steps)
-    # what the larger sets did not find
-    copy_smaller_sets(judge, found, sets)
-    # no action is plausible
-    with torch.no_grad():
-        as_they_are = judge.problem.log_odds(rows) - judge.margin
-    found.log_odds = torch.maximum(found.log_odds, as_they_are)
-    is_closed = (acts & ~judge.interval.may).any(-1)
-    found.cost = found.cost.masked_fill(is_closed, torch.inf)
-    parts = (found.cost, found.values, found.log_odds, found.gain)
-    return [part.unflatten(0, (len(x), len(sets))) for part in parts]
-
-
-def _see_known(judge: Judge, found: Found, starts: Sequence[Recommendation]) -> Tensor:
-    """Keep known actions that are good; return where the first descent begins, (R, K).
+    people: Tensor,
+) -> Tensor:
+    """Update the incumbents with known actions; return where the first descent begins.
 
     That is the last known action on the row's set of features, else
-    the factual values.
+    the factual values, with shape (R, K).
+
+    Arguments:
+        people: Whose action each row is, counted from 0, with shape
+            (R,).
     """
-    first_start = judge.factual
+    first = evaluator.factual
     for start in starts:
-        n_sets = len(first_start) // len(start.values)
-        is_acted, known = (
-            part[:, judge.columns].repeat_interleave(n_sets, 0)
-            for part in (start.is_acted, start.values)
-        )
-        same_set = (is_acted == judge.acts).all(-1)
-        if judge.interval.step is not None:  # beyond somebody's limits it is no answer
-            is_within = (judge.interval.nearest(known) == known) | ~is_acted
-            same_set &= is_within.all(-1)
-        with torch.no_grad():
-            cost, log_odds, gain = judge(known)
+        mask = start.is_acted[:, evaluator.columns][people]
+        values = start.values[:, evaluator.columns][people]
+        is_same_set = (mask == evaluator.mask).all(-1)
+        if evaluator.interval.step is not None:  # beyond limits it is no answer
+            is_within = (evaluator.interval.project(values) == values) | ~mask
+            is_same_set &= is_within.all(-1)
+        cost, log_odds, gain = evaluator(values)
         # a known action that is valid and plausible stays so, on whichever side of a
         # rounding error it lies
-        good = same_set & is_valid(log_odds + ROUNDING) & is_plausible(gain + ROUNDING)
-        bounds = (
-            torch.where(good, part.clamp_min(ROUNDING), -torch.inf)
-            for part in (log_odds, gain)
+        holds = is_same_set & is_valid(log_odds + ROUNDING) & is_plausible(gain + ROUNDING)
+        log_odds, gain = (
+            torch.where(holds, bound.clamp_min(ROUNDING), -torch.inf)
+            for bound in (log_odds, gain)
         )
-        found.see(known, cost, *bounds)
-        first_start = torch.where(same_set[:, None], known, first_start)
-    return first_start
+        incumbents.update(values, Outcome(cost, log_odds, gain))
+        first = torch.where(is_same_set[:, None], values, first)
+    return first
 
 
 @dataclass(frozen=True)
 class Refined:
     """Hold a solver whose recommendations are improved by short descents.
 
-    Descents begin at the recommendation and at the best of a few
-    scattered actions: first on its own features, then on all that a
+    Descents begin at the recommendation and at the best of a short
+    Sobol sequence: first on its own features, then on all that a
     person may use.
 
     Arguments:
         solver: Whose recommendations are improved; it gives one a
             person.
-        problem, world, profile, n_scouts, n_starts, n_steps, seed: As
-            for `Search`.
+        problem, model, n_samples, n_starts, n_steps, seed: As for
+            `Search`.
     Raises: ValueError: as `Search`.
-    Example:
-        A coarse grid, refined, costs less:
-        >>> from lib.method.grid import Grid
-        >>> x = problem.refused("test")[:3]
-        >>> all_easy, grid = Preferences(torch.ones(3, 4).long()), Grid(problem, n_values=5)
-        >>> refined = Refined(grid, problem, n_scouts=32)
-        >>> before, after = (own.recommend(x, all_easy) for own in (grid, refined))
-        >>> helped = before.has_recourse
-        >>> (problem.cost_of(x, after) < problem.cost_of(x, before))[helped]
-        tensor([True, True])
     """
 
     solver: Solver
     problem: Problem
-    world: World | None = None
-    profile: Profile = CONSTANT
-    n_scouts: int = 64
+    model: CausalModel | None = None
+    n_samples: int = 64
     n_starts: int = 2
     n_steps: int = 10
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.problem, self.world)
-        self._effort  # noqa: B018 - raises if one is not above zero
-
-    @property
-    def _effort(self) -> _Effort:
-        """How hard is looked."""
-        return _Effort(self.n_scouts, self.n_starts, self.n_steps)
+        _check(self)
 
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
         """Return the cheapest of what is valid and plausible, else what the solver says.
@@ -355,67 +310,63 @@ class Refined:
         Raises: ValueError: as `Problem.check`, or the solver's
             recommendation has another shape.
         """
-        problem, effort = self.problem, self._effort
+        problem, columns = self.problem, self.problem.population.actionable_index
         problem.check(x, preferences)
         recommendation = self.solver.recommend(x, preferences)
         features = problem.population.features
         _check_recommendation("recommendation", recommendation, x, features)
-        columns = problem.population.actionable_index
-        weights = self.profile.weight(preferences).to(x)
-        interval = problem.interval(x, preferences)
-        acts, values = (
-            part[:, columns] for part in (recommendation.is_acted, recommendation.values)
-        )
+        weights, interval = preferences.weight.to(x), problem.interval(x, preferences)
+        mask = recommendation.is_acted[:, columns]
+        values = recommendation.values[:, columns]
         if interval.step is not None:
-            acts, values = acts & interval.may, interval.nearest(values)
-        own = Judge(problem, self.world, x, acts, weights)
-        cost, log_odds, gain = (part.detach() for part in own(values))
-        best_cost = torch.where(is_valid(log_odds) & is_plausible(gain), cost, torch.inf)
+            mask, values = mask & interval.is_allowed, interval.project(values)
+        with torch.no_grad():
+            before = ActionEvaluator(problem, self.model, x, mask, weights)(values)
+        holds = is_valid(before.log_odds) & is_plausible(before.gain)
+        best_cost = torch.where(holds, before.cost, torch.inf)
         rng = np.random.default_rng(self.seed)
-        for on in (acts, interval.may):
-            judge = Judge(problem, self.world, x, on, weights, interval=interval)
-            found = Found.nothing(values)
-            scattered = scout(judge, found, effort.n_scouts, effort.n_starts, rng)
-            for start in [values, *scattered]:
-                descend(judge, start, found, effort.n_steps)
-            descend_from_neighbours(judge, found, effort.n_steps)
-            better = found.cost < best_cost
-            acts = torch.where(better[:, None], on, acts)
-            values = torch.where(better[:, None], found.values, values)
-            best_cost = torch.where(better, found.cost, best_cost)
-        return Judge(problem, self.world, x, acts, weights).recommendation(values)
+        for searched in (mask, interval.is_allowed):
+            evaluator = ActionEvaluator(
+                problem, self.model, x, searched, weights, interval=interval
+            )
+            incumbents = Incumbents.empty(values)
+            best = sobol_starts(evaluator, incumbents, self.n_samples, self.n_starts, rng)
+            for start in [values, *best]:
+                descend(evaluator, start, incumbents, self.n_steps)
+            descend_from_neighbours(evaluator, incumbents, self.n_steps)
+            is_better = incumbents.cost < best_cost
+            mask = torch.where(is_better[:, None], searched, mask)
+            values = torch.where(is_better[:, None], incumbents.values, values)
+            best_cost = torch.where(is_better, incumbents.cost, best_cost)
+        evaluator = ActionEvaluator(problem, self.model, x, mask, weights)
+        return evaluator.recommendation(values)
 
 
-def _check(problem: Problem, world: World | None) -> None:
-    """Raise ValueError unless descent can search in this world."""
-    problem.check_gradient("The continuous search")
-    problem.in_world(world)
+def _check(solver: Search | Refined) -> None:
+    """Raise ValueError unless descent can search in this model, with these numbers."""
+    solver.problem.check_gradient("The continuous search")
+    solver.problem.resolve_model(solver.model)
+    checks.positive_int(
+        n_samples=solver.n_samples, n_starts=solver.n_starts, n_steps=solver.n_steps
+    )
 
 
-def _checked_starts(
+def _check_starts(
     starts: Sequence[Recommendation], x: Tensor, features: Sequence[str]
-) -> list[Recommendation]:
-    """Return the starts as a list, each a recommendation for people (N, D)."""
+) -> None:
+    """Raise ValueError unless starts are a list of recommendations for people (N, D)."""
     if isinstance(starts, Recommendation):
         raise ValueError(
             "starts is one recommendation: give a list of them, [recommendation]."
         )
-    starts = list(starts)
     for i, start in enumerate(starts):
         _check_recommendation(f"starts[{i}]", start, x, features)
-    return starts
 
 
 def _check_recommendation(
     name: str, recommendation: Recommendation, x: Tensor, features: Sequence[str]
 ) -> None:
     """Raise ValueError unless this is a recommendation for people (N, D)."""
-    if recommendation.values.ndim == x.ndim + 1:
-        raise ValueError(
-            f"{name} is of a stack, with shape {tuple(recommendation.values.shape)}: "
-            "index a member first, recommendation[member]."
-        )
-    is_acted, values = recommendation.is_acted, recommendation.values
-    checks.shape(f"{name}.values", values, x.shape)
-    checks.shape(f"{name}.is_acted", is_acted, x.shape)
-    checks.people(f"{name}.values", torch.where(is_acted, values, x), features)
+    checks.shape(f"{name}.values", recommendation.values, x.shape)
+    used = torch.where(recommendation.is_acted, recommendation.values, x)
+    checks.people(f"{name}.values", used, features)

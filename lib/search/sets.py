@@ -1,13 +1,16 @@
-"""Every set of features: what a search found for each, and what unlocks recourse."""
+"""Every set of features: what the search found for each, and what unlocks recourse."""
 
 from dataclasses import dataclass
+from itertools import accumulate, combinations
+from math import comb
 
 import torch
 from torch import Tensor
 
-from lib.base import checks
+from lib import checks
 
-MOST_FEATURES = 8  # 255 sets: each feature more doubles the time and the table
+MAX_FEATURES = 8  # 255 sets: one more feature doubles the time and the table
+MAX_SETS = 2**MAX_FEATURES - 1
 
 
 @dataclass(frozen=True)
@@ -34,101 +37,132 @@ class Table:
     log_odds: Tensor
     gain: Tensor
 
-    def cheapest(self, may: Tensor, max_acted: int | None = None) -> tuple[Tensor, Tensor]:
+    def cheapest(
+        self, is_allowed: Tensor, max_acted: int | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return the lowest cost over the sets that a mask (N, K) allows, and that set.
 
         Arguments:
-            may: Which features each person may act on.
+            is_allowed: Which features each person may act on.
             max_acted: How many of them at most; None: any number.
         Returns: The cost, infinite if there is none, and the row of
             `sets`; each with shape (N,).
         Raises: ValueError: the mask is not (N, K) of bool, or
             max_acted is not a whole number above zero.
-        Example:
-            >>> cost, anything = torch.tensor([[torch.inf, 0.4, 0.3]]), torch.zeros(1, 3)
-            >>> table = Table(sets_of(2), cost, torch.zeros(1, 3, 2), anything, anything)
-            >>> table.cheapest(torch.tensor([[True, True]]))
-            (tensor([0.3000]), tensor([2]))
-            >>> table.cheapest(torch.tensor([[True, True]]), max_acted=1)
-            (tensor([0.4000]), tensor([1]))
         """
-        allowed = self._allowed(self.cost, may, torch.inf)
+        cost = self._where_allowed(self.cost, is_allowed, torch.inf)
         if max_acted is not None:
-            checks.counts(max_acted=max_acted)
-            allowed = allowed.masked_fill(self.sets.sum(-1) > max_acted, torch.inf)
-        cost, which = allowed.min(-1)
-        return cost, which
+            checks.positive_int(max_acted=max_acted)
+            cost = cost.masked_fill(self.sets.sum(-1) > max_acted, torch.inf)
+        lowest, set_index = cost.min(-1)
+        return lowest, set_index
 
-    def blocked_by(self, may: Tensor) -> tuple[Tensor, Tensor]:
+    def blocked_by(self, is_allowed: Tensor) -> tuple[Tensor, Tensor]:
         """Return how far the best attempts of a person without recourse fall short.
 
         Returns: The highest log-odds seen of a plausible action, and
             the highest change of log-density of a valid one, with
             the search's slack added; each with shape (N,).
         """
-        log_odds = self._allowed(self.log_odds, may, -torch.inf)
-        return log_odds.amax(-1), self._allowed(self.gain, may, -torch.inf).amax(-1)
+        log_odds = self._where_allowed(self.log_odds, is_allowed, -torch.inf)
+        gain = self._where_allowed(self.gain, is_allowed, -torch.inf)
+        return log_odds.amax(-1), gain.amax(-1)
 
-    def unlocked_by(self, may: Tensor) -> Tensor:
+    def unlocked_by(self, is_allowed: Tensor) -> Tensor:
         """Return the lowest cost if one more feature were open, for each feature, (N, K).
 
         It is infinite where that is not enough.
-
-        Example:
-            >>> cost, anything = torch.tensor([[torch.inf, 0.4, 0.3]]), torch.zeros(1, 3)
-            >>> table = Table(sets_of(2), cost, torch.zeros(1, 3, 2), anything, anything)
-            >>> table.unlocked_by(torch.tensor([[True, False]]))
-            tensor([[   inf, 0.3000]])
         """
-        one_more = torch.eye(may.shape[-1], dtype=torch.bool)
-        return torch.stack([self.cheapest(may | more)[0] for more in one_more], -1)
+        one_more = torch.eye(is_allowed.shape[-1], dtype=torch.bool)
+        return torch.stack([self.cheapest(is_allowed | more)[0] for more in one_more], -1)
 
-    def key(self, may: Tensor) -> Tensor:
+    def minimal_unlocking_set(self, is_allowed: Tensor) -> Tensor:
         """Return the fewest forbidden features that unlock recourse, as a mask (N, K).
 
-        Of several such sets it is the cheapest. The key is empty for
-        people who have recourse, and for those whom nothing helps.
+        Of several such sets it is the cheapest. It is empty for
+        people who have recourse, and for those whom no set helps.
         """
-        best = torch.zeros_like(may)
-        found = self.cheapest(may)[0].isfinite()
-        for size in range(1, may.shape[-1] + 1):
-            of_size = self.sets[self.sets.sum(-1) == size]
-            more = of_size[:, None] & ~may  # those already open are no part of the key
-            price = torch.stack([self.cheapest(may | own)[0] for own in more])
-            price[more.sum(-1) != size] = torch.inf
-            lowest, which = price.min(0)
-            now = ~found & lowest.isfinite()
-            best[now] = more[which, torch.arange(len(may))][now]
-            found |= now
-        return best
+        unlocking = torch.zeros_like(is_allowed)
+        is_done = self.cheapest(is_allowed)[0].isfinite()
+        sizes = self.sets.sum(-1)
+        for size in sizes.unique().tolist():
+            # those already open unlock nothing
+            added = self.sets[sizes == size][:, None] & ~is_allowed
+            cost = torch.stack([self.cheapest(is_allowed | more)[0] for more in added])
+            cost[added.sum(-1) != size] = torch.inf
+            lowest, best = cost.min(0)
+            is_new = ~is_done & lowest.isfinite()
+            unlocking[is_new] = added[best, torch.arange(len(best))][is_new]
+            is_done |= is_new
+        return unlocking
 
-    def _allowed(self, entries: Tensor, may: Tensor, otherwise: float) -> Tensor:
+    def _where_allowed(self, entries: Tensor, is_allowed: Tensor, fill: float) -> Tensor:
         """Return the entries (N, S), replaced where a mask (N, K) forbids the set."""
-        checks.shape("may", may, (len(self.cost), self.sets.shape[-1]))
-        if may.dtype != torch.bool:
-            raise ValueError(f"may must be a mask of bool, got {may.dtype}.")
-        return entries.masked_fill((self.sets & ~may[:, None]).any(-1), otherwise)
+        checks.shape("is_allowed", is_allowed, (len(self.cost), self.sets.shape[-1]))
+        if is_allowed.dtype != torch.bool:
+            raise ValueError(f"is_allowed must be a mask of bool, got {is_allowed.dtype}.")
+        return entries.masked_fill(~contains(is_allowed, self.sets), fill)
 
 
-def sets_of(n_features: int) -> Tensor:
-    """Return the non-empty sets of n features, small ones first: (2^n - 1, n), bool.
+def contains(is_allowed: Tensor, sets: Tensor) -> Tensor:
+    """Return whether each mask (N, K) allows all of each set (S, K), with shape (N, S)."""
+    return ~(sets & ~is_allowed[:, None]).any(-1)
 
-    Raises: ValueError: there are more than `MOST_FEATURES` features,
-        or none.
+
+def sets_of(n_features: int, max_size: int | None = None) -> Tensor:
+    """Return the non-empty sets of n features, small ones first, with shape (S, n), bool.
+
+    Arguments:
+        max_size: Features in a set, at most; None: any number.
+    Raises: ValueError: there is no feature, or there are more than
+        `MAX_FEATURES` and any number of them may be in a set.
     Example:
-        >>> sets_of(2).int()
-        tensor([[1, 0],
-                [0, 1],
-                [1, 1]], dtype=torch.int32)
+        >>> sets_of(2).int().tolist()
+        [[1, 0], [0, 1], [1, 1]]
     """
-    if not 1 <= n_features <= MOST_FEATURES:
+    if n_features < 1 or (n_features > MAX_FEATURES and max_size is None):
         raise ValueError(
             f"{n_features} actionable features make {2**n_features - 1:,} sets: "
-            f"expected 1 to {MOST_FEATURES} features. Make fewer of them actionable, or "
+            f"expected 1 to {MAX_FEATURES} features. Make fewer of them actionable, or "
             "fit lib.method.icarma, which does not list sets."
         )
-    codes = range(1, 2**n_features)
-    sets = torch.tensor(
-        [[bool(code >> j & 1) for j in range(n_features)] for code in codes]
-    )
-    return sets[sets.sum(-1).argsort(stable=True)]
+    sets = [
+        [column in chosen for column in range(n_features)]
+        for size in range(1, (max_size or n_features) + 1)
+        for chosen in sorted(combinations(range(n_features), size), key=_last_first)
+    ]
+    return torch.tensor(sets)
+
+
+def _last_first(columns: tuple[int, ...]) -> tuple[int, ...]:
+    """Return columns, ascending, as sets of one size are ordered by."""
+    return columns[::-1]
+
+
+def sets_to_search(is_open: Tensor) -> Tensor:
+    """Return the sets of features among which a search looks, with shape (S, K), bool.
+
+    They are all sets of the K features, if there are `MAX_FEATURES`
+    at most, else all sets of those that are open. If more than that
+    are open, they are the sets up to a size, `MAX_SETS` at most, and
+    the set of all: no proof, then, that there is nothing cheaper.
+
+    Arguments:
+        is_open: Whether somebody may act on each feature, with shape
+            (K,).
+    """
+    n_features = len(is_open)
+    if n_features <= MAX_FEATURES:
+        return sets_of(n_features)
+    if not is_open.any():
+        is_open = ~is_open
+    (columns,) = is_open.nonzero(as_tuple=True)
+    n_open = len(columns)
+    n_up_to = list(accumulate(comb(n_open, size) for size in range(1, n_open + 1)))
+    max_size = max(1, sum(n_sets <= MAX_SETS for n_sets in n_up_to))
+    among_open = sets_of(n_open, max_size)
+    if max_size < n_open:
+        among_open = torch.cat([among_open, among_open.new_ones(1, n_open)])
+    sets = torch.zeros(len(among_open), n_features, dtype=torch.bool)
+    sets[:, columns] = among_open
+    return sets
