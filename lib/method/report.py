@@ -16,8 +16,15 @@ from torch import Tensor
 
 from lib import checks
 from lib.method.classifier import Classifier
-from lib.method.data import Population
-from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
+from lib.method.data import Population, to_table
+from lib.method.preferences import Preferences
+from lib.method.problem import (
+    Problem,
+    Recommendation,
+    Solver,
+    is_plausible,
+    is_valid,
+)
 
 OUTCOMES = {
     "joint": "accepted, and as plausible as before",
@@ -86,6 +93,43 @@ def table(
     index = pd.Index(list(names), name="person", tupleize_cols=False)
     features = population.to_frame(recommendation.x_cf)
     return pd.concat([rows, features], axis=1).set_axis(index)
+
+
+def recommend_frame(
+    problem: Problem,
+    solver: Solver,
+    frame: pd.DataFrame,
+    preferences: Preferences | None = None,
+) -> pd.DataFrame:
+    """Return recommendations for a table of applicants, in the units of the data.
+
+    Arguments:
+        solver: Of this problem, for instance `icarma.best`.
+        frame: A row a person, with a column for each feature; what
+            `Population.standardise` takes.
+        preferences: Of these people, with scores (N, K); None: they
+            can do anything, all equally easy.
+    Returns: A row a person, with the frame's index and the columns of
+        `table`. The outcome of those who are accepted already says
+        so, and their other cells are empty.
+    Raises: ValueError: as `Population.standardise` and the solver.
+    """
+    population = problem.population
+    people = to_table(frame, population.features)
+    x = population.standardise(people)
+    shape = len(x), len(population.actionable)
+    if preferences is None:
+        preferences = Preferences(torch.ones(shape, dtype=torch.long))
+    checks.shape("preferences.scores", preferences.scores, shape)
+    is_refused = ~problem.accepts(x)
+    rows = is_refused.nonzero().squeeze(-1)
+    answers = pd.DataFrame(columns=[*COLUMNS, *population.features])
+    if len(rows):
+        recommendation = solver.recommend(x[rows], preferences[rows])
+        answers = table(problem, x[rows], recommendation, rows.tolist())
+    answers = answers.reindex(range(len(x)))
+    answers.loc[~is_refused.numpy(), "outcome"] = ACCEPTED
+    return answers.set_axis(people.index)
 
 
 def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list[str]:
