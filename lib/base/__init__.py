@@ -1,1 +1,0 @@
-"""What everything rests on: arithmetic with equal bits, files, checks, progress bars."""
