@@ -159,13 +159,10 @@ def random_limits(population: Population, x: Tensor, rng: np.random.Generator) -
     step = some(std * rng.choice([0.1, 0.4], shape), 0.2)
     if population.discretisation is not None:
         step = torch.where(population.discretisation.is_whole[columns], step.ceil(), step)
-    categories = None
-    if n_categories.any():
-        is_allowed = rng.random((*shape, n_categories.max())) < 0.5
-        is_allowed[..., 0] |= ~is_allowed.any(-1)  # no set is empty
-        is_allowed[rng.random(shape) < 0.5] = True
-        categories = torch.from_numpy(is_allowed)
-    return Limits(low, high, decrease, increase, step, categories)
+    codes = np.arange(n_categories.max())
+    is_allowed = rng.random((*shape, len(codes))) < 0.4  # none of them: not stated
+    is_allowed &= codes < n_categories[:, None]
+    return Limits(low, high, decrease, increase, step, torch.from_numpy(is_allowed))
 
 
 def broken(
@@ -189,13 +186,10 @@ def broken(
         then - now - limits.max_increase,
         (then - (then / limits.step).round() * limits.step).abs(),
     ]
-    if limits.allowed_categories is not None:
-        n_codes = torch.tensor(limits.allowed_categories.shape[-1])
-        code = then.long().clamp(0).minimum(n_codes - 1)[..., None]
-        is_allowed = limits.allowed_categories.gather(-1, code)[..., 0]
-        names = population.actionable
-        has_categories = torch.tensor([name in population.categories for name in names])
-        beyond.append((has_categories & ~is_allowed).double())
+    mask = limits.allowed_categories
+    if mask is not None and mask.any():
+        code = then.long().clamp(0, mask.shape[-1] - 1)[..., None]
+        beyond.append((mask.any(-1) & ~mask.gather(-1, code)[..., 0]).double())
     most = torch.stack([amount.nan_to_num(nan=-1.0) for amount in beyond]).amax(0)
     is_acted = recommendation.is_acted[:, columns]
     return torch.where(is_acted, most / population.std[columns], -1.0)
