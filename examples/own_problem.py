@@ -19,7 +19,7 @@ from lib.method import classifier, flow, icarma, report
 from lib.method.data import Population
 from lib.method.grid import Grid
 from lib.method.preferences import Preferences, from_frame
-from lib.method.problem import Problem
+from lib.method.problem import Problem, Solver
 from lib.method.samplers import RankingSampler
 from lib.method.scm import SCM, additive
 from lib.search.continuous import Search
@@ -84,7 +84,8 @@ def from_a_table(frame: pd.DataFrame, n_epochs: int = 100) -> pd.DataFrame:
     # margins in proportion to log-odds of a few units; the defaults are Loan's
     settings = propose.Settings(n_epochs=n_epochs, max_margin=1.0, extra_margin=0.1)
     proposer, _ = training.fit(problem, settings)
-    solvers = {"search": Search(problem), "proposer": proposer, "iCARMA": networks}
+    solvers: dict[str, Solver] = {"search": Search(problem)}
+    solvers |= {"proposer": proposer, "iCARMA": networks}
     return pd.concat(
         {
             name: report.table(problem, x, solver.recommend(x, preferences), ANSWERS.index)

@@ -171,7 +171,7 @@ def fit(
         proposer = Proposer(problem, settings)
     with torch.no_grad():
         for parameter in proposer.network[-1].parameters():
-            parameter *= LAST_LAYER_SCALE
+            parameter.mul_(LAST_LAYER_SCALE)
     rng = np.random.default_rng(seed)
     adam = torch.optim.Adam(proposer.parameters(), settings.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, settings.n_epochs)
