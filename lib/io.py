@@ -75,8 +75,8 @@ def write(path: Path, content: bytes | str) -> None:
         os.replace(partial, path)
     except OSError as error:
         raise OSError(
-            f"{path} can't be written, {len(raw):,} bytes: {error.strerror}. What was there "
-            "before is whole. Mend that, and start again."
+            f"{path} can't be written, {len(raw):,} bytes: {error.strerror}. What was "
+            "there before is whole. Mend that, and start again."
         ) from error
     finally:
         if partial is not None:
@@ -247,7 +247,7 @@ def loading(what: str, folder: Path, name: str) -> Iterator[None]:
 
 
 def same(name: str, folder: Path, other: Path) -> bool:
-    """Return whether two folders hold the same model: settings equal, weights to the bit."""
+    """Return whether two folders hold the same model, settings and weights, to the bit."""
     if not _model_path(other, name).is_file():
         return False
     (tensors, settings), (others, other_settings) = load(folder, name), load(other, name)

@@ -1,12 +1,13 @@
 """A small Loan problem in float64, fitted once for all tests."""
 
+import lib.reproducible
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from torch import Tensor
 
-import lib.reproducible
 from lib.method import classifier, flow, loan
 from lib.method.data import Population
 from lib.method.preferences import Preferences

@@ -48,7 +48,7 @@ def test_what_a_descent_finds_is_good_and_within_the_range(descended):
 
 
 def test_no_small_step_is_better(descended):
-    """Random steps of every size from what was found: one of thirty people gains, at most."""
+    """Random steps of every size: one of thirty people gains, at most."""
     evaluator, incumbents = descended
     has, rng = incumbents.cost.isfinite(), np.random.default_rng(1)
     better = Incumbents.empty(incumbents.values)

@@ -241,7 +241,7 @@ class NetworkClassifier(nn.Module, Classifier):
             layers += [nn.Linear(n_in, n_out, dtype=dtype), nn.ReLU()]
         self.network = nn.Sequential(*layers[:-1])
 
-    has_gradient = True  # type: ignore[assignment]
+    has_gradient = True
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the log-odds of a positive decision, with shape (*,), for x (*, D)."""
@@ -268,7 +268,8 @@ class NetworkClassifier(nn.Module, Classifier):
         fingerprint: str = "",
     ) -> Path:
         """Save to folder/name.safetensors; arguments and result as for `io.save`."""
-        hidden = [layer.out_features for layer in self.network[:-1:2]]
+        linear = [layer for layer in self.network if isinstance(layer, nn.Linear)]
+        hidden = [layer.out_features for layer in linear[:-1]]
         settings: dict[str, Any] = {"features": self.features, "hidden": hidden}
         if self.threshold_logit:
             settings["threshold_logit"] = self.threshold_logit

@@ -187,7 +187,7 @@ class CausalFlow(CausalModel, nn.Module):
         linears = [layer for layer in self.layer.hyper if isinstance(layer, nn.Linear)]
         layers: list[tuple[Tensor, Tensor]] = []
         for depth in reversed(range(len(linears))):
-            weight = (linears[depth].weight * linears[depth].mask)[rows]
+            weight = (linears[depth].weight * linears[depth].get_buffer("mask"))[rows]
             inputs = torch.tensor(self.graph.parent_index[j], dtype=torch.long)
             if depth > 0:
                 inputs = weight.any(0).nonzero().squeeze(-1)
@@ -306,7 +306,8 @@ class CausalFlow(CausalModel, nn.Module):
             with shape (*,).
         """
         x, z, terms = (list(factual[name].unbind(-1)) for name in ("x", "z", "log_p"))
-        after, moved = list(x), {}
+        after = list(x)
+        moved: dict[int, Tensor] = {}
         for j in self.graph.order:
             moves = [moved[i] for i in self.graph.parent_index[j] if i in moved]
             if j not in columns and not moves:

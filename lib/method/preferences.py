@@ -191,23 +191,27 @@ class Preferences:
         Raises: ValueError: rows are neither; a mask has another
             length. IndexError: there is no such row.
         """
-        if not isinstance(rows, slice):
-            rows = torch.atleast_1d(torch.as_tensor(np.asarray(rows)))
-            if rows.numel() == 0:
-                rows = rows.long()
-            is_mask = rows.dtype == torch.bool
-            if (
-                rows.ndim > 1
-                or rows.is_floating_point()
-                or (is_mask and len(rows) != len(self))
-            ):
-                raise ValueError(
-                    f"Expected row numbers of the {len(self)} people, a slice, or a mask "
-                    f"with shape ({len(self)},), got {rows.dtype} with shape "
-                    f"{tuple(rows.shape)}."
-                )
-        limits = None if self.limits is None else self.limits[..., rows, :]
-        return replace(self, scores=self.scores[..., rows, :], limits=limits)
+        chosen = rows if isinstance(rows, slice) else self._row_numbers(rows)
+        limits = None if self.limits is None else self.limits[..., chosen, :]
+        return replace(self, scores=self.scores[..., chosen, :], limits=limits)
+
+    def _row_numbers(self, rows: int | Sequence[int] | np.ndarray | Tensor) -> Tensor:
+        """Return row numbers, or a mask over the rows, as a tensor; see `__getitem__`."""
+        index = torch.atleast_1d(torch.as_tensor(np.asarray(rows)))
+        if index.numel() == 0:
+            index = index.long()
+        is_mask = index.dtype == torch.bool
+        if (
+            index.ndim > 1
+            or index.is_floating_point()
+            or (is_mask and len(index) != len(self))
+        ):
+            raise ValueError(
+                f"Expected row numbers of the {len(self)} people, a slice, or a mask with "
+                f"shape ({len(self)},), got {index.dtype} with shape "
+                f"{tuple(index.shape)}."
+            )
+        return index
 
     def members(self, index: Any) -> "Preferences":
         """Return those of some members, of preferences with scores (M, N, K).
