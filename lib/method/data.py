@@ -768,7 +768,7 @@ def _numbers(feature: str, column: pd.Series) -> np.ndarray:
 
 def _raise_text(feature: str, column: pd.Series) -> None:
     """Raise ValueError that names the cell which is no number."""
-    texts = column.astype(str)
+    texts = column.map(str)
     is_plain = pd.to_numeric(texts, errors="coerce").notna() | column.isna()
     is_odd = ~is_plain
     if is_plain.mean() < 0.5 or is_plain.all():  # numbers among words, or all as text
