@@ -402,8 +402,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       "what is easy. People are simulated, so that what follows is known; gender 0 earns " +
       "less on average. An answer must not make you rarer than you are now: rare people " +
       "may be impossible ones. A model that learned from many others estimates how common " +
-      `somebody is. iCARMA is a small neural network (${model.network.member} of the ` +
-      "notebooks) that answers at once; for many people its answer does not hold.";
+      `somebody is. iCARMA is a small neural network (seed ${model.network.seed}) that ` +
+      "answers at once; for many people its answer does not hold.";
   }
 
   function buildGraph() {
@@ -820,7 +820,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     stem.style.width = `calc(${Math.abs(to - from)} * (100% - ${THUMB}px))`;
     const tip = element("span", { class: `tip${isLeft ? " left" : ""}${kind}` });
     tip.style.left = at(to);
-    const isBefore = isLeft ? to > 0.2 : to > 0.8; // beside the tip, where there is room
+    const isBefore = isLeft ? to > 0.2 : to > 0.8; // beside the tip, where there is space
     const said = placesOf(j, state.x[j], answer.after[j])[1];
     const text = element(
       "span",

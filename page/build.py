@@ -35,8 +35,8 @@ def take_picture(browser: str) -> None:
 if __name__ == "__main__":
     FILE.write_text(applicant.page(), encoding="utf-8")
     print(f"{FILE.name}: {FILE.stat().st_size / 1000:.0f} kB")
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found:
-        take_picture(found)
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser:
+        take_picture(browser)
     else:
         print(f"There is no Chromium, so that {applicant.PICTURE.name} stays as it was.")

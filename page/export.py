@@ -17,7 +17,8 @@ import lib.reproducible
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,17 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.stats import qmc
-from torch import Tensor
+from torch import Tensor, nn
 
 from lib.io import MODELS
-from lib.method import grid, loan
+from lib.method import icarma, loan
 from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.flow import CausalFlow
-from lib.method.icarma import ICarma
-from lib.method.maps import LOG_LEAST
-from lib.method.preferences import IMPOSSIBLE, WORDS
+from lib.method.icarma import ICarma, StackedMLP
+from lib.method.preferences import IMPOSSIBLE, LINEAR, WORDS
 from lib.method.problem import ROUNDING, Problem
 from lib.paper import designs, stacks, tables
-from lib.search import descent
+from lib.search import descent, evaluator
 from lib.search.sets import sets_of
 
 PAGE = Path(__file__).resolve().parent / "model.json"
@@ -47,6 +47,9 @@ N_VALUES = 25  # of each feature on the grid [P]
 N_SCOUTS, N_STEPS = 64, 10  # of the search over all values
 PLACES = torch.linspace(0, 1, 101, dtype=torch.float64)  # in hundredths of the people
 SEED = 0  # of the scouts, and of preferences by which the network is chosen
+MIN_SLOPE = 1e-3  # of zuko's affine transforms
+
+Encode = Callable[[Tensor], dict[str, Any]]  # a tensor as JSON can hold it
 
 
 def fingerprints() -> dict[str, str]:
@@ -56,31 +59,26 @@ def fingerprints() -> dict[str, str]:
         >>> list(fingerprints())
         ['loan_classifier', 'loan_flow', 'loan_icarma_score']
     """
-    found = {}
+    digests = {}
     for name in READ:
         contents = (MODELS / f"{name}.safetensors").read_bytes()
-        found[name] = hashlib.sha256(contents).hexdigest()[:16]
-    return found
+        digests[name] = hashlib.sha256(contents).hexdigest()[:16]
+    return digests
 
 
-def chosen(problem: Problem) -> ICarma:
-    """Return the network that the page shows: one member, in a stack of its own.
+def member_shown(problem: Problem) -> ICarma:
+    """Return the network that the page shows, an ensemble of one member.
 
-    Of the members that were trained for scores with the profile of
-    the page, it is the `tables.best_member` for refused validation
-    people, whose scores are drawn as in training.
-
-    Example:
-        >>> chosen(loan.problem()).n_members
-        1
+    Of the members trained for scores, under the profile of the page,
+    it is the `tables.best_member` for refused validation people,
+    whose scores are drawn as in training.
     """
-    stack = ICarma.load(MODELS, "loan_icarma_score", problem)
-    stack = stacks.by_profile(stack)[PROFILE]
+    ensemble = icarma.load_by_profile(MODELS, "loan_icarma_score", problem)[PROFILE]
     x = problem.refused("validation")
-    drawn = designs.soft_preferences(problem, "score", len(x), SEED)
-    own = {stacks.MIXED: drawn[stacks.MIXED]}
-    judged = tables.judged(problem, stack, x, own)
-    return stack.select([stack.position(tables.best_member(judged, stacks.MIXED))])
+    drawn = designs.soft_preferences(problem, "score", len(x), SEED, ensemble.profile)
+    drawn = {stacks.MIXED: drawn[stacks.MIXED]}
+    people = tables.evaluate(problem, ensemble, x, drawn)
+    return ensemble[tables.best_member(people, stacks.MIXED)]
 
 
 def data() -> dict[str, Any]:
@@ -91,10 +89,9 @@ def data() -> dict[str, Any]:
         ['applicants', 'classifier', 'directions']
     """
     problem = loan.problem()
-    population, network = problem.population, chosen(problem)
+    population = problem.population
     columns, actionable = population.actionable_index, population.actionable
     people = population.x["recourse/train"]
-    grids = grid.grids(problem, N_VALUES)
     first = loan.first_applicant(population, problem.classifier)
     sobol = qmc.Sobol(len(columns) + 1, rng=np.random.default_rng(SEED))
     return {
@@ -104,7 +101,7 @@ def data() -> dict[str, Any]:
             "kinds": list(population.kinds.values()),
             "parents": population.graph.parent_index,
             "order": population.graph.order,
-            "blocks": population.graph.blocks(columns),
+            "blocks": population.graph.components(columns),
             "mean": population.mean.tolist(),
             "std": population.std.tolist(),
             "low": population.low.tolist(),
@@ -112,15 +109,15 @@ def data() -> dict[str, Any]:
         },
         "classifier": _classifier(problem.classifier),
         "flow": _flow(problem.flow),
-        "icarma": _icarma(network),
+        "icarma": _icarma(member_shown(problem)),
         "words": [*WORDS, IMPOSSIBLE[0]],
-        "grid": [grids[j].tolist() for j in columns],
+        "grid": [population.grid(name, N_VALUES).tolist() for name in actionable],
         "walk": {
             "sets": sets_of(len(columns)).int().tolist(),
             "scouts": sobol.random(N_SCOUTS).tolist(),
             "n_steps": N_STEPS,
             "sure": ROUNDING,
-            "missing": descent.MISSING,
+            "missing": evaluator.PENALTY,
             "tiny": descent.TINY,
             "least_weight": descent.LEAST_WEIGHT,
         },
@@ -147,49 +144,57 @@ def _rounded(values: Tensor) -> dict[str, Any]:
 
 
 def _layers(
-    weights: Mapping[str, Tensor], start: str, n_layers: int, encode: Any = _exact
+    layers: Iterable[tuple[Tensor, Tensor]], encode: Encode = _exact
 ) -> list[dict[str, Any]]:
     """Return the layers of a network, each with its weight (in, out) and bias (out,)."""
-    return [
-        {part: encode(weights[f"{start}{part}_{i}"]) for part in ("weight", "bias")}
-        for i in range(n_layers)
-    ]
+    return [{"weight": encode(weight), "bias": encode(bias)} for weight, bias in layers]
 
 
 def _classifier(h: Classifier) -> list[dict[str, Any]]:
     """Return the layers of the classifier."""
     if not isinstance(h, NetworkClassifier):
         raise ValueError(f"The page knows a NetworkClassifier, got {type(h).__name__}.")
-    layers = zip(h.weights, h.biases, strict=True)
-    return [{"weight": _exact(w), "bias": _exact(b)} for w, b in layers]
+    linears = [layer for layer in h.network if isinstance(layer, nn.Linear)]
+    return _layers((layer.weight.T, layer.bias) for layer in linears)
 
 
 def _flow(flow: CausalFlow) -> dict[str, Any]:
     """Return the flow: of each feature its raw parameters, or the layers behind them."""
-    if flow.settings["n_bins"] or flow.settings["activation"] != "elu":
-        raise ValueError(f"The page knows affine flows with ELU, got {flow.settings}.")
-    n_layers = len(flow.settings["hidden"]) + 1
-    features = [
-        {"layers": _layers(flow.weights, f"{name}.", n_layers)}
-        if causes
-        else {"raw": flow.weights[f"{name}.raw"].tolist()}
-        for name, causes in flow.graph.parents.items()
-    ]
-    return {"log_least": LOG_LEAST, "features": features}
+    how = flow.settings
+    if how["n_bins"] or how["activation"] != "elu" or len(how["hidden"]) != 1:
+        raise ValueError(
+            f"The page knows affine flows with ELU and one hidden layer, got {how}."
+        )
+    features = []
+    for layers, causes in zip(
+        flow._feature_networks(), flow.graph.parents.values(), strict=True
+    ):
+        if causes:
+            features.append({"layers": _layers((w.T, bias) for w, bias in layers)})
+        else:
+            features.append({"raw": layers[-1][1].tolist()})
+    return {"log_least": math.log(MIN_SLOPE), "features": features}
 
 
 def _icarma(network: ICarma) -> dict[str, Any]:
-    """Return the mask and the action network of a stack of one member."""
-    weights = {name: weight.squeeze(0) for name, weight in network.weights.items()}
-    for name in [name for name in weights if "bias" in name]:
-        weights[name] = weights[name].squeeze(0)
+    """Return the mask and the action network of one member."""
+    if network.profile != LINEAR:
+        raise ValueError(f"The page knows the linear profile, got {network.profile}.")
     return {
-        "member": network.ids[0],
         "seed": network.seeds[0],
-        "profile": asdict(network.settings[0].profile),
-        "mask": _layers(weights, "mask_", 3, _rounded),
-        "action": _layers(weights, "action_", 3, _rounded),
+        "profile": asdict(network.profile),
+        "mask": _layers(_of_member(network.mask), _rounded),
+        "action": _layers(_of_member(network.action), _rounded),
     }
+
+
+def _of_member(mlp: StackedMLP) -> Iterable[tuple[Tensor, Tensor]]:
+    """Return the layers of networks that hold one member."""
+    return zip(
+        (weight.squeeze(0) for weight in mlp.weights),
+        (bias.squeeze((0, 1)) for bias in mlp.biases),
+        strict=True,
+    )
 
 
 def text() -> str:

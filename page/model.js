@@ -1,10 +1,10 @@
 /* The models behind the page, in plain JavaScript: who decides, what follows, what to do.
 
-   It computes what lib computes in Python; each part names the room it was written after,
-   and tests/test_page.py holds both to the same answers. Its numbers come from model.json,
-   which export.py writes. Features are standardised, as everywhere in lib: D of them, K of
-   which can be acted on. A person is an array of D numbers. An action is `acts`, K
-   booleans, and `values`, K numbers. */
+   It computes what lib computes in Python; each part names the module that it was
+   written after, and tests/test_page.py holds both to the same answers. Its numbers come
+   from model.json, which export.py writes. Features are standardised, as everywhere in lib:
+   D of them, K of which can be acted on. A person is an array of D numbers. An action is
+   `acts`, K booleans, and `values`, K numbers. */
 
 const LOG_2_PI = Math.log(2 * Math.PI);
 
@@ -53,7 +53,7 @@ function linear(layer, input) {
   return out;
 }
 
-/* Return what layers with ReLU between them give (lib.base.arithmetic.network). */
+/* Return what layers with ReLU between them give (torch.nn.Sequential). */
 function network(layers, input) {
   let out = input;
   layers.forEach((layer, i) => {
@@ -85,7 +85,7 @@ export function createModel(data) {
   const fitted = last[0];
   let bound = 0; // log-odds of the probability from which on the bank accepts
 
-  /* Let the bank accept from this probability on (Classifier.at). */
+  /* Let the bank accept from this probability on (Classifier.with_threshold). */
   function acceptFrom(share) {
     bound = logit(share);
     last[0] = fitted - bound;
@@ -118,7 +118,7 @@ export function createModel(data) {
     return [inputs.at(-1)[0], slope];
   }
 
-  // ---------------------------- flow (lib.method.flow, lib.method.networks, maps.Affine)
+  // ------------------------------------------------------------- flow (lib.method.flow)
 
   const maps = data.flow.features.map((own) =>
     own.raw ? { raw: own.raw } : { layers: layersOf(own.layers) },
@@ -240,7 +240,7 @@ export function createModel(data) {
     },
   };
 
-  // --------------------------------------------------------- places (lib.method.words)
+  // ---------------------------------------- places (lib.method.report.percentile_ranks)
 
   /* Return above how many of 100 people a value is; between two of them, in between. */
   function place(j, value) {
@@ -280,13 +280,13 @@ export function createModel(data) {
     };
   }
 
-  /* Return the nearest values that may be set (Interval.nearest). */
+  /* Return the nearest values that may be set (Interval.project). */
   const nearest = (interval, values) =>
     values.map((value, k) =>
       Math.min(Math.max(value, interval.low[k]), interval.high[k]),
     );
 
-  // -------------------------------------------- acting (lib.method.world.counterfactual)
+  // --------------------------------- acting (lib.method.scm.CausalModel.counterfactual)
 
   /* Return all features after an action; what it does not reach keeps its value. */
   function counterfactual(world, x, acts, values, noise = world.abduct(x)) {
@@ -381,7 +381,7 @@ export function createModel(data) {
   }
 
   /* Return an answer without what can be left out, from the hardest feature down; as it is
-     where it does not hold (lib.method.pruned). */
+     where it does not hold (lib.method.metrics.Pruned). */
   function pruned(world, x, scores, { acts, values }) {
     const holds = (some) => {
       const { logOdds: odds, gain } = outcome(world, x, some, values);
@@ -406,7 +406,7 @@ export function createModel(data) {
   const { sets, sure, missing, tiny, least_weight: leastWeight, scouts } = data.walk;
   const isIn = sets.map((set) => set.map(Boolean));
 
-  /* Return a judge of actions on one set of features (lib.search.descent.Judge). */
+  /* Return a judge of actions on one set of features (evaluator.ActionEvaluator). */
   function judgeOf(world, x, acts, weights, interval) {
     const factual = columns.map((j) => x[j]);
     const noise = world.abduct(x);
@@ -433,7 +433,7 @@ export function createModel(data) {
     return { factual, acts, weights, interval, allowed, seen, seenAndSlopes };
   }
 
-  /* Return a memory for the best of what is seen (lib.search.descent.Found). */
+  /* Return a memory for the best of what is seen (evaluator.Incumbents). */
   const nothingFound = (values) => ({
     cost: Infinity,
     values,
@@ -453,7 +453,7 @@ export function createModel(data) {
   const penalised = ({ cost, odds, gain }) =>
     cost + missing * (Math.max(2 * sure - odds, 0) + Math.max(2 * sure - gain, 0));
 
-  /* Return the best of the scattered actions, as a start (lib.search.descent.scout). */
+  /* Return the best of the scattered actions, as a start (descent.sobol_starts). */
   function scouted(judge, found) {
     let best = Infinity;
     let start = judge.factual;
@@ -579,7 +579,7 @@ export function createModel(data) {
     );
 
   /* Return the fewest closed features that unlock recourse, as K booleans; of several such
-     sets the cheapest, and null where none does (lib.search.sets.Table.key). */
+     sets the cheapest, and null where none does (Table.minimal_unlocking_set). */
   function keyOf(table, may) {
     let best = null;
     for (const more of isIn) {
@@ -598,7 +598,7 @@ export function createModel(data) {
 
   const [firstLayer, ...laterLayers] = bank;
 
-  /* Return what each action of one block comes to, row after row (grid._tabulate). */
+  /* Return what each action of one block comes to, row after row (Grid._tabulate). */
   function tabulated(world, x, noise, at, interval) {
     const own = at.map((j) => columns.indexOf(j));
     let actions = [columns.map(() => null)];
@@ -628,10 +628,10 @@ export function createModel(data) {
 
   /* Return the cheapest valid and plausible action on the grid, or null.
 
-     As in lib.method.grid: features that no path connects form blocks, over which cost,
-     log-density and the classifier's first layer are sums. Pairs of rows, one of each of
-     two blocks, are visited from cheap to dear; one that costs no less than the best so
-     far ends its line. So the answer is the optimum of the grid. */
+     As in lib.method.grid: features that no path connects form components, the blocks, over
+     which cost, log-density and the classifier's first layer are sums. Pairs of rows, one of
+     each of two blocks, are visited from cheap to dear; one that costs no less than the best
+     so far ends its line. So the answer is the optimum of the grid. */
   function exact(world, x, scores, interval = intervalOf(x, scores)) {
     const weights = weightsOf(scores);
     const noise = world.abduct(x);

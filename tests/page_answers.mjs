@@ -1,4 +1,4 @@
-/* Answer test_page.py: read people and scores from stdin, write what page/model.js says. */
+/* Answer test_page.py: read people and scores from stdin, write what page/model.js answers. */
 
 import { readFileSync } from "node:fs";
 import { createModel } from "../page/model.js";
@@ -12,13 +12,13 @@ const milliseconds = { exact: [], searched: [], recommended: [] };
 
 function timed(name, answer) {
   const start = performance.now();
-  const found = answer();
+  const value = answer();
   milliseconds[name].push(performance.now() - start);
-  return found;
+  return value;
 }
 
 /* With limits, a table is of what may be set where everything is open. */
-function looked(world, x, scores, weights, limits) {
+function searched(world, x, scores, weights, limits) {
   const open = model.intervalOf(
     x,
     scores.map(() => 1),
@@ -46,8 +46,8 @@ const people = asked.x.map((x, i) => {
   const recommended = timed("recommended", () => model.recommended(x, scores));
   const { acts, values } = recommended;
   const every = [acts, values];
-  const said = { flow: model.outcome(model.flow, x, ...every, weights) };
-  said.truth = model.outcome(model.truth, x, ...every, weights);
+  const outcomes = { flow: model.outcome(model.flow, x, ...every, weights) };
+  outcomes.truth = model.outcome(model.truth, x, ...every, weights);
   return {
     logOdds: model.logOdds(x),
     probability: model.probability(x),
@@ -55,7 +55,7 @@ const people = asked.x.map((x, i) => {
     noise: { flow: model.flow.abduct(x), truth: model.truth.abduct(x) },
     weights,
     recommended,
-    said,
+    outcomes,
     after: Object.fromEntries(
       Object.entries(worlds).map(([name, world]) => [
         name,
@@ -69,14 +69,14 @@ const people = asked.x.map((x, i) => {
       recommended: within,
       exact: model.exact(model.truth, x, scores, interval),
       searched:
-        i < asked.n_searched ? looked(model.truth, x, scores, weights, limits) : null,
+        i < asked.n_searched ? searched(model.truth, x, scores, weights, limits) : null,
     },
     pruned: model.pruned(model.flow, x, scores, recommended),
     exact: timed("exact", () => model.exact(model.truth, x, scores)),
     searched: Object.fromEntries(
       Object.entries(worlds).map(([name, world]) => [
         name,
-        i < asked.n_searched ? looked(world, x, scores, weights) : null,
+        i < asked.n_searched ? searched(world, x, scores, weights) : null,
       ]),
     ),
   };
@@ -95,5 +95,5 @@ const letters = Object.entries(PREDICTIONS).map(([name, asked]) => {
   while (!piece.done) piece = pieces.next();
   return [name, piece.value[0]];
 });
-const told = { people, strict, milliseconds, letters: Object.fromEntries(letters) };
-process.stdout.write(JSON.stringify(told, infinite));
+const answers = { people, strict, milliseconds, letters: Object.fromEntries(letters) };
+process.stdout.write(JSON.stringify(answers, infinite));

@@ -1,5 +1,6 @@
 """The page's own models, in JavaScript, give what those of lib give."""
 
+import copy
 import json
 import shutil
 import subprocess
@@ -10,25 +11,24 @@ import export
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from exercises.checking import key_of
-from lib.base.files import ROOT
-from lib.method import grid, loan, words
-from lib.method.classifier import NetworkClassifier
-from lib.method.flow import CausalFlow
+from lib.io import ROOT
+from lib.method import grid, icarma, loan, report
 from lib.method.icarma import ICarma
 from lib.method.limits import Limits
-from lib.method.preferences import Preferences, Profile
-from lib.method.problem import Problem, in_columns
-from lib.method.pruned import Pruned
+from lib.method.metrics import Pruned
+from lib.method.preferences import Preferences
+from lib.method.problem import Problem, scatter_to_features
 from lib.method.samplers import ScoreSampler
+from lib.method.scm import CausalModel
 from lib.search import descent
+from lib.search.evaluator import ActionEvaluator, Incumbents
 from lib.search.sets import Table, sets_of
 
 N_PEOPLE, N_SEARCHED = 300, 16
 THRESHOLD = 0.7  # of a bank that is asked, too
-WORLDS = ("flow", "truth")
+CAUSAL_MODELS = ("flow", "truth")
 needs_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="Node.js, which runs the page's models, is missing"
 )
@@ -42,20 +42,25 @@ def problem() -> Problem:
 @pytest.fixture(scope="module")
 def double(problem: Problem) -> Problem:
     """The same problem, which computes with float64, as the page does."""
-    flow, h = problem.flow, problem.classifier
-    weights = {name: weight.double() for name, weight in flow.weights.items()}
     x = {split: people.double() for split, people in problem.population.x.items()}
-    layers = ([part.double() for part in parts] for parts in (h.weights, h.biases))
     return Problem(
         replace(problem.population, x=x),
-        NetworkClassifier(h.features, *layers),
-        CausalFlow(flow.graph, weights=weights, **flow.settings),
+        copy.deepcopy(problem.classifier).double(),
+        copy.deepcopy(problem.flow).double(),
     )
 
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, Any]:
     return json.loads(export.PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def network(problem: Problem, written: dict[str, Any]) -> ICarma:
+    """The member that the page shows."""
+    ensembles = icarma.load_by_profile(export.MODELS, "loan_icarma_score", problem)
+    ensemble = ensembles[export.PROFILE]
+    return ensemble[ensemble.seeds.index(written["icarma"]["seed"])]
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +88,12 @@ def asked(problem: Problem) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def said(asked: dict[str, Tensor]) -> dict[str, Any]:
-    """What the page says to these people."""
+def replies(asked: dict[str, Any]) -> dict[str, Any]:
+    """What the page answers to these people, at both thresholds."""
     script = str(ROOT / "tests" / "page_answers.mjs")
     given = {name: part.tolist() for name, part in asked.items()}
     given["limits"] = [
-        [limit(*each) for each in zip(*person, strict=True)]
+        [limit(*of_feature) for of_feature in zip(*person, strict=True)]
         for person in zip(given.pop("ways"), given.pop("ends"), strict=True)
     ]
     run = subprocess.run(
@@ -103,22 +108,25 @@ def said(asked: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def limit(way: str, end: float) -> dict[str, Any]:
-    """Return one person's limit on one feature, as the page says it."""
-    said: dict[str, Any] = {"fall": way != "up", "rise": way != "down"}
+    """Return one person's limit on one feature, as the page takes it."""
+    limits: dict[str, Any] = {"fall": way != "up", "rise": way != "down"}
     if not np.isnan(end):
-        said["low" if way == "down" else "high"] = end
-    return said
+        limits["low" if way == "down" else "high"] = end
+    return limits
 
 
 def limited(problem: Problem, asked: dict[str, Any], some: slice) -> Preferences:
-    """Return the same preferences, with limits, as lib says them."""
+    """Return the same preferences, with limits, as lib takes them."""
     columns = problem.population.actionable_index
     mean, std = (
         part[columns].double() for part in (problem.population.mean, problem.population.std)
     )
     ways, ends = asked["ways"][some], asked["ends"][some].double() * std + mean
-    limits = Limits.nothing(*ends.shape)
-    for way, name, end in (("up", "fall", limits.high), ("down", "rise", limits.low)):
+    limits = Limits.unlimited(*ends.shape)
+    for way, name, end in (
+        ("up", "max_decrease", limits.high),
+        ("down", "max_increase", limits.low),
+    ):
         is_so = torch.from_numpy(ways == way)
         getattr(limits, name)[is_so] = 0.0
         end[is_so] = ends[is_so]
@@ -126,27 +134,39 @@ def limited(problem: Problem, asked: dict[str, Any], some: slice) -> Preferences
 
 
 @pytest.fixture(scope="module")
-def answers(said: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the page says to each of these people, at a threshold of one half."""
-    return said["people"]
+def answers(replies: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the page answers to each of these people, at a threshold of one half."""
+    return replies["people"]
 
 
 def of_all(answers: list[dict[str, Any]], *path: str) -> np.ndarray:
     """Return what stands at a place of each answer, as one array; null becomes infinite."""
-    found: list[Any] = answers
+    entries: list[Any] = answers
     for name in path:
-        found = [own[name] for own in found]
-    return np.array([np.inf if own is None else own for own in found])
+        entries = [entry[name] for entry in entries]
+    return np.array([np.inf if entry is None else entry for entry in entries])
 
 
-def profile_of(written: dict[str, Any]) -> Profile:
-    """Return the profile of the page's network."""
-    return Profile(**written["icarma"]["profile"])
+def cost_of(actions: list[dict[str, Any] | None]) -> np.ndarray:
+    """Return the cost of each action, infinite where there is none."""
+    return np.array(
+        [np.inf if a is None or a["cost"] is None else a["cost"] for a in actions]
+    )
 
 
-def world_of(problem: Problem, name: str) -> Any:
-    """Return a world by its name on the page."""
+def model_of(problem: Problem, name: str) -> CausalModel:
+    """Return a causal model by its name on the page."""
     return problem.flow if name == "flow" else problem.population.truth
+
+
+def cheapest_of_sets(evaluator: ActionEvaluator) -> Incumbents:
+    """Return what the descents of the page find in lib."""
+    incumbents = Incumbents.empty(evaluator.factual)
+    rng = np.random.default_rng(export.SEED)
+    (scouted,) = descent.sobol_starts(evaluator, incumbents, export.N_SCOUTS, 1, rng)
+    for start in (evaluator.factual, scouted):
+        descent.descend(evaluator, start, incumbents, export.N_STEPS)
+    return incumbents
 
 
 def test_the_file_is_of_these_models(written):
@@ -179,178 +199,175 @@ def test_decision_and_density(double, asked, answers):
 
 
 @needs_node
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", CAUSAL_MODELS)
 def test_what_follows_from_an_action(problem, asked, answers, name):
-    world, columns = world_of(problem, name), problem.population.actionable_index
+    model, columns = model_of(problem, name), problem.population.actionable_index
     x, acts, values = asked["x"], asked["acts"], asked["values"]
     noise = of_all(answers, "noise", name)
-    assert np.allclose(noise, world.abduct(x), rtol=0, atol=2e-5)
-    is_acted = in_columns(acts.float(), columns, x.shape[-1]) > 0
-    spread = in_columns(values, columns, x.shape[-1])
-    expected = world.counterfactual(x, is_acted, spread)
+    assert np.allclose(noise, model.abduct(x), rtol=0, atol=2e-5)
+    is_acted = scatter_to_features(acts.float(), columns, x.shape[-1]) > 0
+    spread = scatter_to_features(values, columns, x.shape[-1])
+    expected = model.counterfactual(x, is_acted, spread)
     assert np.allclose(of_all(answers, "after", name), expected, rtol=0, atol=1e-5)
 
 
 @needs_node
-def test_recommendations(problem, asked, answers, written):
-    stack = ICarma.load(export.MODELS, "loan_icarma_score", problem)
-    network = stack.select([stack.position(written["icarma"]["member"])])
+def test_recommendations(problem, network, asked, answers):
     x, columns = asked["x"], problem.population.actionable_index
     preferences = Preferences(asked["scores"])
-    weights = profile_of(written).weight(preferences)
-    assert np.allclose(of_all(answers, "weights"), weights, rtol=0, atol=1e-6)
-    expected = network.recommend(x, preferences)[0]
+    weights = of_all(answers, "weights")
+    assert np.allclose(weights, preferences.weight, rtol=0, atol=1e-6)
+    expected = network.recommend(x, preferences)
     acts = of_all(answers, "recommended", "acts")
     assert (acts == expected.is_acted[:, columns].numpy()).all()
     values = of_all(answers, "recommended", "values")
     assert np.allclose(values, expected.values[:, columns], rtol=0, atol=1e-5)
-    for name in WORLDS:
-        world = world_of(problem, name)
-        after = of_all(answers, "said", name, "after")
-        x_cf = world.counterfactual(x, expected.is_acted, expected.values)
+    for name in CAUSAL_MODELS:
+        model = model_of(problem, name)
+        after = of_all(answers, "outcomes", name, "after")
+        x_cf = model.counterfactual(x, expected.is_acted, expected.values)
         assert np.allclose(after, x_cf, rtol=0, atol=1e-5)
 
 
 @needs_node
-@pytest.mark.parametrize("name", WORLDS)
-def test_outcomes(double, asked, answers, written, name):
-    """What is said of a recommendation is what lib says of it."""
+@pytest.mark.parametrize("name", CAUSAL_MODELS)
+def test_outcomes(double, asked, answers, name):
+    """What a recommendation comes to is what it comes to in lib."""
     x, columns = asked["x"].double(), double.population.actionable_index
-    after = torch.from_numpy(of_all(answers, "said", name, "after"))
+    after = torch.from_numpy(of_all(answers, "outcomes", name, "after"))
     expected = double.classifier.probability(after)
-    found = of_all(answers, "said", name, "probability")
-    assert np.allclose(found, expected, rtol=0, atol=1e-6)
+    probability = of_all(answers, "outcomes", name, "probability")
+    assert np.allclose(probability, expected, rtol=0, atol=1e-6)
     expected = double.flow.log_prob(after) - double.flow.log_prob(x)
-    assert np.allclose(of_all(answers, "said", name, "gain"), expected, rtol=0, atol=1e-6)
-    acts, values = (
-        torch.from_numpy(of_all(answers, "said", name, part)) for part in ("acts", "values")
+    assert np.allclose(
+        of_all(answers, "outcomes", name, "gain"), expected, rtol=0, atol=1e-6
     )
-    weights = profile_of(written).weight(Preferences(asked["scores"]))
+    acts, values = (
+        torch.from_numpy(of_all(answers, "outcomes", name, key))
+        for key in ("acts", "values")
+    )
+    weights = Preferences(asked["scores"]).weight
     for cost, by in (("cost", None), ("weightedCost", weights)):
         expected = double.action_cost(x[:, columns], acts, values, by)
-        assert np.allclose(of_all(answers, "said", name, cost), expected, rtol=0, atol=1e-6)
+        assert np.allclose(
+            of_all(answers, "outcomes", name, cost), expected, rtol=0, atol=1e-6
+        )
 
 
 @needs_node
-def test_exact_search_finds_the_grids_optimum(problem, asked, answers, written):
+def test_exact_search_finds_the_grids_optimum(problem, asked, answers):
     x, preferences = asked["x"], Preferences(asked["scores"])
-    profile, truth = profile_of(written), problem.population.truth
-    expected = grid.Grid(
-        problem, truth, profile=profile, n_values=export.N_VALUES
-    ).recommend(x, preferences)
-    weights, none = profile.weight(preferences), torch.tensor(torch.inf)
-    cost = problem.cost_of(x, expected, weights).where(expected.has_recourse, none)
-    found = [own["exact"] for own in answers]
-    found = np.array([np.inf if own is None else own["cost"] for own in found])
-    assert (np.isfinite(found) == expected.has_recourse.numpy()).all()
-    assert np.allclose(found, cost, rtol=0, atol=1e-6)
-    assert 0.3 < np.isfinite(found).mean() < 0.9  # both kinds of people were asked
+    oracle = grid.Grid(problem, problem.population.truth, n_values=export.N_VALUES)
+    expected = oracle.recommend(x, preferences)
+    none = torch.tensor(torch.inf)
+    cost = problem.cost_of(x, expected, preferences.weight)
+    cost = cost.where(expected.has_recourse, none)
+    exact = cost_of([answer["exact"] for answer in answers])
+    assert (np.isfinite(exact) == expected.has_recourse.numpy()).all()
+    assert np.allclose(exact, cost, rtol=0, atol=1e-6)
+    assert 0.3 < np.isfinite(exact).mean() < 0.9  # both kinds of people were asked
 
 
 @needs_node
-def test_a_bank_may_ask_for_more(problem, asked, said, written):
-    """The threshold of the page is that of `Classifier.at`."""
-    h, x = problem.classifier.at(THRESHOLD), asked["x"]
+def test_a_bank_may_ask_for_more(problem, asked, replies):
+    """The threshold of the page is that of `Classifier.with_threshold`."""
+    h, x = problem.classifier.with_threshold(THRESHOLD), asked["x"]
     strict = replace(problem, classifier=h)
-    odds = of_all(said["strict"], "logOdds")
+    odds = of_all(replies["strict"], "logOdds")
     assert np.allclose(odds, h.logit(x), rtol=0, atol=1e-4)
-    before = of_all(said["people"], "probability")
-    assert np.allclose(of_all(said["strict"], "probability"), before, rtol=0, atol=1e-12)
-    profile, preferences = profile_of(written), Preferences(asked["scores"])
-    search = grid.Grid(strict, strict.world, profile=profile, n_values=export.N_VALUES)
-    expected = search.recommend(x, preferences)
-    has = np.array([own["exact"] is not None for own in said["strict"]])
+    before = of_all(replies["people"], "probability")
+    probability = of_all(replies["strict"], "probability")
+    assert np.allclose(probability, before, rtol=0, atol=1e-12)
+    preferences = Preferences(asked["scores"])
+    oracle = grid.Grid(strict, n_values=export.N_VALUES)
+    expected = oracle.recommend(x, preferences)
+    exact = cost_of([answer["exact"] for answer in replies["strict"]])
+    has = np.isfinite(exact)
     assert (has == expected.has_recourse.numpy()).all()
-    cost = strict.cost_of(x, expected, profile.weight(preferences)).numpy()[has]
-    found = [own["exact"]["cost"] for own in said["strict"] if own["exact"]]
-    assert np.allclose(found, cost, rtol=0, atol=1e-6)
-    assert has.sum() < sum(own["exact"] is not None for own in said["people"])
+    cost = strict.cost_of(x, expected, preferences.weight).numpy()
+    assert np.allclose(exact[has], cost[has], rtol=0, atol=1e-6)
+    at_one_half = cost_of([answer["exact"] for answer in replies["people"]])
+    assert has.sum() < np.isfinite(at_one_half).sum()
 
 
 @needs_node
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", CAUSAL_MODELS)
 def test_search_over_all_values(double, asked, answers, name):
     """Each set's cheapest action, beside the same descents by lib."""
     columns = double.population.actionable_index
     sets = sets_of(len(columns))
     x = asked["x"][:N_SEARCHED].double().repeat_interleave(len(sets), 0)
     weights = torch.from_numpy(of_all(answers[:N_SEARCHED], "weights"))
-    judge = descent.Judge(
+    evaluator = ActionEvaluator(
         double,
-        world_of(double, name),
+        model_of(double, name),
         x,
         sets.repeat(N_SEARCHED, 1),
         weights.repeat_interleave(len(sets), 0),
     )
-    found = descent.Found.nothing(judge.factual)
-    rng = np.random.default_rng(export.SEED)
-    (scouted,) = descent.scout(judge, found, export.N_SCOUTS, 1, rng)
-    for start in (judge.factual, scouted):
-        descent.descend(judge, start, found, export.N_STEPS)
-    rows = [row for own in answers[:N_SEARCHED] for row in own["searched"][name]["table"]]
-    assert np.array([row["acts"] for row in rows]).tolist() == judge.acts.tolist()
-    for ours, theirs in (("cost", "cost"), ("odds", "log_odds"), ("gain", "gain")):
-        own = np.array([np.inf if r[ours] is None else r[ours] for r in rows])
-        expected = getattr(found, theirs).numpy()
+    incumbents = cheapest_of_sets(evaluator)
+    rows = [
+        row for answer in answers[:N_SEARCHED] for row in answer["searched"][name]["table"]
+    ]
+    assert np.array([row["acts"] for row in rows]).tolist() == evaluator.mask.tolist()
+    for key, of_lib in (("cost", "cost"), ("odds", "log_odds"), ("gain", "gain")):
+        values = np.array([np.inf if row[key] is None else row[key] for row in rows])
+        expected = getattr(incumbents, of_lib).numpy()
         expected = np.where(np.isfinite(expected), expected, np.inf)
-        assert np.allclose(own, expected, rtol=1e-6, atol=1e-6), ours
+        assert np.allclose(values, expected, rtol=1e-6, atol=1e-6), key
 
 
 @needs_node
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", CAUSAL_MODELS)
 def test_what_would_unlock_it(asked, answers, name):
     """Looked up in the page's own table of costs, as lib looks it up."""
-    some = [own["searched"][name] for own in answers[:N_SEARCHED]]
-    cost = torch.tensor(
-        [[np.inf if r["cost"] is None else r["cost"] for r in own["table"]] for own in some]
-    )
+    some = [answer["searched"][name] for answer in answers[:N_SEARCHED]]
+    cost = torch.from_numpy(np.array([cost_of(answer["table"]) for answer in some]))
     n_features = asked["scores"].shape[-1]
-    nothing = torch.zeros_like(cost)
+    unused = torch.zeros_like(cost)
     values = torch.zeros(*cost.shape, n_features)
-    table = Table(sets_of(n_features), cost, values, nothing, nothing)
-    may = Preferences(asked["scores"][:N_SEARCHED]).is_actionable
-    unlocked = [[np.inf if c is None else c for c in own["unlocked"]] for own in some]
-    assert np.allclose(unlocked, table.unlocked_by(may), rtol=1e-6)
-    assert of_all(some, "key").tolist() == table.key(may).tolist()
-    assert np.allclose(of_all(some, "cost"), table.cheapest(may)[0], rtol=1e-6)
-    assert of_all(some, "key").any()  # somebody needs one
+    table = Table(sets_of(n_features), cost, values, unused, unused)
+    is_open = Preferences(asked["scores"][:N_SEARCHED]).is_actionable
+    unlocked = of_all([cost for answer in some for cost in answer["unlocked"]])
+    expected = table.unlocked_by(is_open)
+    assert np.allclose(unlocked.reshape(expected.shape), expected, rtol=1e-6)
+    key = of_all(some, "key")
+    assert key.tolist() == table.minimal_unlocking_set(is_open).tolist()
+    assert np.allclose(of_all(some, "cost"), table.cheapest(is_open)[0], rtol=1e-6)
+    assert key.any()  # somebody needs one
 
 
 @needs_node
 def test_a_place_is_above_so_many_of_100_people(problem, asked, answers):
     """Between two of them it is in between, so that a place leads back to its value."""
-    expected = words.ranks(problem.population, asked["x"])
-    found = of_all(answers, "places")
-    told = [j for j, name in enumerate(problem.population.features) if name != "gender"]
-    assert np.abs(found - expected.numpy())[:, told].max() < 1
-    inside = ((found > 0) & (found < 100))[:, told]
-    back = np.abs(of_all(answers, "there") - asked["x"].numpy())[:, told]
+    expected = report.percentile_ranks(problem.population, asked["x"])
+    places = of_all(answers, "places")
+    shown = [j for j, name in enumerate(problem.population.features) if name != "gender"]
+    assert np.abs(places - expected.numpy())[:, shown].max() < 1
+    inside = ((places > 0) & (places < 100))[:, shown]
+    back = np.abs(of_all(answers, "there") - asked["x"].numpy())[:, shown]
     assert back[inside].max() < 1e-5 and inside.mean() > 0.99
 
 
 @needs_node
-def test_recommendations_within_limits(problem, asked, answers, written):
-    stack = ICarma.load(export.MODELS, "loan_icarma_score", problem)
-    network = stack.select([stack.position(written["icarma"]["member"])])
+def test_recommendations_within_limits(problem, network, asked, answers):
     columns = problem.population.actionable_index
     preferences = limited(problem, asked, slice(None))
     interval = problem.interval(asked["x"], preferences)
-    assert (of_all(answers, "within", "may") == interval.may.numpy()).all()
-    expected = network.recommend(asked["x"], preferences)[0]
+    assert (of_all(answers, "within", "may") == interval.is_allowed.numpy()).all()
+    expected = network.recommend(asked["x"], preferences)
     acts = of_all(answers, "within", "recommended", "acts")
     assert (acts == expected.is_acted[:, columns].numpy()).all()
     values = of_all(answers, "within", "recommended", "values")
     assert np.allclose(values, expected.values[:, columns], rtol=0, atol=1e-5)
     free = of_all(answers, "recommended", "values")
-    is_felt = (np.abs(values - free) > 1e-3).any(-1)
-    assert is_felt.mean() > 0.1
+    is_changed = (np.abs(values - free) > 1e-3).any(-1)
+    assert is_changed.mean() > 0.1
 
 
 @needs_node
-def test_what_can_be_left_out_is_left_out(problem, asked, answers, written):
-    stack = ICarma.load(export.MODELS, "loan_icarma_score", problem)
-    network = stack.member(stack.position(written["icarma"]["member"]))
-    solver = Pruned(network, problem, profile_of(written))
+def test_what_can_be_left_out_is_left_out(problem, network, asked, answers):
+    solver = Pruned(network, problem)
     expected = solver.recommend(asked["x"], Preferences(asked["scores"]))
     columns = problem.population.actionable_index
     acts = of_all(answers, "pruned", "acts")
@@ -361,18 +378,16 @@ def test_what_can_be_left_out_is_left_out(problem, asked, answers, written):
 
 
 @needs_node
-def test_exact_search_within_limits(problem, asked, answers, written):
+def test_exact_search_within_limits(problem, asked, answers):
     x, preferences = asked["x"], limited(problem, asked, slice(None))
-    profile, truth = profile_of(written), problem.population.truth
-    search = grid.Grid(problem, truth, profile=profile, n_values=export.N_VALUES)
-    expected = search.recommend(x, preferences)
-    cost = problem.cost_of(x, expected, profile.weight(preferences))
+    oracle = grid.Grid(problem, problem.population.truth, n_values=export.N_VALUES)
+    expected = oracle.recommend(x, preferences)
+    cost = problem.cost_of(x, expected, preferences.weight)
     cost = cost.where(expected.has_recourse, torch.tensor(torch.inf)).numpy()
-    found = [own["within"]["exact"] for own in answers]
-    found = np.array([np.inf if own is None else own["cost"] for own in found])
-    assert (np.isfinite(found) == np.isfinite(cost)).all()
-    assert np.allclose(found, cost, rtol=0, atol=1e-6)
-    assert 0.1 < np.isfinite(found).mean() < 0.9
+    exact = cost_of([answer["within"]["exact"] for answer in answers])
+    assert (np.isfinite(exact) == np.isfinite(cost)).all()
+    assert np.allclose(exact, cost, rtol=0, atol=1e-6)
+    assert 0.1 < np.isfinite(exact).mean() < 0.9
 
 
 @needs_node
@@ -381,10 +396,10 @@ def test_search_within_limits(double, asked, answers):
     columns = double.population.actionable_index
     sets, some = sets_of(len(columns)), slice(N_SEARCHED)
     x = asked["x"][some].double()
-    own = limited(double, asked, some)
-    everything = Preferences(torch.ones_like(own.scores), limits=own.limits)
+    limits = limited(double, asked, some).limits
+    everything = Preferences(torch.ones_like(asked["scores"][some]), limits=limits)
     people = torch.arange(N_SEARCHED).repeat_interleave(len(sets))
-    judge = descent.Judge(
+    evaluator = ActionEvaluator(
         double,
         double.population.truth,
         x[people],
@@ -392,15 +407,11 @@ def test_search_within_limits(double, asked, answers):
         torch.from_numpy(of_all(answers[some], "weights"))[people],
         interval=double.interval(x, everything)[people],
     )
-    found = descent.Found.nothing(judge.factual)
-    rng = np.random.default_rng(export.SEED)
-    (scouted,) = descent.scout(judge, found, export.N_SCOUTS, 1, rng)
-    for start in (judge.factual, scouted):
-        descent.descend(judge, start, found, export.N_STEPS)
-    is_closed = (judge.acts & ~judge.interval.may).any(-1)
-    expected = found.cost.masked_fill(is_closed, torch.inf).numpy()
-    rows = [row for own in answers[some] for row in own["within"]["searched"]["table"]]
-    cost = np.array([np.inf if row["cost"] is None else row["cost"] for row in rows])
+    incumbents = cheapest_of_sets(evaluator)
+    is_closed = (evaluator.mask & ~evaluator.interval.is_allowed).any(-1)
+    expected = incumbents.cost.masked_fill(is_closed, torch.inf).numpy()
+    tables = [answer["within"]["searched"]["table"] for answer in answers[some]]
+    cost = cost_of([row for table in tables for row in table])
     assert np.allclose(cost, expected, rtol=1e-6, atol=1e-6)
     assert is_closed.any() and np.isfinite(cost).any()
 
@@ -409,13 +420,14 @@ def test_search_within_limits(double, asked, answers):
 def test_ways_differ(answers):
     """By enumeration: the cheapest first; each spares what every cheaper one asks for."""
     n_ways = []
-    for own in answers[:N_SEARCHED]:
-        searched = own["within"]["searched"]
+    for answer in answers[:N_SEARCHED]:
+        within = answer["within"]
+        searched = within["searched"]
         open_to = [
             row
             for row in searched["table"]
             if row["cost"] is not None
-            and all(own["within"]["may"][k] for k in range(4) if row["acts"][k])
+            and all(within["may"][k] for k in range(4) if row["acts"][k])
         ]
         sets = {tuple(row["acts"]): row["cost"] for row in open_to}
         expected = [
@@ -426,13 +438,13 @@ def test_ways_differ(answers):
                 for other, price in sets.items()
             )
         ]
-        found = [(row["cost"], tuple(row["acts"])) for row in searched["plans"]]
-        assert found == sorted(expected)[:3]
-        n_ways.append(len(found))
+        plans = [(row["cost"], tuple(row["acts"])) for row in searched["plans"]]
+        assert plans == sorted(expected)[:3]
+        n_ways.append(len(plans))
     assert max(n_ways) == 3 and min(n_ways) == 0
 
 
 @needs_node
-def test_predictions_are_judged_as_the_exercises_judge_them(said):
-    letters = {name: key_of(name).truth for name in said["letters"]}
-    assert said["letters"] == letters and len(letters) == 7
+def test_predictions_are_judged_as_the_exercises_judge_them(replies):
+    letters = {name: key_of(name).truth for name in replies["letters"]}
+    assert replies["letters"] == letters and len(letters) == 7

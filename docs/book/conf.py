@@ -33,12 +33,12 @@ include_patterns += ["lib/beyond/*/README.md"]
 include_patterns += ["runs/book/autoapi/**"]
 exclude_patterns = [".*", "docs/slides", "runs/[!b]*", "runs/book/[!a]*"]
 
-# The front door and the method, from their docstrings; nothing is imported.
+# The method, from its docstrings; nothing is imported.
 autoapi_dirs = ["lib"]
 autoapi_root = "runs/book/autoapi"
 autoapi_keep_files = True
 autoapi_file_patterns = ["*.py"]
-autoapi_ignore = [f"*/lib/{room}/*" for room in ("base", "search", "paper", "beyond")]
+autoapi_ignore = [f"*/lib/{folder}/*" for folder in ("search", "paper", "beyond")]
 autoapi_options = ["members", "show-module-summary"]
 autoapi_add_toctree_entry = False
 autoapi_member_order = "bysource"
@@ -174,8 +174,8 @@ def finished(app: Any, error: Exception | None) -> None:
     if error is None:
         out = Path(app.outdir)
         to = f"{root_doc}.html"
-        door = f'<!doctype html><title>{project}</title><meta http-equiv="refresh"'
-        (out / "index.html").write_text(f'{door} content="0; url={to}">\n')
+        leads_on = f'<!doctype html><title>{project}</title><meta http-equiv="refresh"'
+        (out / "index.html").write_text(f'{leads_on} content="0; url={to}">\n')
         (out / "page").mkdir(exist_ok=True)
         for name in ("applicant.html", "applicant.png"):
             shutil.copy(PAGE / name, out / "page" / name)

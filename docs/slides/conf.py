@@ -30,7 +30,7 @@ revealjs_script_plugins = [{"name": "RevealNotes", "src": "revealjs/plugin/notes
 
 
 def with_applicant(app: Any, error: Exception | None) -> None:
-    """Lay the applicant beside the slides, without what leaves no room for the answers.
+    """Lay the applicant beside the slides, without what leaves no space for the answers.
 
     Keys that she does not need herself move the slides.
     """

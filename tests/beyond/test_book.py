@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 HTML = ROOT / "runs" / "book" / "html"
 FRONT = HTML / "docs" / "book" / "index.html"
@@ -209,8 +209,9 @@ def test_code_is_folded_and_can_be_opened(tab):
 
 def test_the_method_has_pages_from_its_docstrings(pages):
     folder = HTML / "runs" / "book" / "autoapi" / "lib"
-    rooms = {path.stem for path in (ROOT / "lib" / "method").glob("[a-z]*.py")}
-    assert {path.parent.name for path in (folder / "method").glob("*/index.html")} == rooms
+    modules = {path.stem for path in (ROOT / "lib" / "method").glob("[a-z]*.py")}
+    pages_of = (folder / "method").glob("*/index.html")
+    assert {path.parent.name for path in pages_of} == modules
     page = pages[folder / "method" / "problem" / "index.html"]
     assert "lib.method.problem.Problem.from_frame" in page.ids
 

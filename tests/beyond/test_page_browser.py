@@ -17,7 +17,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 from lib.paper.pictures import applicant
 
 FILE = applicant.PAGE / "applicant.html"

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from lib.base.files import ROOT
+from lib.io import ROOT
 from lib.paper import choosing, claims
 
 SOURCE = (ROOT / "docs" / "slides" / "index.md").read_text(encoding="utf-8")
