@@ -206,13 +206,14 @@ def the_hinge() -> Key:
 def one_feature_left() -> Key:
     """How many are recommended more than they need with a single open feature."""
     x, features = problem().refused("validation"), 4
-    networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
+    network = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())[0]
     shares = []
     for k in (features, 1):
         rank = (torch.arange(len(x))[:, None] + torch.arange(features)) % features + 1
-        own = Preferences(torch.where(rank <= k, rank, features + 1))
-        answer = networks.recommend(x, own)[0]
-        good = metrics.per_person(problem(), x, own, answer).joint
+        scores = torch.where(rank <= k, rank, features + 1)
+        preferences = Preferences(scores, profile=network.profile)
+        answer = network.recommend(x, preferences)
+        good = metrics.per_person(problem(), x, preferences, answer).joint
         n_more = metrics.redundant(problem(), x, answer).sum().item()
         shares.append(n_more / good.sum())
     letter = "A" if shares[1] == 0 else "B" if shares[1] < shares[0] / 2 else "C"

@@ -39,30 +39,30 @@ def first_round() -> pd.DataFrame:
 def efficiency_and_ratio() -> Key:
     """Efficiency and cost ratio of five people."""
     most_one = np.minimum(1, LEAST / PAID)
-    each = np.where(HELPED, most_one, 0.0)
+    efficiency = np.where(HELPED, most_one, 0.0)
     uncapped = np.where(HELPED, LEAST / PAID, 0.0)
-    found = np.isfinite(LEAST)
-    both = HELPED & found
-    truth = [each.mean(), PAID[both].mean() / LEAST[both].mean()]
+    has_least = np.isfinite(LEAST)
+    both = HELPED & has_least
+    truth = [efficiency.mean(), PAID[both].mean() / LEAST[both].mean()]
     unhelped = (
         "Efficiency: it is a mean over all people, and who is not helped counts as 0."
     )
     capped = "Efficiency: nobody counts more than 1, cheaper than the search or not."
     whom = "Cost ratio: of means over those whom both help."
     of_efficiency = [
-        (each[HELPED].mean(), unhelped),
-        (each[found].mean(), unhelped),
+        (efficiency[HELPED].mean(), unhelped),
+        (efficiency[has_least].mean(), unhelped),
         (most_one.mean(), unhelped),
-        (most_one[found].mean(), unhelped),
+        (most_one[has_least].mean(), unhelped),
         (uncapped.mean(), capped),
         (uncapped[HELPED].mean(), f"{capped} And who is not helped counts as 0."),
         (LEAST[both].sum() / PAID[both].sum(), "Efficiency: it is a mean of ratios."),
     ]
     of_ratio = [
         ((PAID[both] / LEAST[both]).mean(), "Cost ratio: of two means, no mean of ratios."),
-        (PAID[found].mean() / LEAST[found].mean(), whom),
-        (PAID[HELPED].mean() / LEAST[found].mean(), whom),
-        (PAID.mean() / LEAST[found].mean(), whom),
+        (PAID[has_least].mean() / LEAST[has_least].mean(), whom),
+        (PAID[HELPED].mean() / LEAST[has_least].mean(), whom),
+        (PAID.mean() / LEAST[has_least].mean(), whom),
         (1 / truth[1], "Cost ratio: what is paid over the least."),
     ]
     return Key(
@@ -87,15 +87,15 @@ def cases() -> list[Case]:
     Ours tells whose standard error it is, and of how many people.
     """
     shares = ["joint", "avoidable", "efficiency"]
-    found: list[Case] = []
-    for _, own in trials().groupby(["search", "profile", "round"], sort=False):
-        joint, avoidable, efficiency = own[shares].to_numpy().T
-        n_people, n_spared = own[["n_people", "n_spared"]].iloc[0]
-        found.append((joint, avoidable, efficiency, int(n_people), int(n_spared)))
+    rounds: list[Case] = []
+    for _, candidates in trials().groupby(["search", "profile", "round"], sort=False):
+        joint, avoidable, efficiency = candidates[shares].to_numpy().T
+        n_people, n_spared = candidates[["n_people", "n_spared"]].iloc[0]
+        rounds.append((joint, avoidable, efficiency, int(n_people), int(n_spared)))
     joint = np.array([0.9, 0.85, 0.832, 0.86, 0.87, 0.5])
     avoidable = np.array([0.4, 0.2, 0.05, 0.3, 0.37, 0.0])
     efficiency = np.array([0.2, 0.3, 0.6, 0.35, 0.4, 0.7])
-    return [*found, (joint, avoidable, efficiency, 100, 40)]
+    return [*rounds, (joint, avoidable, efficiency, 100, 40)]
 
 
 def error(share: np.ndarray | float, n: float) -> np.ndarray:
@@ -121,7 +121,7 @@ def by_rule(
         least_of_all: Look for the least avoidable hap among all.
         counts_kept: Give the place among those that are kept alone.
     """
-    found = []
+    rows = []
     for joint, avoidable, efficiency, n_people, n_spared in cases():
         of = joint if own_error else joint.max()
         helps = joint >= joint.max() - n_errors * error(of, n_people)
@@ -131,8 +131,8 @@ def by_rule(
         if np.isfinite(n_errors_spared):
             kept = helps & (avoidable <= least + n_errors_spared * error(least, n))
         row = int(np.where(kept, efficiency, -1).argmax())
-        found.append(int(kept[:row].sum()) if counts_kept else row)
-    return np.array(found, dtype=float)
+        rows.append(int(kept[:row].sum()) if counts_kept else row)
+    return np.array(rows, dtype=float)
 
 
 @key("03b.2")
@@ -201,8 +201,8 @@ def readings() -> pd.DataFrame:
 def paper() -> dict[str, float]:
     """Return the paper's numbers in the cells of stage 3."""
     given = io.load_yaml(PARAMS / "calibration.yaml")
-    found: dict[str, float] = given["cells"]["networks"]
-    return found
+    cells: dict[str, float] = given["cells"]["networks"]
+    return cells
 
 
 def scores(of: list[str]) -> pd.Series:

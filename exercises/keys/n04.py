@@ -22,27 +22,25 @@ def searched(n_people: int, mask: list[bool], reach: float | None = None) -> Rec
         mask: Over the actionable features.
         reach: Of the centred grid, in ranges; left out: the notebook's.
     """
-    x, truth = problem().refused("test")[:n_people], problem().population.truth
-    assert truth is not None
-    own = Preferences.from_mask(torch.tensor([mask] * n_people))
-    centred = reach or readings.reach()
-    return grid.Grid(problem(), truth, half_width=centred).recommend(x, own)
+    x = problem().refused("test")[:n_people]
+    can = Preferences.from_mask(torch.tensor([mask] * n_people))
+    half_width = reach or readings.half_width()
+    return grid.Grid(problem(), half_width=half_width).recommend(x, can)
 
 
 @key("04.1")
 def favourite() -> Key:
     """Which single feature helps most people."""
     names = problem().population.actionable
-    shares = [
-        searched(N_FAVOURITE, [name == own for own in names]).has_recourse.float().mean()
-        for name in names
-    ]
+    masks = torch.eye(len(names), dtype=torch.bool).tolist()
+    answers = [searched(N_FAVOURITE, mask) for mask in masks]
+    shares = [answer.has_recourse.float().mean() for answer in answers]
     best = int(np.argmax(shares))
     listed = ", ".join(f"{n} {s:.2f}" for n, s in zip(names, shares, strict=True))
     hints = dict.fromkeys("BC", "Which feature brings another one along that counts, too?")
     hints["A"] = (
-        "The amount moves the duration. But which two features does the bank look at most "
-        "(figure in section 4 of notebook 01)?"
+        "The amount moves the duration. But which two features does the classifier look at "
+        "most (figure in section 4 of notebook 01)?"
     )
     hints["D"] = "Nothing follows from savings. Which feature brings another one along?"
     return choice("ABCD"[best], f"Helped with one feature: {listed}.", hints)
@@ -150,9 +148,9 @@ def what_the_same_people_pay() -> Key:
 def a_vote() -> Key:
     """What the best of ten members for each person adds."""
     x = problem().refused("test")
-    own = designs.hard_preferences(problem(), len(x), seed=1)["random"]
+    preferences = designs.hard_preferences(problem(), len(x), seed=1)["random"]
     networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
-    x_cf = networks.recommend(x, own).x_cf
+    x_cf = networks.recommend_each(x, preferences).x_cf
     flow = problem().flow
     good = problem().accepts(x_cf) & (flow.log_prob(x_cf) >= flow.log_prob(x))
     one, any_of_ten = good.float().mean().item(), good.any(0).float().mean().item()
@@ -178,7 +176,7 @@ def another_reach() -> Key:
     """Which reach of a centred grid helps most people."""
     reaches = (0.1, 0.34, 1.0)
     helped = [searched(N_REACH, [True] * 4, reach).has_recourse for reach in reaches]
-    shares = [own.float().mean().item() for own in helped]
+    shares = [is_helped.float().mean().item() for is_helped in helped]
     only_short = int((helped[0] & ~helped[2]).sum())
     listed = ", ".join(f"{s:.3f} at {r:g}" for r, s in zip(reaches, shares, strict=True))
     hints = {

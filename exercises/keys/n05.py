@@ -10,9 +10,9 @@ from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.io import inside
 from lib.method import grid, icarma, metrics
-from lib.method.preferences import GAMMA, Preferences, Profile
+from lib.method.preferences import CONSTANT, GAMMA, Preferences, Profile
 from lib.method.problem import Recommendation
-from lib.paper import designs, readings, stacks
+from lib.paper import designs, readings
 
 N_PEOPLE = 150  # that are searched
 
@@ -32,11 +32,12 @@ def groups_of_people() -> list[tuple[torch.Tensor, torch.Tensor]]:
 @key("05.1")
 def convex_weights() -> Key:
     """The weights of the convex profile."""
-    four = Preferences(torch.tensor([[1, 2, 3, 4]]))
+    four = torch.tensor([[1, 2, 3, 4]])
     weights = {
-        name: Profile(gamma, w_max=7.0).weight(four)[0] for name, gamma in GAMMA.items()
+        name: Preferences(four, profile=Profile(gamma, w_max=7.0)).weight[0]
+        for name, gamma in GAMMA.items()
     }
-    truth, hardness = weights["convex"], (weights["convex"] - 1) / 6
+    truth, difficulty = weights["convex"], (weights["convex"] - 1) / 6
     steps = torch.arange(4)
     return Key(
         truth,
@@ -46,18 +47,18 @@ def convex_weights() -> Key:
         (
             (weights["linear"], "That is the linear profile. Convex has another exponent."),
             (weights["concave"], "That is the concave profile: its exponent is below 1."),
-            (hardness, "That is the hardness. A weight is 1 or more."),
-            (1 + 7 * hardness, "The hardness is multiplied by w_max - 1."),
-            (6 * hardness, "The easiest has the weight 1."),
-            (7 * hardness, "The easiest has the weight 1, and w_max - 1 multiplies."),
+            (difficulty, "That is the difficulty. A weight is 1 or more."),
+            (1 + 7 * difficulty, "The difficulty is multiplied by w_max - 1."),
+            (6 * difficulty, "The easiest has the weight 1."),
+            (7 * difficulty, "The easiest has the weight 1, and w_max - 1 multiplies."),
             (
                 1 + 6 * (steps / 3) ** 1.5,
                 "Only s - 1 is raised to the power. K - 1 is not.",
             ),
             (1 + 6 * steps**2 / 3, "The exponent is 1.5."),
             *(
-                (1 + 6 * hard, "From s - 1, over K - 1: the easiest has hardness 0.")
-                for hard in ((steps + 1) ** 1.5 / 3, (steps + 1) ** 1.5 / 4, steps**1.5 / 4)
+                (1 + 6 * h, "From s - 1, over K - 1: the easiest has difficulty 0.")
+                for h in ((steps + 1) ** 1.5 / 3, (steps + 1) ** 1.5 / 4, steps**1.5 / 4)
             ),
             (weights["linear"] ** 1.5, "The power is of s - 1, not of the weight."),
         ),
@@ -69,7 +70,7 @@ def convex_weights() -> Key:
 def how_far_on_the_hard_one() -> Key:
     """How far the cheapest action goes on a feature that weighs 7."""
     w = 7.0
-    shares = [1 / (1 + own) for own in (1.0, w, 100.0)]
+    shares = [1 / (1 + weight) for weight in (1.0, w, 100.0)]
     return Key(
         shares[1],
         f"{shares[0]:.3f} at a weight of 1, {shares[1]:.3f} at 7, {shares[2]:.3f} at 100: "
@@ -102,12 +103,12 @@ def hap() -> Key:
         can = torch.where(scores <= 4, scores, 0)
         return can == can.amax(-1, keepdim=True)
 
-    def share(of: Any, told_only: bool = True) -> np.ndarray:
-        def found(scores: torch.Tensor, acts: torch.Tensor) -> float:
-            rows = acts.any(-1) if told_only else torch.ones(len(acts), dtype=torch.bool)
+    def share(of: Any, among_answered: bool = True) -> np.ndarray:
+        def mean(scores: torch.Tensor, acts: torch.Tensor) -> float:
+            rows = acts.any(-1) | (not among_answered)
             return of(scores, acts)[rows].double().mean().item()
 
-        return of_each(found)
+        return of_each(mean)
 
     def hard(scores: torch.Tensor, acts: torch.Tensor) -> torch.Tensor:
         return (acts & hardest(scores)).any(-1)
@@ -127,7 +128,7 @@ def hap() -> Key:
         f"For three made-up groups: {', '.join(f'{one:.2f}' for one in truth)}.",
         (
             (
-                share(hard, told_only=False),
+                share(hard, among_answered=False),
                 "Who is recommended nothing is not asked: of whom is it a share?",
             ),
             (
@@ -159,41 +160,39 @@ def hap() -> Key:
     )
 
 
-def exact_search(profile: Profile) -> grid.Grid:
-    """Return the notebook's exact search by the weights of a profile."""
-    truth = problem().population.truth
-    assert truth is not None
-    return grid.Grid(problem(), truth, profile=profile, half_width=readings.reach())
+def exact_search() -> grid.Grid:
+    """Return the notebook's exact search."""
+    return grid.Grid(problem(), half_width=readings.half_width())
 
 
 @functools.cache
 def exact(way: str, w_max: float) -> tuple[Preferences, Recommendation]:
     """Return people's preferences, all possible, and exact answers by linear weights."""
-    n_refused = len(problem().refused("test"))
-    own = designs.soft_preferences(problem(), way, n_refused, seed=1)["soft"][:N_PEOPLE]
-    search = exact_search(Profile(GAMMA["linear"], w_max))
-    return own, search.recommend(problem().refused("test")[:N_PEOPLE], own)
+    x, linear = problem().refused("test"), Profile(GAMMA["linear"], w_max)
+    drawn = designs.soft_preferences(problem(), way, len(x), seed=1, profile=linear)
+    preferences = drawn["soft"][:N_PEOPLE]
+    return preferences, exact_search().recommend(x[:N_PEOPLE], preferences)
 
 
 @functools.cache
 def two_stages(way: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return who is helped, and who is helped without a hardest action."""
-    own, found = exact(way, 7.0)
-    x = problem().refused("test")[:N_PEOPLE]
-    closed = torch.where(own.scores == own.scores.amax(-1, keepdim=True), 5, own.scores)
+    preferences, answer = exact(way, 7.0)
+    x, scores = problem().refused("test")[:N_PEOPLE], preferences.scores
+    closed = torch.where(scores == scores.amax(-1, keepdim=True), 5, scores)
     left = (closed <= 4).any(-1)
     spared = torch.zeros(len(x), dtype=torch.bool)
-    without = exact_search(Profile()).recommend(x[left], Preferences(closed[left]))
-    spared[left] = without.has_recourse
-    return found.has_recourse, spared
+    rest = Preferences(closed[left], profile=CONSTANT)
+    spared[left] = exact_search().recommend(x[left], rest).has_recourse
+    return answer.has_recourse, spared
 
 
 def hap_by_search(way: str, w_max: float) -> float:
     """Return the hap of exact search."""
-    own, found = exact(way, w_max)
-    acts = found.is_acted[:, problem().population.actionable_index]
-    helped = found.has_recourse
-    return metrics.hard_action(own, acts)[helped].double().mean().item()
+    preferences, answer = exact(way, w_max)
+    acts = answer.is_acted[:, problem().population.actionable_index]
+    is_hard = metrics.hard_action(preferences, acts)[answer.has_recourse]
+    return is_hard.double().mean().item()
 
 
 @key("05.4")
@@ -260,19 +259,21 @@ def without_it_first() -> Key:
 def all_very_hard() -> Key:
     """What exact search and networks do if everything is very hard."""
     x = problem().refused("test")[:N_PEOPLE]
-    linear = Profile(GAMMA["linear"], 7.0)
-    networks = icarma.ICarma.load(inside("models"), "loan_icarma_score", problem())
-    of_linear = stacks.by_profile(networks)["linear"]
-    found, n_acted, helps = [], [], []
+    networks = icarma.load_by_profile(inside("models"), "loan_icarma_score", problem())
+    ensemble = networks["linear"]
+    exact_answers, n_acted, helps = [], [], []
     for score in (1, 4):
-        own = Preferences(torch.full((len(x), 4), score))
-        found.append(exact_search(linear).recommend(x, own))
-        answer = of_linear.recommend(x, own)
-        n_acted.append(answer.is_acted.double().sum(-1).mean().item())
-        each = [answer[i] for i in range(of_linear.n_members)]
-        people = [metrics.per_person(problem(), x, own, one) for one in each]
-        helps.append(np.mean([one.joint.mean() for one in people]))
-    easy, hard = found
+        scores = torch.full((len(x), 4), score)
+        preferences = Preferences(scores, profile=ensemble.profile)
+        exact_answers.append(exact_search().recommend(x, preferences))
+        answers = ensemble.recommend_each(x, preferences)
+        n_acted.append(answers.is_acted.double().sum(-1).mean().item())
+        people = [
+            metrics.per_person(problem(), x, preferences, answers[i])
+            for i in range(len(ensemble))
+        ]
+        helps.append(np.mean([of_member.joint.mean() for of_member in people]))
+    easy, hard = exact_answers
     fewer = int(hard.is_acted.sum()) < int(easy.is_acted.sum())
     is_same = torch.equal(hard.is_acted, easy.is_acted) and torch.equal(
         hard.x_cf, easy.x_cf

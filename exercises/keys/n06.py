@@ -24,11 +24,11 @@ def helped() -> pd.DataFrame:
     assert population.truth is not None
     people = torch.cat([x[~is_man][:N_SEARCHED], x[is_man][:N_SEARCHED]])
     table = continuous.Search(problem(), population.truth).table(people)
-    found = {}
+    by_pair = {}
     for name, mask in sets(population.actionable, [2]).items():
         is_helped = table.cheapest(mask.expand(len(people), -1))[0].isfinite().double()
-        found[name] = is_helped.unflatten(0, (2, -1)).mean(1).tolist()
-    return pd.DataFrame(found, index=["women", "men"]).T
+        by_pair[name] = is_helped.unflatten(0, (2, -1)).mean(1).tolist()
+    return pd.DataFrame(by_pair, index=["women", "men"]).T
 
 
 @functools.cache
@@ -88,10 +88,10 @@ def men_in_a_womans_world() -> Key:
     truth = population.truth
     assert truth is not None
     effects = [name for name, e in truth.equations.items() if "gender" in e.parents]
-    world = twins.cut(truth, "gender", 0.0, effects)
+    all_alike = twins.cut(truth, "gender", 0.0, effects)
     men, women, cut = (
         1 - problem().accepts(people).double().mean().item()
-        for people in (x[is_man], x[~is_man], twins.redrawn(x[is_man], truth, world))
+        for people in (x[is_man], x[~is_man], twins.redrawn(x[is_man], truth, all_alike))
     )
     places = {"A": men, "B": (men + women) / 2, "C": women}
     return choice(
@@ -153,8 +153,8 @@ def burdens() -> Key:
 def on_two_scales() -> Key:
     """How a gap changes as a difference and as a ratio."""
     before, after = shares("random"), shares("income")
-    gaps = [own.women - own.men for own in (before, after)]
-    ratios = [own.women / own.men for own in (before, after)]
+    gaps = [share.women - share.men for share in (before, after)]
+    ratios = [share.women / share.men for share in (before, after)]
     difference, ratio = gaps[1] - gaps[0], ratios[1] / ratios[0]
     return Key(
         np.array([difference, ratio]),
@@ -196,8 +196,8 @@ def on_two_scales() -> Key:
 @key("06.6")
 def an_audit_just_large_enough() -> Key:
     """How often an audit sees a gap that is two standard errors wide."""
-    own = shares("race")
-    white, other = own["white"], own["non-white"]
+    helps = shares("race")
+    white, other = helps["white"], helps["non-white"]
     gap, spread = white - other, white * (1 - white) + other * (1 - other)
     n = int(np.ceil(4 * spread / gap**2))
     rng = np.random.default_rng(0)
