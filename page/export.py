@@ -160,15 +160,14 @@ def _classifier(h: Classifier) -> list[dict[str, Any]]:
 
 def _flow(flow: CausalFlow) -> dict[str, Any]:
     """Return the flow: of each feature its raw parameters, or the layers behind them."""
-    how = flow.settings
-    if how["n_bins"] or how["activation"] != "elu" or len(how["hidden"]) != 1:
+    how, networks = flow.settings, flow._feature_networks()
+    is_deep = any(len(layers) > 2 for layers in networks)
+    if how["n_bins"] or how["activation"] != "elu" or is_deep:
         raise ValueError(
             f"The page knows affine flows with ELU and one hidden layer, got {how}."
         )
     features = []
-    for layers, causes in zip(
-        flow._feature_networks(), flow.graph.parents.values(), strict=True
-    ):
+    for layers, causes in zip(networks, flow.graph.parents.values(), strict=True):
         if causes:
             features.append({"layers": _layers((w.T, bias) for w, bias in layers)})
         else:

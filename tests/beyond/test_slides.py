@@ -89,7 +89,7 @@ def of_people_and_networks() -> Iterator[str]:
 
     women, men = shown("01_data_and_scm", r"gender +0 +\d+ +([\d.]+)\n +1 +\d+ +([\d.]+)")
     yield f"{women} are refused, of gender 1 {men}"
-    misled = r"the bank +([\d.]+) +([\d.]+)\n.*?\nthe rule +([\d.]+) +([\d.]+)"
+    misled = r"the classifier +([\d.]+) +([\d.]+)\n.*?\nthe rule +([\d.]+) +([\d.]+)"
     never, *shares = shown("01_data_and_scm", misled)
     assert never == 0
     bank, rule, reverse = (f"{100 * share:.1f} %" for share in shares)
