@@ -249,4 +249,4 @@ def test_any_set_of_categories_is_drawn_alike(population):
         assert stats.binomtest(int((number > 0).sum()), 4_000, 0.4).pvalue > 0.01
         assert stats.chisquare(counts(number[number > 0], n_sets)).pvalue > 0.01
     nobody = replace(sampler, share=0.0).draw(range(9), np.random.default_rng(0))
-    assert not nobody.limits.is_stated
+    assert not nobody.limits.is_stated.any()

@@ -256,7 +256,7 @@ class NetworkClassifier(nn.Module, Classifier):
         return self(x)
 
     def check(self, x: Tensor, y: Tensor) -> None:
-        """Raise ValueError if it prefers people with negative labels."""
+        """Raise ValueError if the log-odds of people (N, D) are NaN."""
         if self.logit(x).isnan().any():
             raise ValueError("The classifier gives NaN. Was its fit broken off?")
 

@@ -111,8 +111,8 @@ class Grid:
         margin: Log-odds that a positive decision must have.
     Raises: ValueError: as `Problem.resolve_model`; n_values is below
         2; half_width is not above zero, or the population has whole
-        numbers; max_acted is no whole number above zero; margin or
-        slack are not finite.
+        numbers; max_acted is no whole number above zero; margin is
+        not finite, or slack is NaN.
     Source: section 5.2 of arXiv:2604.08030; table 6 without
         plausibility. Appendix C.2.3 has values around the person's
         own; the width is lost. max_acted: Karimi et al., A survey of
@@ -194,6 +194,8 @@ class Grid:
         batches = []
         for i, mask in enumerate(masks.tolist()):
             tried = {j: grids[j] for j, is_on in zip(grids, mask, strict=True) if is_on}
+            if not tried:  # limits close all that they can act on
+                continue
             parts = graph.components(tried)
             sizes = [math.prod(1 + len(tried.get(j, ())) for j in part) for part in parts]
             self._check_sizes(sizes)

@@ -4,8 +4,16 @@ The mask network says which features a person acts on, the action
 network to what values. Both are conditioned on the person's noise z,
 on what the person can do (A_u), and on how hard it is, h(s).
 
-.. math:: \min\; \mathbb{E}\big[\text{cost} + \text{KL}(q \| p)
-          + \lambda\,\text{hinge}(h(x^{CF})) - \log p(x^{CF}) + \text{out of range}\big]
+.. math:: \min\; \mathbb{E}\Big[
+          \frac{\beta_1}{K} \sum_j w_j m_j \frac{(x_j - a_j)^2}{\text{range}_j}
+          + \beta_2 \sum_{j \in A_u} \text{KL}(q_j \| p_j)
+          + c\, \big(\text{margin} - (2 h(x^{CF}) - 1)\big)_+
+          - \beta_4 \log p(x^{CF}) + \beta_5\, \text{out of range}(x^{CF})\Big]
+
+The weights :math:`\beta` are `Settings.cost`, `mask`, `plausibility`
+and `feasibility`. The fourth, c, is `hinge`, or a multiplier as in
+CARMA's code: the sum of the batch means H of the hinge so far, less 10
+of the present one, so that it is below zero in the first batches.
 
 Networks of several seeds are trained together as one ensemble: each
 weight has a leading member axis M, and one batched product serves all
@@ -118,6 +126,12 @@ class Settings:
         checks.one_of("prior_form", [self.prior_form], ("difficulty", "weight"))
         if isinstance(self.hinge, str):
             checks.one_of("hinge", [self.hinge], ("lagrangian",))
+        texts = [name for name in TERMS if isinstance(getattr(self, name), str)]
+        if texts not in ([], ["hinge"]):
+            raise ValueError(
+                f"The weight {texts[0]} must be a number, got "
+                f"{getattr(self, texts[0])!r}: only hinge may be a multiplier."
+            )
         if not self.saturation > 0:
             raise ValueError(
                 f"saturation must be above zero (math.inf: none), got {self.saturation!r}."
@@ -489,11 +503,18 @@ class ICarma(nn.Module):
         if self.limit_conditioned:
             a = interval.soft_clamp(a)
         if interval.step is not None:
-            a = interval.project(a)
+            # those who state no limits get what they would get alone
+            a = torch.where(self._is_limited(preferences), interval.project(a), a)
         is_acted = scatter_to_features(m, self.columns, n_features) > 0.5
         values = torch.where(is_acted, scatter_to_features(a, self.columns, n_features), x)
         x_cf = problem.flow.counterfactual(x, is_acted, values, z)
         return is_acted, values, x_cf
+
+    def _is_limited(self, preferences: Preferences) -> Tensor:
+        """Return whether limits hold for each person, with shape (*, N, 1) or ()."""
+        if self.problem.population.limits is not None or preferences.limits is None:
+            return torch.tensor(True)
+        return preferences.limits.is_stated.any(-1, keepdim=True)
 
     def _header(self) -> dict[str, Any]:
         """Return what rebuilds the ensemble beside its weights, as JSON can hold it."""
@@ -620,10 +641,10 @@ def fit(
         (see `TERMS`), with the index (term, epoch) and a column a
         seed. If `after_epoch` was given, what it returned stands
         there as the term "after_epoch", NaN where it was nothing.
-        `icarma.best` is the member with the lowest mean cost of valid
-        recommendations plus share of people who stay refused, on
-        refused validation people with preferences drawn by its
-        sampler (appendix C.2.4).
+        `icarma.best` is the member with the lowest mean unweighted
+        cost of valid recommendations plus share of people who stay
+        refused, on refused validation people with preferences drawn
+        by the first member's sampler (appendix C.2.4).
     Raises: ValueError: lists of different lengths; profiles or shared
         settings differ; no one is refused; the classifier has no
         gradient; the fit diverges.

@@ -191,11 +191,11 @@ class Limits:
         }
 
     @property
-    def is_stated(self) -> bool:
-        """Whether any limit is stated."""
+    def is_stated(self) -> Tensor:
+        """Whether anything is stated of each feature, with shape (*, K)."""
+        is_number = torch.stack([~n.isnan() for n in self.numbers.values()]).any(0)
         (mask,) = _masks(self)
-        has_number = any(not values.isnan().all() for values in self.numbers.values())
-        return has_number or bool(mask.any())
+        return is_number | mask.any(-1)
 
     def check(
         self,
@@ -339,7 +339,7 @@ class Interval:
         values = values.maximum(self.low).minimum(self.high)
         if self.step is None or self.origin is None:
             return values
-        n_steps = ((values - self.origin) / self.step.clamp_min(CLOSE)).round()
+        n_steps = ((values - self.origin) / _size(self.step)).round()
         on_step = self.origin + n_steps * self.step
         values = torch.where(self.step > 0, on_step, values)
         if self.allowed_categories is None:
@@ -428,9 +428,12 @@ def intersect(
 
     step = limits.step.nan_to_num(0.0).expand(is_allowed.shape)
     step = torch.where(is_whole, step.clamp_min(1.0), step) / std
-    size = step.clamp_min(CLOSE)
-    first = ((low - origin) / size - CLOSE).ceil()
-    last = ((high - origin) / size + CLOSE).floor()
+    size = _size(step)
+    # in steps, by how much rounding can move an end off one: x has few digits
+    digits = torch.finfo(now.dtype).eps * torch.maximum(low.abs(), high.abs()) / size
+    near = (4 * digits).clamp(CLOSE, 0.49)
+    first = ((low - origin) / size - near).ceil()
+    last = ((high - origin) / size + near).floor()
 
     mask = None
     if limits.allowed_categories is not None and limits.allowed_categories.any():
@@ -449,6 +452,11 @@ def intersect(
     is_allowed = is_allowed & (low <= high)
     low, high = _round_up(low, now.dtype), -_round_up(-high, now.dtype)
     return Interval(is_allowed, low, high, step.to(now), origin.to(now), mask)
+
+
+def _size(step: Tensor) -> Tensor:
+    """Return the steps to divide by: 1 where there is none."""
+    return torch.where(step > 0, step, 1.0)
 
 
 def _round_up(values: Tensor, dtype: torch.dtype) -> Tensor:

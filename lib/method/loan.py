@@ -39,7 +39,7 @@ LIMITS = {
     "income": "only up",
     "savings": "only up",
 }
-# her index in the order of `first_applicant`: the one before her networks fail
+# her index in the order of `first_applicant`; for the one before her networks fail
 EXAMPLE_INDEX = 1
 
 

@@ -301,9 +301,9 @@ class Pruned:
         problem, columns = self.problem, self.problem.population.actionable_index
         best = problem.discretise(x, recommendation)
         is_joint_before = is_joint(problem, x, best.x_cf, ROUNDING)
-        squares = (best.values - x)[..., columns].square()
-        cost = preferences.weight * best.is_acted[..., columns] * squares
-        cost = cost / problem.range[columns]
+        acted = best.is_acted[..., columns].to(x.dtype)
+        effort = problem.effort(x[..., columns], acted, best.values[..., columns])
+        cost = preferences.weight * effort
         # scores are whole numbers, so that cost decides between equal ones only
         order = (preferences.scores + cost / (1 + cost)).argsort(-1, descending=True)
         for feature in order.unbind(-1):

@@ -470,7 +470,7 @@ def _as_preferences(
     """Return the preferences of people whose answers were read, a pair a person."""
     scores = torch.tensor([person_scores for person_scores, _ in everyone])
     limits = stack_limits([stack_limits(person_limits) for _, person_limits in everyone])
-    return Preferences(scores, most, limits if limits.is_stated else None, profile)
+    return Preferences(scores, most, limits if limits.is_stated.any() else None, profile)
 
 
 def _read_person(

@@ -20,7 +20,8 @@ from lib.method.limits import Interval, Limits, intersect
 from lib.method.preferences import Preferences
 from lib.method.scm import CausalModel
 
-CATEGORY_COST = 0.25  # of another category, as of a change by half a range
+# effort of another category, as of a change by 1 where the range is 4; chosen here
+CATEGORY_COST = 0.25
 MAX_ABS_X = 10_000  # standard deviations from the mean; beyond, numbers overflow
 N_ASKED = 1_000  # people for whom classifier and flow are tried when a problem is made
 ROUNDING = 1e-4  # by which an action has to be inside its bounds to count as found
@@ -58,8 +59,9 @@ class Problem:
         classifier: The decision h, for the population's features.
         flow: Fitted to the population, under its graph.
     Raises: ValueError: features, graphs or dtypes differ; the
-        classifier fails for these people, or contradicts their
-        labels; the flow was fitted in other units.
+        classifier fails for these people, or, where it is not a
+        `NetworkClassifier`, contradicts their labels; the flow was
+        fitted in other units.
     """
 
     population: Population
@@ -142,7 +144,11 @@ class Problem:
 
     @property
     def causal_model(self) -> CausalModel:
-        """Where actions take effect: the true SCM where it is known, else the flow."""
+        """The true SCM where it is known, else the flow.
+
+        Searches act in it. Networks, `discretise` and pruning act in
+        the flow, as those who do not know the truth must.
+        """
         return self.flow if self.population.truth is None else self.population.truth
 
     def resolve_model(self, model: CausalModel | None) -> CausalModel:
@@ -336,11 +342,16 @@ class Problem:
                 actionable features, each with shape (*, K).
             weights: With shape (*, K); None: 1, the reported cost.
         """
-        effort = m * (x - a).square() / self.range[self.population.actionable_index].to(x)
-        if self.population.categories:
-            changed = m * CATEGORY_COST * self._differs(x, a)
-            effort = torch.where(self._is_category, changed, effort)
+        effort = self.effort(x, m, a)
         return (effort if weights is None else weights * effort).mean(-1)
+
+    def effort(self, x: Tensor, m: Tensor, a: Tensor) -> Tensor:
+        """Return the unweighted cost of each change, (*, K); see `action_cost`."""
+        effort = m * (x - a).square() / self.range[self.population.actionable_index].to(x)
+        if not self.population.categories:
+            return effort
+        changed = m * CATEGORY_COST * self._differs(x, a)
+        return torch.where(self._is_category, changed, effort)
 
     @cached_property
     def _is_category(self) -> Tensor:

@@ -2,8 +2,8 @@
 
 Where the data has units that people know, values are given in them.
 Where it has none (Loan), a value is given by its percentile rank, "31
-of 100": more than 31 of 100 applicants have. The number that the
-models compute with stands behind it.
+of 100": it is more than 31 of 100 applicants have. The number that
+the models compute with stands behind it.
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,7 +17,7 @@ from torch import Tensor
 from lib import checks
 from lib.method.classifier import Classifier
 from lib.method.data import Population, to_table
-from lib.method.preferences import Preferences
+from lib.method.preferences import LINEAR, Preferences
 from lib.method.problem import (
     Problem,
     Recommendation,
@@ -119,7 +119,8 @@ def recommend_frame(
     x = population.standardise(people)
     shape = len(x), len(population.actionable)
     if preferences is None:
-        preferences = Preferences(torch.ones(shape, dtype=torch.long))
+        scores = torch.ones(shape, dtype=torch.long)
+        preferences = Preferences(scores, profile=getattr(solver, "profile", LINEAR))
     checks.shape("preferences.scores", preferences.scores, shape)
     is_refused = ~problem.accepts(x)
     rows = is_refused.nonzero().squeeze(-1)
@@ -178,9 +179,10 @@ def standing(population: Population, x: Tensor) -> pd.DataFrame:
     Raises: ValueError: x has other features.
     """
     checks.people("x", x, population.features)
+    applicants = population.to_feasible(population.x["recourse/train"])
     more_than = []
     for j, rank in enumerate(percentile_ranks(population, x).tolist()):
-        is_binary = len(population.x["recourse/train"][:, j].unique()) == 2
+        is_binary = len(applicants[:, j].unique()) == 2
         has_rank = not is_binary and population.features[j] not in population.categories
         more_than.append(f"{rank:.0f} of 100" if has_rank else "")
     value = population.to_frame(x[None]).round(2).replace(-0.0, 0.0).iloc[0].to_list()

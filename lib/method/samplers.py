@@ -196,6 +196,7 @@ class ScoreSampler:
     def __post_init__(self) -> None:
         if self.n_features == 0:
             object.__setattr__(self, "n_features", len(self.probabilities) - 1)
+        object.__setattr__(self, "probabilities", tuple(self.probabilities))
         shares = np.asarray(self.probabilities, dtype=float)
         sums_to_one = abs(shares.sum() - 1) < 1e-8  # as numpy requires
         if shares.ndim != 1 or len(shares) < 2 or not ((shares >= 0).all() and sums_to_one):
