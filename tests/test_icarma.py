@@ -341,6 +341,7 @@ def test_bad_input_is_named(problem, ensemble, asked):
         (lambda: Settings(tau=0), "tau must be above zero"),
         (lambda: Settings(hinge=-1.0), "hinge must be zero or above"),
         (lambda: Settings(hinge="grows"), "Unknown hinge 'grows'"),
+        (lambda: Settings(plausibility="lagrangian"), "only hinge may be a multiplier"),
         (lambda: Settings(p_min=0.9, p_max=0.1), "Priors must satisfy"),
         (lambda: ensemble.recommend(x, preferences), r"holds 3 members.*icarma.best"),
         (

@@ -16,7 +16,7 @@ from IPython.core.formatters import PlainTextFormatter
 
 from exercises import make
 from exercises.checking import Key, Verdict, _read, check, key, key_of, numbers_of
-from lib.base.files import ROOT
+from lib.io import ROOT
 
 SOLUTIONS = sorted(make.SOLUTIONS.glob("*.ipynb"))
 CALL = re.compile(r'^check\("([^"]+)", ', re.MULTILINE)
