@@ -90,31 +90,31 @@ def script_of(name: str) -> str:
     return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
 
 
-def applicant(said: str) -> str:
+def applicant(address: str) -> str:
     """Return page/applicant.html as an element of another page.
 
     It stands in a shadow root, out of reach of the theme's styles, and takes light or dark
     from the element around it.
 
     Arguments:
-        said: What the person has said, as in the page's address.
+        address: What the person has answered, as in the page's address.
     """
     text = (PAGE / "applicant.html").read_text(encoding="utf-8")
-    found = re.search(
+    parts = re.search(
         r"(<style>.*?)</style>.*?<body>\s*(<main.*?</main>)(.*)</body>", text, re.DOTALL
     )
     place, how = 'document.getElementById("page")', "{ hasAddress: true }"
-    if found is None or place not in found[3] or how not in found[3]:
+    if parts is None or place not in parts[3] or how not in parts[3]:
         raise ValueError(
             f"page/applicant.html has no <style>, <main>, {place} or {how}: expected each. "
             "If the page was rebuilt in another form, change docs/book/conf.py with it."
         )
-    style, main, scripts = found.groups()
+    style, main, scripts = parts.groups()
     main = main.replace("main", "div")  # the page around it has one
     style += ".applicant { color-scheme: inherit; background: none; }</style>"
     inside = 'document.getElementById("applicant").shadowRoot.getElementById("page")'
     shadow = f'<template shadowrootmode="open">{style}{main}</template>'
-    scripts = scripts.replace(place, inside).replace(how, f'{{ said: "{said}" }}')
+    scripts = scripts.replace(place, inside).replace(how, f'{{ said: "{address}" }}')
     return f'<div id="applicant">{shadow}</div>{scripts}'
 
 
@@ -144,14 +144,14 @@ def as_restructured(
     text = "\n".join(lines)
     text = re.sub(
         r"^Raises: (.+(?:\n    .+)*)",
-        lambda own: "\nRaises:\n    " + " ".join(own[1].split()),
+        lambda match: "\nRaises:\n    " + " ".join(match[1].split()),
         text,
         flags=re.MULTILINE,
     )
     text = re.sub(r"^(Returns|Source): (.+)", r"\n\1:\n    \2", text, flags=re.MULTILINE)
     text = re.sub(
         r"^(?! *(?:>>>|\.\.\.)).*",
-        lambda own: re.sub(r"(?<=\S)\*|\*(?=\S)", r"\\*", own[0]),
+        lambda match: re.sub(r"(?<=\S)\*|\*(?=\S)", r"\\*", match[0]),
         text,
         flags=re.MULTILINE,
     )

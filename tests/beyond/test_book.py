@@ -132,14 +132,14 @@ def browser() -> Iterator[Any]:
 def tab(book: Path, browser: Any) -> Iterator[Any]:
     """An empty tab; at the end, without an error, a failure or a request that leaves."""
     opened = browser.new_page(viewport={"width": WIDTHS[0], "height": 900})
-    said: list[str] = []
-    opened.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("requestfailed", lambda r: said.append(r.url) if failed(r) else None)
-    opened.on("request", lambda r: None if is_ours(r.url) else said.append(r.url))
+    messages: list[str] = []
+    opened.on("console", lambda m: messages.append(m.text) if m.type == "error" else None)
+    opened.on("pageerror", lambda error: messages.append(str(error)))
+    opened.on("requestfailed", lambda r: messages.append(r.url) if failed(r) else None)
+    opened.on("request", lambda r: None if is_ours(r.url) else messages.append(r.url))
     yield opened
     opened.close()
-    assert not said
+    assert not messages
 
 
 def failed(request: Any) -> bool:
@@ -243,8 +243,10 @@ def test_axe_finds_no_errors(tab, theme):
     for name in some:
         tab.goto((HTML / f"{name}.html").as_uri())
         tab.wait_for_timeout(300)  # until the theme has faded in
-        found = Axe().run(tab, options={"preload": False}).response["violations"]
-        assert not [(own["id"], own["nodes"][0]["html"]) for own in found], name
+        results = Axe().run(tab, options={"preload": False}).response["violations"]
+        assert not [
+            (violation["id"], violation["nodes"][0]["html"]) for violation in results
+        ], name
 
 
 def test_a_prediction_is_locked_and_then_compared(tab):
@@ -257,8 +259,8 @@ def test_a_prediction_is_locked_and_then_compared(tab):
     assert box.locator("[role=status]").inner_text() == "Choose a letter first."
     box.locator('[value="C"]').check()
     box.locator("button").click()
-    said = box.locator("[role=status]", has_text="You said C: it is A.")
-    said.wait_for(timeout=60_000)
+    status = box.locator("[role=status]", has_text="You said C: it is A.")
+    status.wait_for(timeout=60_000)
     assert box.locator('[value="B"]').is_disabled()
     tab.goto(address)
     again = tab.locator(".predict").first
@@ -279,8 +281,8 @@ def test_the_applicant_follows_the_switch(tab):
 
 def test_search_finds(tab):
     tab.goto((HTML / "search.html").as_uri() + "?q=counterfactual")
-    found = "document.querySelectorAll('#search-results li a').length"
-    tab.wait_for_function(f"{found} >= 10", timeout=60_000)
+    n_results = "document.querySelectorAll('#search-results li a').length"
+    tab.wait_for_function(f"{n_results} >= 10", timeout=60_000)
     excerpt = tab.locator("#search-results .context").first
     excerpt.wait_for(timeout=60_000)
     assert "counterfactual" in excerpt.inner_text().lower()

@@ -22,13 +22,13 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 def slides() -> dict[str, tuple[str, str]]:
     """Return text and notes of each slide, by its title."""
-    found = {}
+    by_title = {}
     for part in re.split(r"^#{1,2} ", SOURCE, flags=re.MULTILINE)[1:]:
         title, rest = part.split("\n", 1)
         text, *notes = rest.split(":::{revealjs-notes}\n")
         assert len(notes) == 1, f"{title}: one note"
-        found[title] = (text, notes[0])
-    return found
+        by_title[title] = (text, notes[0])
+    return by_title
 
 
 def test_thirty_slides_of_45_minutes():
@@ -77,9 +77,9 @@ def shown(notebook: str, pattern: str) -> list[float]:
     cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_bytes())["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     texts = [o.get("text") or o.get("data", {}).get("text/plain", []) for o in outputs]
-    found = re.search(pattern, "\n".join("".join(text) for text in texts), re.DOTALL)
-    assert found, (notebook, pattern)
-    return [float(number) for number in found.groups()]
+    matches = re.search(pattern, "\n".join("".join(text) for text in texts), re.DOTALL)
+    assert matches, (notebook, pattern)
+    return [float(number) for number in matches.groups()]
 
 
 def of_people_and_networks() -> Iterator[str]:
@@ -114,16 +114,16 @@ def of_hard_constraints() -> Iterator[str]:
     yield f"Helped and hap, as printed: {joint['as printed']} and {hap['as printed']} %"
     yield f"Pruned: {joint['pruned']} and {hap['pruned']} %"
 
-    own = table("04_paper_vs_ours").query("metric == 'joint' and method == 'oracle'")
-    helped = per_cent(*own.set_index("setting")["mean"][["all (4)", "3", "2", "1"]])
+    rows = table("04_paper_vs_ours").query("metric == 'joint' and method == 'oracle'")
+    helped = per_cent(*rows.set_index("setting")["mean"][["all (4)", "3", "2", "1"]])
     yield f"helps {', '.join(helped)} of 100 with 4, 3, 2, 1 features open"
-    own = table("04_paper_vs_ours").query("networks == 'as printed'")
-    own = own.pivot(index="setting", columns="metric", values=["mean", "paper"])
+    rows = table("04_paper_vs_ours").query("networks == 'as printed'")
+    rows = rows.pivot(index="setting", columns="metric", values=["mean", "paper"])
     for metric in ("validity", "plausibility"):
-        most, least = own["mean", metric][["all (4)", "1"]]
+        most, least = rows["mean", metric][["all (4)", "1"]]
         yield f"from {most:.2f} to {least:.2f} in {metric}"
     ours, theirs = per_cent(
-        *(1 - own.loc["1", [("mean", "validity"), ("paper", "validity")]])
+        *(1 - rows.loc["1", [("mean", "validity"), ("paper", "validity")]])
     )
     yield f"its networks leave {theirs} of 100 refused, ours {ours}"
 
@@ -131,8 +131,8 @@ def of_hard_constraints() -> Iterator[str]:
 def of_agreement() -> Iterator[str]:
     """Yield how near the tables of notebooks 04 and 05 are to the paper's."""
     names = ("04", *(f"05_table{k}" for k in (2, 3, 5, 6)))
-    own = [table(f"{name}_paper_vs_ours", dtype={"table": str}) for name in names]
-    near = claims.agreement(pd.concat(own).fillna({"networks": ""})).unstack("who")
+    rows = [table(f"{name}_paper_vs_ours", dtype={"table": str}) for name in names]
+    near = claims.agreement(pd.concat(rows).fillna({"networks": ""})).unstack("who")
     off = near["mean |difference|"]
     about = {"1": "hard", "2": "soft, rankings", "3": "soft, scores", "5": "hard, leaning"}
     for k, what in about.items():
@@ -150,18 +150,18 @@ def of_agreement() -> Iterator[str]:
 
 def of_soft_constraints() -> Iterator[str]:
     """Yield what is said with numbers of notebook 05."""
-    own = table("05_table2_paper_vs_ours")
-    own = own.pivot(
+    rows = table("05_table2_paper_vs_ours")
+    rows = rows.pivot(
         index=["method", "networks", "setting"], columns="metric", values=["mean", "paper"]
     )
-    printed = own.loc["iCARMA", "as printed"]
+    printed = rows.loc["iCARMA", "as printed"]
     soft = printed["paper"].loc[[f"soft, {k}" for k in ("concave", "linear", "convex")]]
     yield "a hap of {} to {} %".format(*per_cent(soft.hap.min(), soft.hap.max()))
     most = soft[["validity", "plausibility"]].min(axis=1)
     yield "help at most {} to {} of 100".format(*per_cent(most.min(), most.max()))
 
     linear = printed["mean"].loc["soft, linear"]
-    (best,) = own["mean"].loc["oracle"].xs("soft, linear", level="setting").joint
+    (best,) = rows["mean"].loc["oracle"].xs("soft, linear", level="setting").joint
     acted, helped, could_be = per_cent(linear.hap, linear.joint, best)
     yield f"{acted} of 100 act on what is hardest, and {helped} are helped"
     yield f"{helped} are helped. {could_be} could be"
@@ -180,7 +180,7 @@ def of_soft_constraints() -> Iterator[str]:
             yield f"{100 * (1 - acts):.0f} of 100 who can be helped need no hardest action"
     (scores,) = shown("05_soft_constraints", r"score +never.*?only if need be +([\d.]+)")
     yield f"With scores {100 * (1 - scores):.0f} of 100 need none"
-    pruned = own.loc[("iCARMA", "pruned", "soft, linear"), ("mean", "hap")]
+    pruned = rows.loc[("iCARMA", "pruned", "soft, linear"), ("mean", "hap")]
     pruned, plain = per_cent(pruned, acts)
     yield f"their hap is {pruned} %, that of a search without weights is {plain} %"
 
@@ -204,12 +204,14 @@ def of_groups() -> Iterator[str]:
 
 def of_real_people() -> Iterator[str]:
     """Yield what is said with numbers of notebook 07."""
-    own = table("07_paper_vs_ours").query("networks == 'as printed'").dropna(subset="paper")
-    agrees = own.agrees.astype(str) == "True"
-    yield f"{agrees.sum()} of the paper's {len(own)} numbers agree"
-    own = own.set_index(["setting", "metric"]).loc["all (4)"]
+    rows = (
+        table("07_paper_vs_ours").query("networks == 'as printed'").dropna(subset="paper")
+    )
+    agrees = rows.agrees.astype(str) == "True"
+    yield f"{agrees.sum()} of the paper's {len(rows)} numbers agree"
+    rows = rows.set_index(["setting", "metric"]).loc["all (4)"]
     for metric, word in (("validity", "accepted"), ("plausibility", "plausible")):
-        yield f"{own['mean'][metric]:.2f} {word}, the paper {own.paper[metric]:.2f}"
+        yield f"{rows['mean'][metric]:.2f} {word}, the paper {rows.paper[metric]:.2f}"
     same = table("07_search")
     more = 100 * (same["joint: search"] - same["joint: iCARMA"])
     times = same["iCARMA's cost, times the search's"]
@@ -328,19 +330,21 @@ def deck(lecture: Path) -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
     options = ["--no-sandbox", "--disable-background-networking"]
-    said: list[str] = []
+    messages: list[str] = []
     with api.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=options)
         opened = browser.new_page(viewport={"width": 1280, "height": 720})
-        opened.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
-        opened.on("pageerror", lambda error: said.append(str(error)))
-        opened.on("request", lambda r: None if is_ours(r.url) else said.append(r.url))
-        opened.on("requestfailed", lambda r: said.append(r.url) if failed(r) else None)
+        opened.on(
+            "console", lambda m: messages.append(m.text) if m.type == "error" else None
+        )
+        opened.on("pageerror", lambda error: messages.append(str(error)))
+        opened.on("request", lambda r: None if is_ours(r.url) else messages.append(r.url))
+        opened.on("requestfailed", lambda r: messages.append(r.url) if failed(r) else None)
         opened.goto(lecture.as_uri())
         opened.wait_for_function("Reveal.isReady()")
         yield opened
         browser.close()
-    assert not said
+    assert not messages
 
 
 def failed(request: Any) -> bool:
