@@ -10,9 +10,9 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.io import MODELS, ROOT
 from lib.beyond.propose import margins, propose
-from lib.method.preferences import Preferences, Profile
+from lib.io import MODELS, ROOT
+from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.paper import designs
 from lib.search.sets import sets_of
 
@@ -132,16 +132,15 @@ def without_the_walk() -> Key:
     """How many of those helped by the flow are helped in truth, without a walk."""
     x, truth = problem().refused("test")[:N_PEOPLE], problem().population.truth
     assert truth is not None
-    own = designs.hard_preferences(problem(), len(x), 1)["random"]
-    found = {}
-    for name, walk in (("walked", propose.Walk()), ("verified", None)):
-        r = proposer().recommend(x, own, walk=walk)
-        rows = margins.discretise(
-            problem(), {"flow": problem().flow, "truth": truth}, x, own, r
-        )
-        joint = rows.groupby("world").joint.mean()
-        found[name] = joint["flow"], joint["truth"]
-    walked, verified = found["walked"], found["verified"]
+    asked = designs.hard_preferences(problem(), len(x), 1)["random"]
+    causal_models = {"flow": problem().flow, "truth": truth}
+    helped = {}
+    for name, effort in (("walked", propose.LOCAL_SEARCH), ("verified", None)):
+        r = proposer().recommend(x, asked, local_search=effort)
+        rows = margins.outcomes(problem(), causal_models, x, asked, r)
+        joint = rows.groupby("model").joint.mean()
+        helped[name] = joint["flow"], joint["truth"]
+    walked, verified = helped["walked"], helped["verified"]
     kept, before = verified[1] / verified[0], walked[1] / walked[0]
     return choice(
         "A" if abs(kept - before) < 0.1 else "B" if kept > 0.85 else "C",
@@ -237,15 +236,15 @@ def dear_or_closed() -> Key:
         for scores in ([1, 1, 4, 1], [1, 1, 5, 1])
     )
     lines = {}
-    for name, own, profile in (
-        ("plain", dear, Profile()),
-        ("dear", dear, Profile(gamma=1.0, w_max=10.0)),
-        ("closed", closed, Profile()),
+    for name, preferences in (
+        ("plain", dear.with_profile(CONSTANT)),
+        ("dear", dear.with_profile(Profile(gamma=1.0, w_max=10.0))),
+        ("closed", closed.with_profile(CONSTANT)),
     ):
-        r = proposer().recommend(x, own, profile)
+        r = proposer().recommend(x, preferences)
         uses = r.is_acted[:, problem().population.features.index("income")]
-        lines[name] = [part.double().mean().item() for part in (r.has_recourse, uses)]
-    helped = {name: own[0] for name, own in lines.items()}
+        lines[name] = [share.double().mean().item() for share in (r.has_recourse, uses)]
+    helped = {name: shares[0] for name, shares in lines.items()}
     lost = [helped["plain"] - helped[name] > 0.02 for name in ("dear", "closed")]
     return choice(
         "A" if all(lost) else "B" if lost[1] else "C",
@@ -255,7 +254,7 @@ def dear_or_closed() -> Key:
         "weight forbids nothing.",
         {
             "A": "A weight changes the order of what holds. Does it change what holds?",
-            "B": "Is the bound of the bank the same for everybody, dear or not?",
+            "B": "Is the bound of the classifier the same for everybody, dear or not?",
             "C": "What becomes of somebody whose only way is their income?",
         },
     )

@@ -5,8 +5,8 @@ import pandas as pd
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent
-from lib.io import DATA, ROOT
 from lib.beyond.own_table import checkup, credit_union
+from lib.io import DATA, ROOT
 
 LEAKS = [  # a column, and who repaid
     (pd.Series([0, 0, 0, 0, 3, 2, 5, 1]), pd.Series([1, 1, 1, 0, 0, 0, 0, 0])),
@@ -86,8 +86,8 @@ def a_leak_that_follows() -> Key:
     """What becomes of the edges if reminders are a feature."""
     kinds = credit_union.KINDS | {"reminders": "actionable"}
     edges = {**credit_union.EDGES, "reminders": ["repaid"]}
-    found = checkup.examine(people(), "repaid", kinds, edges)
-    checks = {one.check for one in found if one.verdict != "fine"}
+    results = checkup.examine(people(), "repaid", kinds, edges)
+    checks = {result.check for result in results if result.verdict != "fine"}
     of_both = {"leaks", "edges"} <= checks
     return choice(
         "B" if of_both else "A",
@@ -107,13 +107,13 @@ def burden() -> Key:
     audit = table("audit").set_index(["group", "part"]).estimate
     groups = ("born here", "moved here")
     refused, cost = (
-        np.array([audit[group, part] for group in groups])
-        for part in ("refused", "mean cost")
+        np.array([audit[group, quantity] for group in groups])
+        for quantity in ("refused", "mean cost")
     )
     each = refused * cost
     return Key(
         np.array([*each, each[1] / each[0]]),
-        "The refusals make the ratio; the cost adds next to nothing.",
+        "The refusals make the ratio; the cost adds little.",
         (
             (
                 [*cost, cost[1] / cost[0]],
