@@ -98,7 +98,7 @@ def error_of(aic: float, edf: float, n: int) -> float:
 
     AIC = n (1 + log(2 pi RSS / n)) + 2 (edf + 1), and the variance is
     RSS / (n - edf). This is the conditional AIC, everywhere in this
-    room. The corrected one adds degrees of freedom for the variances;
+    package. The corrected one adds degrees of freedom for the variances;
     they depend on the answers, so no printed table can be read back
     by it.
 

@@ -12,7 +12,7 @@ from lib.beyond.hare.users import Asked, InWords
 from lib.method.problem import Recommendation
 
 PLACES = ("1", "2")
-# side by side where there is room, else one below the other; a text of HTML wraps, that of
+# side by side where both fit, else one below the other; a text of HTML wraps, that of
 # a button would be cut
 SIDE_BY_SIDE = {"flex_flow": "row wrap", "max_width": "60em"}
 OPTION = {"flex": "1 1 18em", "border": "1px solid silver", "padding": "0.5em"}
