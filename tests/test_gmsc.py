@@ -383,6 +383,7 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
     grids = [[None, *population.grid(name, 3)] for name in population.actionable]
     for i, person in enumerate(x):
         costs, n_acted = [np.inf], [0]
+        weight = preferences.weight[i]
         for action in product(*grids):
             acts = torch.tensor([value is not None for value in action])
             if not acts.any() or (acts & ~preferences.is_actionable[i]).any():
@@ -397,12 +398,12 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
             x_cf = population.round_counterfactual(person[None], after)
             gain = small.flow.log_prob(x_cf) - small.flow.log_prob(person[None])
             if small.accepts(x_cf) and gain >= 0:
-                cost = small.action_cost(person[columns], acts, values[columns])
+                cost = small.action_cost(person[columns], acts, values[columns], weight)
                 costs.append(cost.item())
                 n_acted.append(acts.sum().item())
         best = min(costs)
         cost = small.action_cost(
-            x[i, columns], found.is_acted[i, columns], found.values[i, columns]
+            x[i, columns], found.is_acted[i, columns], found.values[i, columns], weight
         ).item()
         has_moved = found.x_cf[i, -3:] != person[-3:]
         late = population.inverse_transform(found.x_cf[i])[-3:][
