@@ -198,26 +198,18 @@ class Limits:
         return is_number | mask.any(-1)
 
     def check(
-        self,
-        features: Sequence[str],
-        categories: Mapping[str, Sequence[str]],
-        ordered: Sequence[str] = (),
+        self, features: Sequence[str], categories: Mapping[str, Sequence[str]]
     ) -> None:
         """Raise ValueError where limits do not suit categories.
 
         Arguments:
             features, categories: As for `from_words`.
-            ordered: Features whose categories have an order, that of
-                their codes: these may have a direction.
         """
         (mask,) = _masks(self)
         for k, name in enumerate(features):
             names = categories.get(name, ())
-            direction = ("max_decrease", "max_increase") if name in ordered else ()
             has_numbers = any(
-                not values[..., k].isnan().all()
-                for limit, values in self.numbers.items()
-                if limit not in direction
+                not values[..., k].isnan().all() for values in self.numbers.values()
             )
             if names and has_numbers:
                 raise ValueError(
