@@ -579,7 +579,7 @@ def test_training_shows_the_classifier_whole_numbers(small):
     factual = small.flow.factual(x)
     on_all = torch.full((1, 20, 4), 50.0, dtype=x.dtype)
     terms = network.loss_terms(network.batch(factual, preferences, noise=on_all))
-    context = network.context(factual["z"], preferences)
+    context = network.context(x, factual["z"], preferences)
     everything = torch.ones(1, 20, 4, dtype=x.dtype)
     values = network.action_values(x[None], context, everything)
     is_acted = torch.zeros_like(x, dtype=torch.bool)

@@ -207,8 +207,7 @@ def test_loss_and_gradients(problem, both, people):
     terms = member.loss_terms(batch)
     page.multiplier = 20.0  # as after some batches
     multiplier = 20.0 + terms["hinge"].detach()
-    weights = lib_icarma._term_weights(member.settings, torch.float64)
-    of_lib = lib_icarma._weighted_sum(terms, weights, multiplier)
+    of_lib = member.loss(terms, multiplier)
     ours = page.loss(x, *for_page(preferences), noise)
     assert page.multiplier == pytest.approx(multiplier.item(), rel=1e-6)
     for name, term, weight in zip(TERMS, ours.tolist(), page.weights, strict=False):

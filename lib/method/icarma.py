@@ -58,8 +58,6 @@ DAMPING = 10.0
 # people who are answered in one go; more of them do not fit a processor's caches
 PEOPLE_BATCH_SIZE = 16_384
 
-AfterEpoch = Callable[[int, "ICarma"], np.ndarray | None]
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -124,26 +122,19 @@ class Settings:
         checks.one_of("plausibility_form", [self.plausibility_form], ("nll", "drop"))
         checks.one_of("margin_on", [self.margin_on], ("probability", "log_odds"))
         checks.one_of("prior_form", [self.prior_form], ("difficulty", "weight"))
-        if isinstance(self.hinge, str):
-            checks.one_of("hinge", [self.hinge], ("lagrangian",))
-        texts = [name for name in TERMS if isinstance(getattr(self, name), str)]
-        if texts not in ([], ["hinge"]):
-            raise ValueError(
-                f"The weight {texts[0]} must be a number, got "
-                f"{getattr(self, texts[0])!r}: only hinge may be a multiplier."
-            )
+        for name in (*TERMS, "weight_decay"):
+            value = getattr(self, name)
+            if name == "hinge" and value == "lagrangian":
+                continue
+            if isinstance(value, str) or not 0 <= value < math.inf:
+                raise ValueError(
+                    f"{name} must be a finite number, zero or above, got {value!r}. "
+                    'Only hinge may be a multiplier, "lagrangian".'
+                )
         if not self.saturation > 0:
             raise ValueError(
                 f"saturation must be above zero (math.inf: none), got {self.saturation!r}."
             )
-        for name in (*TERMS, "weight_decay"):
-            value = getattr(self, name)
-            if not isinstance(value, str) and not 0 <= value < math.inf:
-                raise ValueError(
-                    f"{name} must be zero or above, and finite, got {value!r}."
-                )
-        if not math.isfinite(self.margin):
-            raise ValueError(f"margin must be finite, got {self.margin!r}.")
         if not 0 < self.p_min <= self.p_max < 1:
             raise ValueError(
                 "Priors must satisfy 0 < p_min <= p_max < 1 (0 and 1 would make the "
@@ -201,10 +192,6 @@ class StackedMLP(nn.Module):
                 drawn = np.stack([rng.uniform(-bound, bound, shape) for rng in rngs])
                 parameter.copy_(torch.from_numpy(drawn))
 
-    def select(self, members: Sequence[int]) -> dict[str, Tensor]:
-        """Return the weights of some members, as a `state_dict`."""
-        return {name: w[list(members)] for name, w in self.state_dict().items()}
-
 
 class ICarma(nn.Module):
     """Hold an ensemble of M members, each a mask network and an action network.
@@ -222,8 +209,8 @@ class ICarma(nn.Module):
         limit_conditioned: Whether the networks are conditioned on
             limits. If not, answers are only cut to them.
         best_index: Of the best member on validation people.
-    Raises: ValueError: not one setting and seed a member; settings
-        differ in what is shared; the classifier has no gradient.
+    Raises: ValueError: settings differ in what is shared; the
+        classifier has no gradient.
     Source: section 4.3 and Fig. 1 of arXiv:2604.08030. The loss is
         explained term by term in notebook 03.
     """
@@ -238,11 +225,6 @@ class ICarma(nn.Module):
         best_index: int = 0,
     ) -> None:
         super().__init__()
-        if not len(settings) == len(seeds) > 0:
-            raise ValueError(
-                f"Expected one setting and one seed a member, got {len(settings)} and "
-                f"{len(seeds)}."
-            )
         for name in SHARED:
             if len({getattr(s, name) for s in settings}) > 1:
                 raise ValueError(
@@ -272,19 +254,16 @@ class ICarma(nn.Module):
 
         Raises: IndexError: there is no such member.
         """
-        members = np.arange(len(self))[index]
-        members = np.atleast_1d(members).tolist()
-        best = members.index(self.best_index) if self.best_index in members else 0
+        members = np.atleast_1d(np.arange(len(self))[index]).tolist()
         chosen = ICarma(
             self.problem,
             [self.settings[i] for i in members],
             [self.seeds[i] for i in members],
             self.profile,
             self.limit_conditioned,
-            best,
+            members.index(self.best_index) if self.best_index in members else 0,
         )
-        chosen.mask.load_state_dict(self.mask.select(members))
-        chosen.action.load_state_dict(self.action.select(members))
+        chosen.load_state_dict({name: w[members] for name, w in self.state_dict().items()})
         return chosen.requires_grad_(False)
 
     @property
@@ -292,13 +271,7 @@ class ICarma(nn.Module):
         """The member with the best result on validation people; see `fit`."""
         return self[self.best_index]
 
-    def context(
-        self,
-        z: Tensor,
-        preferences: Preferences,
-        x: Tensor | None = None,
-        interval: Interval | None = None,
-    ) -> Tensor:
+    def context(self, x: Tensor, z: Tensor, preferences: Preferences) -> Tensor:
         """Return what the networks are conditioned on, with shape (M, N, D + 2K).
 
         That is the noise z, the mask of what the person can act on
@@ -306,17 +279,13 @@ class ICarma(nn.Module):
         headroom as well, `Interval.headroom`: (M, N, D + 4K).
 
         Arguments:
-            z: Noise of each person, with shape (N, D) or (M, N, D).
+            x, z: People and the noise behind them, each with shape
+                (N, D) or (M, N, D).
             preferences: With scores (N, K) or (M, N, K).
-            x, interval: People, and to what values they may set
-                features, where networks are limit-conditioned.
-        Raises: ValueError: networks are limit-conditioned, and these
-            are missing.
         """
         inputs = [z, preferences.is_actionable, preferences.difficulty]
         if self.limit_conditioned:
-            if x is None or interval is None:
-                raise ValueError("Limit-conditioned networks need x and interval.")
+            interval = self.problem.interval(x, preferences)
             spread = self.problem.range[self.columns].to(x)
             inputs.append(interval.headroom(x[..., self.columns], spread))
         return torch.cat([t.to(z.dtype).expand(len(self), -1, -1) for t in inputs], -1)
@@ -351,19 +320,17 @@ class ICarma(nn.Module):
             noise: Difference of two Gumbel draws, with shape (M, N,
                 K).
         """
-        x, is_allowed, interval = factual["x"], preferences.is_actionable, None
-        rows = dict(factual)
-        if self.limit_conditioned:
-            interval = self.problem.interval(x, preferences)
-            is_allowed = interval.is_allowed
-            rows |= {"low": interval.low, "high": interval.high}
-        rows |= {
-            "context": self.context(factual["z"], preferences, x, interval),
-            "is_allowed": is_allowed,
+        rows = dict(factual) | {
+            "context": self.context(factual["x"], factual["z"], preferences),
+            "is_allowed": preferences.is_actionable,
             "weight": preferences.weight,
             "prior": self._prior(preferences),
             "noise": noise,
         }
+        if self.limit_conditioned:
+            interval = self.problem.interval(factual["x"], preferences)
+            rows["is_allowed"] = interval.is_allowed
+            rows |= {"low": interval.low, "high": interval.high}
         return {
             name: row.to(noise.dtype).expand(len(self), -1, -1)
             for name, row in rows.items()
@@ -371,17 +338,34 @@ class ICarma(nn.Module):
 
     def _prior(self, preferences: Preferences) -> Tensor:
         """Return each member's prior, with shape (M, N, K)."""
-        if len({(s.p_max, s.p_min, s.prior_form) for s in self.settings}) == 1:
-            return self.settings[0].prior(preferences)
         if preferences.scores.ndim == 2:
             return torch.stack([s.prior(preferences) for s in self.settings])
         pairs = enumerate(self.settings)
         return torch.stack([s.prior(preferences.members(i)) for i, s in pairs])
 
-    def _setting(self, name: str, like: Tensor) -> Tensor:
-        """Return a setting of each member, with shape (M, 1)."""
+    def _setting(self, name: str) -> Tensor:
+        """Return a setting of each member, with shape (M, 1); NaN for "lagrangian"."""
         values = [getattr(s, name) for s in self.settings]
-        return torch.tensor(values, dtype=like.dtype)[:, None]
+        numbers = [math.nan if value == "lagrangian" else value for value in values]
+        return torch.tensor(numbers, dtype=self.problem.flow.dtype)[:, None]
+
+    def _has(self, name: str, value: str) -> Tensor:
+        """Return of which members a setting is this one, with shape (M, 1)."""
+        return torch.tensor([[getattr(s, name) == value] for s in self.settings])
+
+    def loss(self, terms: Mapping[str, Tensor], multiplier: Tensor) -> Tensor:
+        """Return the loss of all members in sum, with shape ().
+
+        Arguments:
+            terms: As `loss_terms` gives them.
+            multiplier: Lagrange multiplier of the hinge, with shape
+                (M,); for members whose `Settings.hinge` has one.
+        """
+        weights = {name: self._setting(name)[:, 0] for name in TERMS}
+        lagrangian = multiplier - DAMPING * terms["hinge"].detach()
+        is_fixed = ~weights["hinge"].isnan()
+        weights["hinge"] = torch.where(is_fixed, weights["hinge"], lagrangian)
+        return torch.stack([weights[name] * terms[name] for name in TERMS]).sum()
 
     def loss_terms(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
         r"""Return the five terms of the loss, each a mean over the batch, with shape (M,).
@@ -394,58 +378,40 @@ class ICarma(nn.Module):
             batch: Tensors with leading axes (M, B), cut from what
                 `batch` gives.
         """
+        problem, x, is_allowed = self.problem, batch["x"], batch["is_allowed"]
         logits = self.mask_logits(batch["context"])
-        tau = self._setting("tau", logits)[..., None]
-        soft = torch.sigmoid((logits + batch["noise"]) / tau)
+        soft = torch.sigmoid((logits + batch["noise"]) / self._setting("tau")[..., None])
         hard = (soft > 0.5).to(soft.dtype)
-        m = (hard + soft - soft.detach()) * batch["is_allowed"]
+        m = (hard + soft - soft.detach()) * is_allowed
+        a = self.action_values(x, batch["context"], m)
+        if self.limit_conditioned:
+            a = Interval(is_allowed > 0, batch["low"], batch["high"]).soft_clamp(a)
+        x_cf, log_p_cf = problem.flow.act(batch, self.columns, m, a)
         divergence = kl_divergence(
             Bernoulli(logits=logits, validate_args=False),
             Bernoulli(batch["prior"], validate_args=False),
         )
-        terms = self.terms_by_person(batch, m)
-        terms["mask"] = (batch["is_allowed"] * divergence).sum(-1)
-        return {name: terms[name].mean(-1) for name in TERMS}
-
-    def terms_by_person(self, batch: Mapping[str, Tensor], m: Tensor) -> dict[str, Tensor]:
-        """Return all terms but the mask's, of each person under a mask, with shape (M, B).
-
-        Arguments:
-            batch: As for `loss_terms`.
-            m: Which features are acted on (0 or 1 in value), with
-                shape (M, B, K).
-        """
-        problem, x = self.problem, batch["x"]
-        a = self.action_values(x, batch["context"], m)
-        if self.limit_conditioned:
-            a = Interval(batch["is_allowed"] > 0, batch["low"], batch["high"]).soft_clamp(a)
-        x_cf, log_p_cf = problem.flow.act(batch, self.columns, m, a)
-        return {
+        by_person = {
             "cost": problem.action_cost(x[..., self.columns], m, a, batch["weight"]),
+            "mask": (is_allowed * divergence).sum(-1),
             "hinge": self._hinge(problem.log_odds(x_cf)),
             "plausibility": self._implausibility(batch["log_p"].sum(-1), log_p_cf),
             "feasibility": problem.out_of_range(x_cf),
         }
+        return {name: term.mean(-1) for name, term in by_person.items()}
 
     def _hinge(self, log_odds: Tensor) -> Tensor:
         """Return what each person lacks of the margin, with shape (M, N)."""
-        margin = self._setting("margin", log_odds)
+        margin, saturation = self._setting("margin"), self._setting("saturation")
         on_probability = (margin - (2 * log_odds.sigmoid() - 1)).relu()
-        is_printed = [s.margin_on == "probability" for s in self.settings]
-        if all(is_printed):
-            return on_probability
-        saturation = self._setting("saturation", log_odds)
         on_log_odds = saturating((margin - log_odds).relu(), saturation)
-        return torch.where(torch.tensor(is_printed)[:, None], on_probability, on_log_odds)
+        is_printed = self._has("margin_on", "probability")
+        return torch.where(is_printed, on_probability, on_log_odds)
 
     def _implausibility(self, log_p: Tensor, log_p_cf: Tensor) -> Tensor:
         """Return -log p(x_cf) of each person, or by how much log p falls, (M, N)."""
-        is_nll = [s.plausibility_form == "nll" for s in self.settings]
-        if all(is_nll):
-            return -log_p_cf
-        saturation = self._setting("saturation", log_p)
-        drop = saturating((log_p - log_p_cf).relu(), saturation)
-        return torch.where(torch.tensor(is_nll)[:, None], -log_p_cf, drop)
+        drop = saturating((log_p - log_p_cf).relu(), self._setting("saturation"))
+        return torch.where(self._has("plausibility_form", "nll"), -log_p_cf, drop)
 
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
         """Return the member's recommendation, each part with shape (N, D).
@@ -465,9 +431,8 @@ class ICarma(nn.Module):
         """
         if len(self) > 1:
             raise ValueError(
-                f"This ensemble holds {len(self)} members, and each recommends something "
-                "of its own. Ask one, icarma.best or icarma[3]; or all of them, "
-                "icarma.recommend_each(x, preferences)."
+                f"This ensemble holds {len(self)} members: ask one, icarma.best or "
+                "icarma[3], or all of them, icarma.recommend_each(x, preferences)."
             )
         return self.recommend_each(x, preferences)[0]
 
@@ -488,7 +453,9 @@ class ICarma(nn.Module):
             self._recommend(x[rows], preferences[rows])
             for rows in torch.arange(len(x)).split(PEOPLE_BATCH_SIZE)
         ]
-        return Recommendation(*(torch.cat(part, 1) for part in zip(*batches, strict=True)))
+        return Recommendation(
+            *(torch.cat(values, 1) for values in zip(*batches, strict=True))
+        )
 
     def _recommend(
         self, x: Tensor, preferences: Preferences
@@ -496,25 +463,22 @@ class ICarma(nn.Module):
         """Return what is acted on, the values, and the features after, each (M, N, D)."""
         problem, n_features = self.problem, x.shape[-1]
         z, interval = problem.flow.abduct(x), problem.interval(x, preferences)
-        context = self.context(z, preferences, x, interval)
+        context = self.context(x, z, preferences)
         m = ((self.mask_logits(context) > 0) & interval.is_allowed).to(x.dtype)
         x, z = x.expand(len(self), -1, -1), z.expand(len(self), -1, -1)
         a = self.action_values(x, context, m)
         if self.limit_conditioned:
             a = interval.soft_clamp(a)
-        if interval.step is not None:
+        if problem.population.limits is not None:
+            a = interval.project(a)
+        elif preferences.limits is not None:
             # those who state no limits get what they would get alone
-            a = torch.where(self._is_limited(preferences), interval.project(a), a)
+            is_limited = preferences.limits.is_stated.any(-1, keepdim=True)
+            a = torch.where(is_limited, interval.project(a), a)
         is_acted = scatter_to_features(m, self.columns, n_features) > 0.5
         values = torch.where(is_acted, scatter_to_features(a, self.columns, n_features), x)
         x_cf = problem.flow.counterfactual(x, is_acted, values, z)
         return is_acted, values, x_cf
-
-    def _is_limited(self, preferences: Preferences) -> Tensor:
-        """Return whether limits hold for each person, with shape (*, N, 1) or ()."""
-        if self.problem.population.limits is not None or preferences.limits is None:
-            return torch.tensor(True)
-        return preferences.limits.is_stated.any(-1, keepdim=True)
 
     def _header(self) -> dict[str, Any]:
         """Return what rebuilds the ensemble beside its weights, as JSON can hold it."""
@@ -533,14 +497,7 @@ class ICarma(nn.Module):
         """Return the ensemble with these weights, frozen."""
         settings = [io.from_dict(Settings, entries) for entries in header["settings"]]
         profile = io.from_dict(Profile, header["profile"])
-        icarma = cls(
-            problem,
-            settings,
-            header["seeds"],
-            profile,
-            header["limit_conditioned"],
-            header["best_index"],
-        )
+        icarma = cls(problem, **{**header, "settings": settings, "profile": profile})
         icarma.load_state_dict(dict(weights), strict=True)
         return icarma.requires_grad_(False)
 
@@ -614,7 +571,7 @@ def fit(
     settings: Settings | Sequence[Settings] | None = None,
     seeds: Sequence[int] = (0,),
     progress: Callable[[range], Iterable[int]] | None = None,
-    after_epoch: AfterEpoch | None = None,
+    after_epoch: Callable[[int, ICarma], None] | None = None,
 ) -> tuple[ICarma, pd.DataFrame]:
     r"""Train an ensemble on the refused people of the training split.
 
@@ -635,13 +592,10 @@ def fit(
         seeds: Of each member.
         progress: Wraps the range of epochs; None: a progress bar.
         after_epoch: Called with the number of epochs done and the
-            ensemble as it stands. It may return a number for each
-            member.
+            ensemble as it stands.
     Returns: The ensemble, and a table of the mean of each loss term
         (see `TERMS`), with the index (term, epoch) and a column a
-        seed. If `after_epoch` was given, what it returned stands
-        there as the term "after_epoch", NaN where it was nothing.
-        `icarma.best` is the member with the lowest mean unweighted
+        seed. `icarma.best` is the member with the lowest mean unweighted
         cost of valid recommendations plus share of people who stay
         refused, on refused validation people with preferences drawn
         by the first member's sampler (appendix C.2.4).
@@ -653,11 +607,23 @@ def fit(
     settings = Settings() if settings is None else settings
     settings = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
     samplers = list(samplers) if isinstance(samplers, Sequence) else [samplers] * len(seeds)
+    if not len(samplers) == len(settings) == len(seeds) > 0:
+        raise ValueError(
+            "Expected one sampler, one setting and one seed a member, got "
+            f"{len(samplers)}, {len(settings)} and {len(seeds)}."
+        )
     x = problem.refused("train")
-    drawn = _check_members(samplers, settings, seeds, len(x))
-    rngs = [np.random.default_rng(seed) for seed in seeds]
+    if len(x) == 0:
+        raise ValueError(
+            "Nobody in the training split is refused, so there is no one to train on. "
+            "Draw more people, or see whether the classifier returns log-odds, 0 or above "
+            "for yes."
+        )
+    first = [s.draw(range(len(x)), np.random.default_rng(0)) for s in samplers]
+    drawn = preferences_of.stack(first)
     limit_conditioned = drawn.limits is not None
     icarma = ICarma(problem, settings, seeds, drawn.profile, limit_conditioned)
+    rngs = [np.random.default_rng(seed) for seed in seeds]
     icarma.mask.draw_weights(rngs)
     icarma.action.draw_weights(rngs)
     how = settings[0]
@@ -665,101 +631,38 @@ def fit(
         icarma.parameters(), how.learning_rate, weight_decay=how.weight_decay, fused=True
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, how.n_epochs)
-    term_weights = _term_weights(settings, x.dtype)
     multiplier = torch.zeros(len(seeds), dtype=x.dtype)
     factual = problem.flow.factual(x)
     batch_size = min(how.batch_size, len(x))
     n_batches = len(x) // batch_size
     progress = progress or io.progress_bar("iCARMA")
-    history = np.zeros((len(TERMS), how.n_epochs, len(seeds)))
-    extra = np.full((how.n_epochs, len(seeds)), np.nan)
+    history = np.zeros((how.n_epochs, len(TERMS), len(seeds)))
     for epoch in progress(range(how.n_epochs)):
         people = _draw_epoch(icarma, samplers, factual, rngs)
         for i in range(n_batches):
             rows = slice(i * batch_size, (i + 1) * batch_size)
             terms = icarma.loss_terms({name: t[:, rows] for name, t in people.items()})
             multiplier += terms["hinge"].detach()
-            loss = _weighted_sum(terms, term_weights, multiplier)
             adam.zero_grad()
-            loss.backward()
+            icarma.loss(terms, multiplier).backward()
             adam.step()
-            history[:, epoch] += torch.stack(list(terms.values())).detach().numpy()
-        history[:, epoch] /= n_batches
-        means = dict(zip(TERMS, history[:, epoch].sum(-1).tolist(), strict=True))
+            history[epoch] += torch.stack(list(terms.values())).detach().numpy()
+        history[epoch] /= n_batches
+        means = dict(zip(TERMS, history[epoch].sum(-1), strict=True))
         checks.converging("networks", epoch, means)
         if how.cosine_schedule:
             schedule.step()
         if after_epoch is not None:
-            returned = after_epoch(epoch + 1, icarma)
-            extra[epoch] = np.nan if returned is None else returned
+            after_epoch(epoch + 1, icarma)
     icarma.requires_grad_(False)
     if len(seeds) > 1:
         icarma.best_index = _best_member(icarma, samplers)
     epochs = pd.RangeIndex(1, how.n_epochs + 1)
-    by_term = zip(TERMS, history, strict=True)
-    tables = {term: pd.DataFrame(rows, epochs) for term, rows in by_term}
-    if after_epoch is not None:
-        tables["after_epoch"] = pd.DataFrame(extra, epochs)
-    table = pd.concat(tables, names=["term", "epoch"]).set_axis(icarma.seeds, axis=1)
-    return icarma, table
-
-
-def _term_weights(settings: Sequence[Settings], dtype: torch.dtype) -> dict[str, Tensor]:
-    """Return the weight of each term, with shape (M,); NaN where a multiplier grows."""
-    weights = {}
-    for name in TERMS:
-        values = [getattr(member, name) for member in settings]
-        numbers = [math.nan if value == "lagrangian" else value for value in values]
-        weights[name] = torch.tensor(numbers, dtype=dtype)
-    return weights
-
-
-def _weighted_sum(
-    terms: Mapping[str, Tensor], term_weights: Mapping[str, Tensor], multiplier: Tensor
-) -> Tensor:
-    """Return the loss of all members in sum, with shape ().
-
-    Arguments:
-        terms: As `ICarma.loss_terms` gives them.
-        term_weights: As `_term_weights` gives them.
-        multiplier: Lagrange multiplier of the hinge, with shape (M,).
-    """
-    lagrangian = multiplier - DAMPING * terms["hinge"].detach()
-    loss = terms["hinge"].new_zeros(())
-    for name in TERMS:
-        weight = term_weights[name]
-        weight = torch.where(weight.isnan(), lagrangian, weight)
-        loss = loss + (weight * terms[name]).sum()
-    return loss
-
-
-def _check_members(
-    samplers: Sequence[Sampler],
-    settings: Sequence[Settings],
-    seeds: Sequence[int],
-    n_people: int,
-) -> Preferences:
-    """Return preferences that a sampler draws; ValueError unless members fit together."""
-    if not len(samplers) == len(settings) == len(seeds) > 0:
-        raise ValueError(
-            "Expected one sampler, one setting and one seed a member, got "
-            f"{len(samplers)}, {len(settings)} and {len(seeds)}."
-        )
-    if n_people == 0:
-        raise ValueError(
-            "Nobody in the training split is refused, so there is no one to train on. "
-            "Does the classifier return log-odds, 0 or above for yes? (A probability p "
-            "has the log-odds log(p / (1 - p)).) Else draw more people."
-        )
-    drawn = [
-        s.draw(range(n_people), np.random.default_rng(0)) for s in dict.fromkeys(samplers)
-    ]
-    if len({p.profile for p in drawn}) > 1 or len({p.limits is None for p in drawn}) > 1:
-        raise ValueError(
-            "The samplers differ in their profile, or in whether they draw limits. Train "
-            "those that differ in an ensemble of their own."
-        )
-    return drawn[0]
+    tables = {
+        term: pd.DataFrame(history[:, i], epochs, icarma.seeds)
+        for i, term in enumerate(TERMS)
+    }
+    return icarma, pd.concat(tables, names=["term", "epoch"])
 
 
 def _draw_epoch(
