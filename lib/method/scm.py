@@ -67,11 +67,7 @@ class CausalModel:
         raise NotImplementedError
 
     def sample(self, n_people: int, rng: np.random.Generator) -> Tensor:
-        """Return the features of people drawn from this model, with shape (N, D).
-
-        Raises: ValueError: n_people is no whole number above zero.
-        """
-        checks.positive_int(n_people=n_people)
+        """Return the features of people drawn from this model, with shape (N, D)."""
         return self.predict(self.draw_noise(n_people, rng))
 
     def predict(self, noise: Tensor) -> Tensor:
@@ -129,8 +125,8 @@ class CausalModel:
             Features that no acted-on feature reaches are returned
             unchanged, to the bit.
         Raises: ValueError: the action is given in both ways or in
-            none; shapes or dtypes differ; a feature is unknown; a
-            value that is used is not finite.
+            none; shapes differ, or dtypes of x and values; a feature
+            is unknown; a value that is used is not finite.
         Source: sections 3 and 4 of arXiv:2604.08030 (abduction,
             action, prediction). By hand in notebook 01.
         Example:
@@ -160,14 +156,11 @@ class CausalModel:
                 "counterfactual(x, is_acted, values), or "
                 'counterfactual(x, do={"income": 3.0}).'
             )
-        _check_like("is_acted", is_acted, x, torch.bool)
-        _check_like("values", values, x, x.dtype)
+        noise = self.abduct(x) if noise is None else noise
+        for name, tensor in (("is_acted", is_acted), ("values", values), ("noise", noise)):
+            checks.shape(name, tensor, x.shape)
         values = torch.where(is_acted, values, torch.zeros((), dtype=x.dtype))
-        checks.people("values", values, self.features)
-        if noise is None:
-            noise = self.abduct(x)
-        else:
-            _check_like("noise", noise, x, x.dtype)
+        checks.people("values", values, self.features, x.dtype)
         noise = self.counterfactual_noise(x, noise)
         columns = torch.where(is_acted, values, x).unbind(-1)
         return torch.stack(self.propagate(columns, self.affected(is_acted), noise), -1)
@@ -221,38 +214,11 @@ class CausalModel:
     ) -> tuple[Tensor, Tensor]:
         """Return `is_acted` and `values` (*, D) of an action that is given by name."""
         checks.one_of("feature", do, self.features)
-        columns = list(x.unbind(-1))
-        for name, value in do.items():
-            try:
-                as_tensor = torch.as_tensor(value, dtype=x.dtype)
-                columns[self.index(name)] = as_tensor.expand(x.shape[:-1])
-            except (TypeError, ValueError, RuntimeError):
-                came = (
-                    f"a tensor with shape {tuple(value.shape)}"
-                    if isinstance(value, Tensor)
-                    else repr(value)
-                )
-                raise ValueError(
-                    f"{name} must be set to a number or to a tensor with one value a "
-                    f"person, shape {tuple(x.shape[:-1])}, got {came}."
-                ) from None
         is_acted = torch.tensor([name in do for name in self.features])
-        return is_acted.expand(x.shape), torch.stack(columns, -1)
-
-
-def _check_like(name: str, tensor: Tensor, x: Tensor, dtype: torch.dtype) -> None:
-    """Raise ValueError unless this is a tensor with the shape of x and this dtype."""
-    if not isinstance(tensor, Tensor) or tensor.dtype != dtype:
-        came = (
-            f"a tensor of {tensor.dtype}"
-            if isinstance(tensor, Tensor)
-            else type(tensor).__name__
-        )
-        raise ValueError(
-            f"{name} must be a tensor of {dtype} with the shape of x, {tuple(x.shape)}, "
-            f"got {came}. Convert it with {name}.to({dtype})."
-        )
-    checks.shape(name, tensor, x.shape)
+        values = x.clone()
+        for name, value in do.items():
+            values[..., self.index(name)] = torch.as_tensor(value, dtype=x.dtype)
+        return is_acted.expand(x.shape), values
 
 
 @dataclass(frozen=True)
@@ -306,23 +272,13 @@ class SCM(CausalModel):
         mean: Tensor | None = None,
         std: Tensor | None = None,
     ) -> None:
-        for name, equation in equations.items():
-            if not isinstance(equation, Equation):
-                raise ValueError(
-                    f"{name} must be an Equation, got {type(equation).__name__}. Write "
-                    "additive(parents, mechanism, noise) where the noise is just added."
-                )
         self.graph = Graph({name: e.parents for name, e in equations.items()})
         self.equations = dict(equations)
         n_features = len(self.features)
-        mean = torch.zeros(n_features) if mean is None else mean
-        std = torch.ones(n_features) if std is None else std
-        for name, tensor in (("mean", mean), ("std", std)):
-            self.check(name, tensor)
-            checks.shape(name, tensor, (n_features,))
-        if not (std > 0).all():
-            raise ValueError(f"std must be above zero everywhere, got {std.tolist()}.")
-        self.mean, self.std = mean.double(), std.double()
+        self.mean = torch.zeros(n_features).double() if mean is None else mean.double()
+        self.std = torch.ones(n_features).double() if std is None else std.double()
+        checks.shape("mean", self.mean, (n_features,))
+        checks.shape("std", self.std, (n_features,))
         self._try_equations()
 
     def standardised(self, mean: Tensor, std: Tensor) -> "SCM":
@@ -372,13 +328,11 @@ class SCM(CausalModel):
             for j, equation in enumerate(self.equations.values()):
                 u_j = u[..., j].detach().numpy()
                 if _is_discrete(equation):
-                    total += torch.from_numpy(
-                        np.asarray(equation.noise.logpmf(u_j.round()))
-                    )
-                    continue
-                (slope,) = torch.autograd.grad(u[..., j].sum(), x, retain_graph=True)
-                total += torch.from_numpy(np.asarray(equation.noise.logpdf(u_j)))
-                total += slope[..., j].abs().log()
+                    total += torch.as_tensor(equation.noise.logpmf(u_j.round()))
+                else:
+                    (slope,) = torch.autograd.grad(u[..., j].sum(), x, retain_graph=True)
+                    total += torch.as_tensor(equation.noise.logpdf(u_j))
+                    total += slope[..., j].abs().log()
         return total
 
     def _parents_by_name(self, j: int, x_parents: Tensor) -> Parents:
@@ -388,28 +342,39 @@ class SCM(CausalModel):
         names = self.graph.parents[self.features[j]]
         return dict(zip(names, (x_parents * std + mean).unbind(-1), strict=True))
 
+    @torch.enable_grad()
     def _try_equations(self) -> None:
         """Raise ValueError unless each equation works and is inverted, for a few people."""
         rng = np.random.default_rng(0)
         x: Parents = {}
         for name in (self.features[j] for j in self.graph.order):
             equation = self.equations[name]
-            if not hasattr(equation.noise, "rvs"):
-                raise ValueError(
-                    f"The noise of {name} must be a frozen scipy distribution such as "
-                    f"stats.norm(0, 1), got {type(equation.noise).__name__}."
-                )
-            drawn = equation.noise.rvs(N_TRIED, random_state=rng)
-            u = torch.from_numpy(np.asarray(drawn, dtype=float))
             parents = {cause: x[cause] for cause in equation.parents}
-            x[name] = _tried(f"forward of {name}", equation.forward, parents, u)
-            value = x[name].clone().requires_grad_(not _is_discrete(equation))
-            inverted = _tried(f"inverse of {name}", equation.inverse, parents, value)
+            try:
+                drawn = equation.noise.rvs(N_TRIED, random_state=rng)
+                u = torch.tensor(drawn, dtype=torch.float64)
+                x[name] = equation.forward(parents, u)
+                value = x[name].clone().requires_grad_(not _is_discrete(equation))
+                inverted = equation.inverse(parents, value)
+                checks.shape("what forward returns", value, u.shape)
+                checks.shape("what inverse returns", inverted, u.shape)
+            except Exception as error:
+                raise ValueError(
+                    f"The equation of {name} failed with {type(error).__name__}: {error}. "
+                    "Its noise must be a frozen scipy distribution. forward and inverse, "
+                    f"in torch, take a dictionary of parents ({', '.join(parents)}) and a "
+                    "tensor, and return a tensor; all have one number a person."
+                ) from error
+            if value.requires_grad and not inverted.requires_grad:
+                raise ValueError(
+                    f"The inverse of {name} has no derivative that torch can follow, and "
+                    "the log-density needs it. Write it with torch's own functions."
+                )
             if not torch.allclose(inverted, u, rtol=1e-4, atol=1e-6):
                 worst = int((inverted - u).abs().argmax())
                 raise ValueError(
                     f"The inverse of {name} does not invert its forward: from the noise "
-                    f"{u[worst]:.6g}, forward gives {x[name][worst]:.6g}, and from that, "
+                    f"{u[worst]:.6g}, forward gives {value[worst]:.6g}, and from that, "
                     f"inverse gives {inverted[worst]:.6g}."
                 )
 
@@ -417,42 +382,3 @@ class SCM(CausalModel):
 def _is_discrete(equation: Equation) -> bool:
     """Return whether the noise takes single values only, each with a probability."""
     return hasattr(equation.noise.dist, "pmf")
-
-
-def _tried(
-    what: str,
-    function: Callable[[Parents, Tensor], Tensor],
-    parents: Parents,
-    value: Tensor,
-) -> Tensor:
-    """Return what one function of an equation gives; ValueError unless it is usable."""
-    try:
-        result = function(dict(parents), value)
-    except Exception as error:
-        raise ValueError(
-            f"The {what} failed with {type(error).__name__}: {error}. It is called with a "
-            f"dictionary of its parents ({', '.join(parents) or 'none'}) and a tensor, "
-            "both with one number a person, and must be written in torch."
-        ) from error
-    if not isinstance(result, Tensor) or result.shape != value.shape:
-        came = (
-            f"a tensor with shape {tuple(result.shape)}"
-            if isinstance(result, Tensor)
-            else type(result).__name__
-        )
-        raise ValueError(
-            f"The {what} gives {came} for {len(value)} people, expected a tensor with "
-            f"shape {tuple(value.shape)}."
-        )
-    if value.requires_grad and not result.requires_grad:
-        raise ValueError(
-            f"The {what} has no derivative that torch can follow, and the log-density "
-            "needs it. Write it with torch's own functions, and let it depend on its "
-            "second argument."
-        )
-    if not result.isfinite().all():
-        raise ValueError(
-            f"The {what} gives NaN or infinite values for people drawn from the model. Can "
-            "it take every value that its parents and its noise can have?"
-        )
-    return result.detach()
