@@ -587,18 +587,19 @@ def fit(
 
     Arguments:
         samplers, settings: Of each of the M members; one alone serves
-            them all. Settings left out: the paper's. Networks whose
-            sampler draws limits are conditioned on them.
+            them all. Settings left out: the paper's. Where a sampler
+            draws limits, the networks are conditioned on them.
         seeds: Of each member.
         progress: Wraps the range of epochs; None: a progress bar.
         after_epoch: Called with the number of epochs done and the
             ensemble as it stands.
     Returns: The ensemble, and a table of the mean of each loss term
         (see `TERMS`), with the index (term, epoch) and a column a
-        seed. `icarma.best` is the member with the lowest mean unweighted
-        cost of valid recommendations plus share of people who stay
-        refused, on refused validation people with preferences drawn
-        by the first member's sampler (appendix C.2.4).
+        seed. `icarma.best` is the member with the lowest mean
+        unweighted cost of valid recommendations plus share of people
+        who stay refused, on refused validation people with
+        preferences drawn by the first member's sampler (appendix
+        C.2.4).
     Raises: ValueError: lists of different lengths; profiles or shared
         settings differ; no one is refused; the classifier has no
         gradient; the fit diverges.
@@ -615,14 +616,12 @@ def fit(
     x = problem.refused("train")
     if len(x) == 0:
         raise ValueError(
-            "Nobody in the training split is refused, so there is no one to train on. "
-            "Draw more people, or see whether the classifier returns log-odds, 0 or above "
-            "for yes."
+            "Nobody in the training split is refused: there is no one to train on. Draw "
+            "more people, or see that the classifier gives log-odds, 0 or above for yes."
         )
-    first = [s.draw(range(len(x)), np.random.default_rng(0)) for s in samplers]
-    drawn = preferences_of.stack(first)
-    limit_conditioned = drawn.limits is not None
-    icarma = ICarma(problem, settings, seeds, drawn.profile, limit_conditioned)
+    examples = [s.draw(range(len(x)), np.random.default_rng(0)) for s in samplers]
+    drawn = preferences_of.stack(examples)
+    icarma = ICarma(problem, settings, seeds, drawn.profile, drawn.limits is not None)
     rngs = [np.random.default_rng(seed) for seed in seeds]
     icarma.mask.draw_weights(rngs)
     icarma.action.draw_weights(rngs)
@@ -636,7 +635,7 @@ def fit(
     batch_size = min(how.batch_size, len(x))
     n_batches = len(x) // batch_size
     progress = progress or io.progress_bar("iCARMA")
-    history = np.zeros((how.n_epochs, len(TERMS), len(seeds)))
+    history = np.zeros((len(TERMS), how.n_epochs, len(seeds)))
     for epoch in progress(range(how.n_epochs)):
         people = _draw_epoch(icarma, samplers, factual, rngs)
         for i in range(n_batches):
@@ -646,10 +645,10 @@ def fit(
             adam.zero_grad()
             icarma.loss(terms, multiplier).backward()
             adam.step()
-            history[epoch] += torch.stack(list(terms.values())).detach().numpy()
-        history[epoch] /= n_batches
-        means = dict(zip(TERMS, history[epoch].sum(-1), strict=True))
-        checks.converging("networks", epoch, means)
+            history[:, epoch] += torch.stack(list(terms.values())).detach().numpy()
+        history[:, epoch] /= n_batches
+        means = history[:, epoch].sum(-1)
+        checks.converging("networks", epoch, dict(zip(TERMS, means, strict=True)))
         if how.cosine_schedule:
             schedule.step()
         if after_epoch is not None:
@@ -658,11 +657,8 @@ def fit(
     if len(seeds) > 1:
         icarma.best_index = _best_member(icarma, samplers)
     epochs = pd.RangeIndex(1, how.n_epochs + 1)
-    tables = {
-        term: pd.DataFrame(history[:, i], epochs, icarma.seeds)
-        for i, term in enumerate(TERMS)
-    }
-    return icarma, pd.concat(tables, names=["term", "epoch"])
+    tables = [pd.DataFrame(means, epochs, icarma.seeds) for means in history]
+    return icarma, pd.concat(tables, keys=TERMS, names=["term", "epoch"])
 
 
 def _draw_epoch(
