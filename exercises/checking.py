@@ -215,12 +215,12 @@ def _names(answer: Any) -> frozenset[str]:
     if not isinstance(answer, Iterable):
         raise NotUnderstood(f"{expected}, and {type(answer).__name__} came.")
     try:
-        found = list(itertools.islice(answer, 1_000))
+        names = list(itertools.islice(answer, 1_000))
     except Exception as error:
         raise NotUnderstood(f"{expected}.") from error
-    if not all(isinstance(name, str) for name in found):
+    if not all(isinstance(name, str) for name in names):
         raise NotUnderstood(f"{expected}.")
-    return frozenset(name.strip().lower().replace(" ", "_") for name in found)
+    return frozenset(name.strip().lower().replace(" ", "_") for name in names)
 
 
 def _array(answer: Any) -> np.ndarray:

@@ -53,12 +53,12 @@ def students(solutions: NotebookNode, name: str) -> NotebookNode:
             if made.cells[-1].source != link:
                 made.cells.append(new_markdown_cell(link, id=f"{cell.id}-link"))
             continue
-        own = nbformat.from_dict({**cell, "source": blanked(cell.source)})
-        own.source = own.source.replace("](../../", "](../")  # a folder less deep
-        own.source = own.source.replace(TITLE, "# Exercises: ")
-        if own.cell_type == "code":
-            own.outputs, own.execution_count = [], None
-        made.cells.append(own)
+        target = nbformat.from_dict({**cell, "source": blanked(cell.source)})
+        target.source = target.source.replace("](../../", "](../")  # a folder less deep
+        target.source = target.source.replace(TITLE, "# Exercises: ")
+        if target.cell_type == "code":
+            target.outputs, target.execution_count = [], None
+        made.cells.append(target)
     return made
 
 

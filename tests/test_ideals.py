@@ -29,7 +29,7 @@ def x(table, h):
 @pytest.mark.parametrize("radius", [ideals.NEAR, ideals.INTERMEDIATE, ideals.FAR])
 def test_own_ideals_are_recourse_on_the_boundary(table, h, x, radius):
     given = x.clone()
-    ideal = ideals.own(table, h, x, radius, streams(N, 0))
+    ideal = ideals.personal(table, h, x, radius, streams(N, 0))
     assert torch.equal(x, given)
     has_one = ~ideal.isnan().any(-1)
     assert has_one.sum() >= N - 2
@@ -41,19 +41,21 @@ def test_own_ideals_are_recourse_on_the_boundary(table, h, x, radius):
 
 
 def test_own_ideals_differ_between_people_and_travel_with_them(table, h, x):
-    ideal = ideals.own(table, h, x, ideals.FAR, streams(N, 0))
+    ideal = ideals.personal(table, h, x, ideals.FAR, streams(N, 0))
     twins = x[:1].repeat(2, 1)
-    one, other = ideals.own(table, h, twins, ideals.FAR, streams(2, 0))
+    one, other = ideals.personal(table, h, twins, ideals.FAR, streams(2, 0))
     assert not torch.equal(one, other)
     order = torch.randperm(N, generator=torch.Generator().manual_seed(0))
     rngs = streams(N, 0)
-    moved = ideals.own(table, h, x[order], ideals.FAR, [rngs[i] for i in order.tolist()])
+    moved = ideals.personal(
+        table, h, x[order], ideals.FAR, [rngs[i] for i in order.tolist()]
+    )
     assert torch.allclose(moved, ideal[order], rtol=0, atol=1e-9, equal_nan=True)
 
 
 def test_far_is_farther_than_near(table, h, x):
     length = [
-        (ideals.own(table, h, x, radius, streams(N, 0)) - x)
+        (ideals.personal(table, h, x, radius, streams(N, 0)) - x)
         .square()
         .sum(-1)
         .sqrt()

@@ -72,13 +72,13 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
         low, high = (
             (ends.loc[person.name] - now).to_dict() for ends in (task.low, task.high)
         )
-        told = {
+        ranges = {
             name: [min(low[name], 0.0), max(high[name], 0.0)] for name in task.actionable
         }
-        own = person[task.features].to_numpy().astype(np.float32)[None]
+        features = person[task.features].to_numpy().astype(np.float32)[None]
         with quiet():
-            found = explainer.explain(own, np.array([1]), [told])
-        values = np.asarray(found.data["cf"]["X"], dtype=float)[0]
+            explanation = explainer.explain(features, np.array([1]), [ranges])
+        values = np.asarray(explanation.data["cf"]["X"], dtype=float)[0]
         return pd.Series(values, task.features)
 
     return ask

@@ -56,11 +56,13 @@ def prepare(task: Task, method: str, seconds: float | None) -> Together:
     explainer = PPCEF(flow, classifier, BinaryDiscLoss())
 
     def ask(people: pd.DataFrame) -> pd.DataFrame:
-        own = torch.tensor(((people[task.features] - low) / spread).to_numpy()).float()
-        asked = DataLoader(TensorDataset(own, torch.zeros(len(own))), len(own))
+        scaled = torch.tensor(((people[task.features] - low) / spread).to_numpy()).float()
+        asked = DataLoader(TensorDataset(scaled, torch.zeros(len(scaled))), len(scaled))
         with quiet():
-            found = explainer.explain_dataloader(asked, log_prob_threshold=least, **SEARCH)
-        return pd.DataFrame(found.x_cfs, people.index, task.features) * spread + low
+            answers = explainer.explain_dataloader(
+                asked, log_prob_threshold=least, **SEARCH
+            )
+        return pd.DataFrame(answers.x_cfs, people.index, task.features) * spread + low
 
     return ask
 

@@ -66,14 +66,14 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
             "total_CFs": 1,
             "desired_class": 1,
             "features_to_vary": open_to,
-            "permitted_range": ranges | {own: [low[own], high[own]] for own in open_to},
+            "permitted_range": ranges | {name: [low[name], high[name]] for name in open_to},
             argument: int(default * times),
         }
         if method == "random":
             how["random_seed"] = 0
         with quiet():
-            found = explainer.generate_counterfactuals(query, **how)
-        ends = found.cf_examples_list[0].final_cfs_df
+            counterfactuals = explainer.generate_counterfactuals(query, **how)
+        ends = counterfactuals.cf_examples_list[0].final_cfs_df
         if ends is None or len(ends) == 0:
             return None
         profile = ends.iloc[0][task.features].astype(float)

@@ -14,7 +14,7 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
     data = Data(table.astype("float32"), LABEL, continuous_features=task.features)
     classifier = torch_classifier(task, task.mean, task.std)
     explainer = Explainer(classifier, data, "pytorch", "cpu")
-    mean, std = (pd.Series(part, task.features) for part in (task.mean, task.std))
+    mean, std = (pd.Series(moment, task.features) for moment in (task.mean, task.std))
 
     def ask(person: pd.Series, times: float) -> pd.Series | None:
         open_to = task.open_to(person.name)
@@ -22,7 +22,7 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
         longer = (
             {} if times == 1 else {"max_iterations": int(1000 * times), "patience": 1000}
         )
-        found = explainer.generate_counterfactuals(
+        counterfactuals = explainer.generate_counterfactuals(
             ((person[task.features] - mean) / std).rename(person.name),
             method=method,
             features_to_vary=open_to,
@@ -31,9 +31,9 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
             progress_bar=False,
             optimization_params=longer,
         )
-        if found.empty:
+        if counterfactuals.empty:
             return None
-        return found.iloc[0][task.features].astype(float) * std + mean
+        return counterfactuals.iloc[0][task.features].astype(float) * std + mean
 
     times = task.within(seconds, ask) if method == "continuous" else 1.0
     return lambda person: ask(person, times)

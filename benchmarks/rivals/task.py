@@ -139,7 +139,7 @@ def peak_memory() -> float:
     """
     status = Path("/proc/self/status")
     if status.exists():
-        (line,) = [own for own in status.read_text().splitlines() if "VmHWM" in own]
+        (line,) = [row for row in status.read_text().splitlines() if "VmHWM" in row]
         return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -184,7 +184,7 @@ def run(
     prepared = perf_counter() - start
     errors: list[str] = []
     each = task.people.iloc[: N_TIMED if at_once else None]
-    took, found = [], []
+    took, profiles = [], []
     for name, person in each.iterrows():
         asked = each.loc[[name]] if at_once else person
         start = perf_counter()
@@ -197,7 +197,7 @@ def run(
             profile = None
             errors.append(f"{type(raised).__name__}: {raised}".split("\n")[0][:200])
         took.append(perf_counter() - start)
-        found.append(pd.Series(dtype=float) if profile is None else profile)
+        profiles.append(pd.Series(dtype=float) if profile is None else profile)
         if sum(took) > MOST_SECONDS:
             break
     alone = shared = float(np.median(took))
@@ -205,7 +205,7 @@ def run(
         start, table = perf_counter(), answer(task.people)
         shared = (perf_counter() - start) / len(table)
     else:
-        table = pd.DataFrame(found, each.index[: len(found)])
+        table = pd.DataFrame(profiles, each.index[: len(profiles)])
         table = table.reindex(columns=task.features)
     effort = "default" if budget == "default" else "budget"
     stem = f"{folder}/{Path(sys.argv[0]).stem.removeprefix('ask_')}_{method}_{effort}"

@@ -100,16 +100,16 @@ def applicant(address: str) -> str:
         address: What the person has answered, as in the page's address.
     """
     text = (PAGE / "applicant.html").read_text(encoding="utf-8")
-    parts = re.search(
+    sections = re.search(
         r"(<style>.*?)</style>.*?<body>\s*(<main.*?</main>)(.*)</body>", text, re.DOTALL
     )
     place, how = 'document.getElementById("page")', "{ hasAddress: true }"
-    if parts is None or place not in parts[3] or how not in parts[3]:
+    if sections is None or place not in sections[3] or how not in sections[3]:
         raise ValueError(
             f"page/applicant.html has no <style>, <main>, {place} or {how}: expected each. "
             "If the page was rebuilt in another form, change docs/book/conf.py with it."
         )
-    style, main, scripts = parts.groups()
+    style, main, scripts = sections.groups()
     main = main.replace("main", "div")  # the page around it has one
     style += ".applicant { color-scheme: inherit; background: none; }</style>"
     inside = 'document.getElementById("applicant").shadowRoot.getElementById("page")'

@@ -39,8 +39,8 @@ def rows() -> list[Row]:
         r"\| (?P<claim>.+?) "
         r"\| [^|]* \| \[[^]]*\]\(\.\./(?P<figure>[^)]+)\) \| (?P<minutes>\S+) \|$"
     )
-    found = re.finditer(pattern, TABLE.read_text(encoding="utf-8"), re.MULTILINE)
-    table = [Row(**one.groupdict()) for one in found]
+    matches = re.finditer(pattern, TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    table = [Row(**one.groupdict()) for one in matches]
     if not table:
         raise ValueError(
             f"{TABLE.name} has no table of notebooks: expected rows | [title]"
@@ -56,20 +56,20 @@ def cards() -> str:
         >>> cards().count("grid-item-card") == sum(row.name[2] == "_" for row in rows())
         True
     """
-    parts = []
+    items = []
     for row in rows():
         link = f"[{row.title}](../../notebooks/{row.name}.ipynb)"
         if row.name[2] == "_":
-            parts.append(
+            items.append(
                 f"::::{{grid-item-card}}\n:img-top: ../../{row.figure}\n"
                 f":img-alt: The figure of {row.title}\n:link: ../../notebooks/{row.name}\n"
                 f":link-type: doc\n\n{row.claim}\n\n"
                 f":::{{card-footer}}\n**{link}** · runs in {row.minutes} min\n:::\n::::"
             )
         else:
-            parts[-1] = parts[-1].removesuffix(":::\n::::")
-            parts[-1] += f"\n{link} · runs in {row.minutes} min: {row.claim}\n:::\n::::"
-    inside = "\n\n".join(parts)
+            items[-1] = items[-1].removesuffix(":::\n::::")
+            items[-1] += f"\n{link} · runs in {row.minutes} min: {row.claim}\n:::\n::::"
+    inside = "\n\n".join(items)
     options = ":gutter: 3\n:class-container: cards"
     return f":::::{{grid}} 1 1 2 3\n{options}\n\n{inside}\n\n:::::"
 
@@ -83,8 +83,8 @@ def exercises() -> str:
     """
     lines = []
     for row in rows():
-        own = f"../../exercises/{row.name}.ipynb"
+        unsolved = f"../../exercises/{row.name}.ipynb"
         solved = f"../../exercises/solutions/{row.name}.ipynb"
-        download = f"{{download}}`the file <{own}>`"
-        lines.append(f"- [{row.title}]({own}) ({download}, [solved]({solved}))")
+        download = f"{{download}}`the file <{unsolved}>`"
+        lines.append(f"- [{row.title}]({unsolved}) ({download}, [solved]({solved}))")
     return "\n".join(lines)

@@ -38,10 +38,10 @@ def applied(cases: Sequence[tuple[Any, ...]]) -> Callable[[Any], Any]:
         if not callable(answer):
             what = f"expected a function, and {type(answer).__name__} came."
             raise NotUnderstood(what)
-        found = [answer(*copy.deepcopy(case)) for case in cases]
-        if any(one is None for one in found):
+        answers = [answer(*copy.deepcopy(case)) for case in cases]
+        if any(one is None for one in answers):
             raise ValueError("the function returned nothing. Is a `return` missing?")
-        return np.array(found, dtype=float)
+        return np.array(answers, dtype=float)
 
     return of_each
 
@@ -60,13 +60,13 @@ def place_by_place(
         >>> [(mistake.tolist(), hint) for mistake, hint in pairs]  # doctest: +ELLIPSIS
         [([1.0, 9.0], 'Second: down.'), ([0.0, 2.0], 'First: up.'), ([0.0, 9.0], 'First: ...
     """
-    places = [((right, ""), *own) for right, own in zip(truth, wrong, strict=True)]
-    found = []
+    places = [((right, ""), *pairs) for right, pairs in zip(truth, wrong, strict=True)]
+    mistakes = []
     for choices in itertools.product(*places):
         values, hints = zip(*choices, strict=True)
         if any(hints):
-            found.append((np.array(values, dtype=float), " ".join(filter(None, hints))))
-    return tuple(found)
+            mistakes.append((np.array(values, dtype=float), " ".join(filter(None, hints))))
+    return tuple(mistakes)
 
 
 def as_percent(share: float, hint: str) -> tuple[tuple[float, str], ...]:

@@ -31,8 +31,8 @@ def trials() -> pd.DataFrame:
 @functools.cache
 def first_round() -> pd.DataFrame:
     """Return the candidates of the first round for rankings and the linear profile."""
-    own = trials().query("search == 'ranking' and profile == 'linear'")
-    return own[own["round"] == 0].reset_index(drop=True)
+    linear_rankings = trials().query("search == 'ranking' and profile == 'linear'")
+    return linear_rankings[linear_rankings["round"] == 0].reset_index(drop=True)
 
 
 @key("03b.1")
@@ -139,8 +139,8 @@ def by_rule(
 def the_rule() -> Key:
     """What the rule chooses in twelve rounds, and among six made-up candidates."""
     names = ["joint", "avoidable", "efficiency", "n_people", "n_spared"]
-    frames = [pd.DataFrame(dict(zip(names, own, strict=True))) for own in cases()]
-    truth = np.array([choosing.ranked(own).index[0] for own in frames], dtype=float)
+    frames = [pd.DataFrame(dict(zip(names, case, strict=True))) for case in cases()]
+    truth = np.array([choosing.ranked(frame).index[0] for frame in frames], dtype=float)
     wide = "Both tolerances are two standard errors wide."
     alone = "That is one of the three steps alone."
     return Key(
@@ -148,9 +148,9 @@ def the_rule() -> Key:
         "It was asked of the three rounds of all four searches, and of six made-up "
         "candidates.",
         (
-            (np.array([own[0].argmax() for own in cases()]), alone),
-            (np.array([own[1].argmin() for own in cases()]), alone),
-            (np.array([own[2].argmax() for own in cases()]), alone),
+            (np.array([case[0].argmax() for case in cases()]), alone),
+            (np.array([case[1].argmin() for case in cases()]), alone),
+            (np.array([case[2].argmax() for case in cases()]), alone),
             (by_rule(n_errors_spared=np.inf), "Who asks for less that is avoidable?"),
             (by_rule(n_errors_spared=0), "The second step has a tolerance, too."),
             (by_rule(1, 1), wide),
@@ -171,18 +171,18 @@ def the_rule() -> Key:
 @key("03b.3")
 def sparing_first() -> Key:
     """The joint share of what a rule would choose that puts sparing first."""
-    own = first_round()
-    least = own.avoidable.min()
-    spares = own[own.avoidable <= least + 2 * error(least, own.n_spared.iloc[0])]
+    rows = first_round()
+    least = rows.avoidable.min()
+    spares = rows[rows.avoidable <= least + 2 * error(least, rows.n_spared.iloc[0])]
     best = spares.joint.max()
-    kept = spares[spares.joint >= best - 2 * error(best, own.n_people.iloc[0])]
-    share = own.joint[kept.efficiency.idxmax()]
+    kept = spares[spares.joint >= best - 2 * error(best, rows.n_people.iloc[0])]
+    share = rows.joint[kept.efficiency.idxmax()]
     letter = "ABCD"[3 - int(np.searchsorted((0.1, 0.3, 0.5), share))]
     n_silent = int(spares.n_acted.isna().sum())
     look = "Sort the 128 by avoidable hap. Whom do the first ones help?"
     return choice(
         letter,
-        f"It helps {share:.3f}. {len(spares)} of {len(own)} candidates ask nobody for "
+        f"It helps {share:.3f}. {len(spares)} of {len(rows)} candidates ask nobody for "
         f"anything avoidable; {n_silent} of them recommend nothing at all. Who asks for "
         "nothing spares everybody, so help has to come first.",
         dict.fromkeys("ABCD", look),
@@ -260,13 +260,13 @@ def chosen_by_two_cells() -> Key:
     chosen = int(by_two.idxmin())
     n_nearer, n_others = int((elsewhere < elsewhere[chosen]).sum()), len(elsewhere) - 1
     letter = "ABCD"[int(np.searchsorted((5, 20, 40), n_nearer))]
-    own = readings().loc[chosen]
-    off = max(abs(own[cell] - paper()[cell]) for cell in of_table_1)
+    reading = readings().loc[chosen]
+    off = max(abs(reading[cell] - paper()[cell]) for cell in of_table_1)
     look = "Score all readings twice: by two cells, then by the three others."
     return choice(
         letter,
         f"{n_nearer} of {n_others}. It lies within {off:.3f} of the two cells that chose "
-        f"it; its hap is {own[cells[-1]]:.2f}, the paper's {paper()[cells[-1]]:.2f}. "
+        f"it; its hap is {reading[cells[-1]]:.2f}, the paper's {paper()[cells[-1]]:.2f}. "
         "Agreement where you chose says nothing about elsewhere: hence the dagger.",
         dict.fromkeys("ABCD", look),
     )

@@ -176,16 +176,16 @@ def carried_out() -> Key:
 
 def refused_who_stop_using(world: str) -> tuple[float, float]:
     """Return the share accepted if the number changes alone, and if they act."""
-    own = stand_in()
-    x, j = own.refused("test"), own.population.features.index("utilization")
+    problem = stand_in()
+    x, j = problem.refused("test"), problem.population.features.index("utilization")
     is_acted = torch.zeros_like(x, dtype=torch.bool)
     is_acted[:, j] = True
-    nothing = -own.population.mean[j] / own.population.std[j]
+    nothing = -problem.population.mean[j] / problem.population.std[j]
     values = torch.where(is_acted, nothing.to(x), x)
-    flows = flow.load_all(MODELS, "gmsc_other_flows", own.population.fingerprint)
-    there = own.flow if world == "as published" else flows[world]
+    flows = flow.load_all(MODELS, "gmsc_other_flows", problem.population.fingerprint)
+    there = problem.flow if world == "as published" else flows[world]
     followed = there.counterfactual(x, is_acted, values)
-    alone, acted = (own.accepts(after).double().mean() for after in (values, followed))
+    alone, acted = (problem.accepts(after).double().mean() for after in (values, followed))
     return alone.item(), acted.item()
 
 
@@ -238,9 +238,9 @@ def rests_on_an_arrow() -> Key:
 @key("07.6")
 def a_milder_bank() -> Key:
     """How many of the refused a bank with a weight of 1 would accept."""
-    own, w = stand_in(), weight_of_a_default()
-    x = own.population.to_feasible(own.refused("test"))
-    chance = torch.sigmoid(own.classifier.logit(x) + math.log(w))
+    problem, w = stand_in(), weight_of_a_default()
+    x = problem.population.to_feasible(problem.refused("test"))
+    chance = torch.sigmoid(problem.classifier.logit(x) + math.log(w))
     share = (chance >= 0.5).double().mean().item()
     return choice(
         "A" if share < 0.2 else "B" if share < 0.6 else "C",

@@ -46,8 +46,8 @@ def one_step() -> Key:
     def by_search(price: np.ndarray, slope: np.ndarray, lacking: float) -> np.ndarray:
         slopes, none = torch.from_numpy(slope)[None], torch.zeros(1, 4).double()
         bounds = torch.tensor([[lacking], [-1.0]]).double()
-        found = cheapest_within((slopes, none), bounds, torch.from_numpy(price)[None])
-        return found[0].numpy()
+        step = cheapest_within((slopes, none), bounds, torch.from_numpy(price)[None])
+        return step[0].numpy()
 
     return Key(
         of_each(by_search),

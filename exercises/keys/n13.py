@@ -95,17 +95,17 @@ def more_time() -> Key:
 @key("13.4")
 def too_rare() -> Key:
     """Of those whom Wachter's answers bring a yes, how many are too rare."""
-    own = row("ours", "Wachter")
-    yes = own.carried + own["too rare"]
-    truth = own["too rare"] / yes
+    wachter = row("ours", "Wachter")
+    yes = wachter.carried + wachter["too rare"]
+    truth = wachter["too rare"] / yes
     return Key(
         truth,
         "A yes is cheap. What costs is a yes as somebody whom the data knows.",
         (
-            (own["too rare"], "That is of all who asked. Of those with a yes?"),
-            (own.carried / yes, "That is the share that is helped. The others?"),
+            (wachter["too rare"], "That is of all who asked. Of those with a yes?"),
+            (wachter.carried / yes, "That is the share that is helped. The others?"),
             (
-                own["too rare"] / own.carried,
+                wachter["too rare"] / wachter.carried,
                 "Divide by all with a yes, not by who is helped.",
             ),
             *as_percent(truth, "In percent it is right. As a number below 1?"),

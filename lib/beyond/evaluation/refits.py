@@ -358,16 +358,16 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def beside_print(model: Printed, found: pd.DataFrame) -> pd.DataFrame:
+def beside_print(model: Printed, refit_summary: pd.DataFrame) -> pd.DataFrame:
     """Return what a model's print says, and refits beside it: a row for each quantity.
 
     Arguments:
         model: What is printed.
-        found: As `summary` gives it, of refits with all terms
+        refit_summary: As `summary` gives it, of refits with all terms
             tested.
     Returns: Columns printed, refitted (mean), sd (over data sets)
         and sds_away, how far the print is from the mean.
     """
     table = pd.DataFrame({"printed": _of_print(model)})
-    table["refitted"], table["sd"] = found["mean"], found["sd"]
+    table["refitted"], table["sd"] = refit_summary["mean"], refit_summary["sd"]
     return table.assign(sds_away=(table.printed - table.refitted) / table.sd)

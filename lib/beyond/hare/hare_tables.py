@@ -3,7 +3,7 @@
 As published is what the paper's released code does: its hidden ideals
 (`ideals.as_published`), its shorter steps, values outside the range
 of the data, and equal random numbers for everybody. Only with that
-can its numbers be compared. Own ideals (`ideals.own`) are the ones to
+can its numbers be compared. Own ideals (`ideals.personal`) are the ones to
 believe: everyone has an ideal of their own, which is possible.
 """
 
@@ -381,7 +381,7 @@ def own_ideals(
     _check_fitted(models, "ANN", seed)
     h = models.classifiers["ANN", seed]
     x = table.refused(h.accepts, n_people)
-    ideal = ideals.own(table, h, x, SCALES[scale], streams(len(x), seed))
+    ideal = ideals.personal(table, h, x, SCALES[scale], streams(len(x), seed))
     base = fitted.base("GS", table, h, models, x, seed)
     has = ~(base.isnan().any(-1) | ideal.isnan().any(-1))
     if not has.any():

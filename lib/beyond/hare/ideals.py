@@ -6,7 +6,7 @@ classifier's boundary, at one of three scales from the person. There
 are two protocols. `as_published` repeats the released code of the
 paper, in which everybody of a seed shares one direction; and the
 ideal may end where it is refused, as it is clipped after the check.
-`own` draws for each person, and its ideals are recourse.
+`personal` draws for each person, and its ideals are recourse.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def as_published(
     return ideal
 
 
-def own(
+def personal(
     table: Tabular,
     classifier: Classifier,
     x: Tensor,
