@@ -31,7 +31,7 @@ def less_of_the_first(one, other):
     return min(one, other, key=lambda text: float(text.split(" < ")[0]))
 
 
-def parts(widget):
+def controls(widget):
     """Return status, both texts, both buttons and the line for trouble."""
     status, options, trouble = widget.children
     texts, buttons = zip(*(option.children for option in options.children), strict=True)
@@ -46,7 +46,7 @@ def test_clicks_lead_a_dialogue_to_the_end_that_answers_in_words_do():
     straight, dialogue = dialogue_of(), dialogue_of()
     expected = refine(straight, Asked(less_of_the_first, in_words))
     widget = asking.buttons(dialogue, in_words)
-    status, texts, buttons, trouble = parts(widget)
+    status, texts, buttons, trouble = controls(widget)
     for n in range(6):
         question = dialogue.question
         one, other = map(plain, texts)
@@ -70,7 +70,7 @@ def test_clicks_lead_a_dialogue_to_the_end_that_answers_in_words_do():
 def test_the_widget_goes_on_where_the_dialogue_stands():
     dialogue = dialogue_of()
     dialogue.answer(torch.tensor([True]))
-    status, texts, buttons, trouble = parts(asking.buttons(dialogue, in_words))
+    status, texts, buttons, trouble = controls(asking.buttons(dialogue, in_words))
     assert status.value.startswith("1 question answered")
     # somebody answers elsewhere: a click is about what was shown, and answers nothing else
     dialogue.answer(torch.tensor([False]))
@@ -84,7 +84,7 @@ def test_the_widget_goes_on_where_the_dialogue_stands():
 
 def test_texts_wrap_and_are_no_markup():
     """Text stands in HTML widgets, which wrap; a button's description would be cut."""
-    status, texts, buttons, _ = parts(
+    status, texts, buttons, _ = controls(
         asking.buttons(dialogue_of(), lambda option: [f"<b>&{option.x_cf[0, 0]:.3f} " * 40])
     )
     assert all(isinstance(text, widgets.HTML) for text in (status, *texts))
@@ -103,7 +103,7 @@ def test_what_goes_wrong_is_said_in_the_widget():
             raise KeyError("income")
         return in_words(option)
 
-    _, _, buttons, trouble = parts(asking.buttons(dialogue, sometimes))
+    _, _, buttons, trouble = controls(asking.buttons(dialogue, sometimes))
     open_question = dialogue.question
     broken.append(True)
     buttons[1].click()
@@ -111,7 +111,7 @@ def test_what_goes_wrong_is_said_in_the_widget():
     assert dialogue.question is open_question and not dialogue.answers
     assert all(b.disabled for b in buttons)  # nobody chooses what they can't read
     broken.clear()
-    _, _, buttons, trouble = parts(asking.buttons(dialogue, sometimes))
+    _, _, buttons, trouble = controls(asking.buttons(dialogue, sometimes))
     buttons[1].click()
     assert trouble.value == "" and len(dialogue.answers) == 1
 
@@ -123,7 +123,7 @@ def test_a_search_that_fails_ends_in_words_with_the_best_so_far():
         return Local()(space, incumbent, n_candidates, round_index, rngs)
 
     dialogue = dialogue_of(proposal=proposal)
-    status, texts, buttons, trouble = parts(asking.buttons(dialogue, in_words))
+    status, texts, buttons, trouble = controls(asking.buttons(dialogue, in_words))
     for _ in range(3):
         last = plain(texts[1])
         buttons[1].click()
@@ -133,7 +133,7 @@ def test_a_search_that_fails_ends_in_words_with_the_best_so_far():
 
 def test_options_that_read_alike_are_skipped():
     dialogue = dialogue_of()
-    _, _, _, trouble = parts(asking.buttons(dialogue, lambda _: ["all the same"]))
+    _, _, _, trouble = controls(asking.buttons(dialogue, lambda _: ["all the same"]))
     assert dialogue.question is None and trouble.value == ""
     assert not any(is_better.any() for _, is_better in dialogue.answers)
     with pytest.raises(ValueError, match="The dialogue is of 2 people, and one reader"):
@@ -147,7 +147,7 @@ def test_typed_answers(monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "1: work",
         "2: save",
-        *(f"Expected 1 or 2, got {said!r}." for said in ("", "3", "first")),
+        *(f"Expected 1 or 2, got {reply!r}." for reply in ("", "3", "first")),
     ]
     assert asking.typed("work", "save") == "work"
 

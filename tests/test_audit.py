@@ -28,7 +28,7 @@ def answers_of(
 ) -> pd.DataFrame:
     """Random answers of n_people to two sets of features."""
     rng = np.random.default_rng(seed)
-    parts = []
+    answers_by_setting = []
     for setting in ("income", "savings"):
         rows = pd.DataFrame({"person": np.arange(n_people), "setting": setting})
         rows = rows.assign(method=method, member=member, reported=member == 0)
@@ -36,8 +36,8 @@ def answers_of(
         rows["joint"] = rows.valid & (rng.random(n_people) < 0.7)
         rows["cost"] = rng.gamma(2.0, 0.05, n_people)
         rows["log_p_cf"] = rng.normal(-8, 1, n_people)
-        parts.append(rows.assign(**columns))
-    return pd.concat(parts, ignore_index=True)
+        answers_by_setting.append(rows.assign(**columns))
+    return pd.concat(answers_by_setting, ignore_index=True)
 
 
 def chances(n_people: int, seed: int = 1) -> pd.DataFrame:
@@ -77,8 +77,8 @@ def test_intervals_of_means_and_differences_are_those_of_the_central_limit():
         stats.norm.interval(0.95, cost[:500].mean(), error["a"]),
         abs=0.06 * error["a"] * 3.92,
     )
-    found = gaps(answers, sure, groups, 4_000)
-    row = found.query("measure == 'cost' and kind == 'difference'").squeeze()
+    result = gaps(answers, sure, groups, 4_000)
+    row = result.query("measure == 'cost' and kind == 'difference'").squeeze()
     spread = np.hypot(error["a"], error["b"])
     expected = stats.norm.interval(0.95, cost[:500].mean() - cost[500:].mean(), spread)
     ends = (row.low_alone, row.high_alone)
@@ -90,32 +90,32 @@ def test_intervals_of_means_and_differences_are_those_of_the_central_limit():
 
 def test_a_gap_is_the_mean_of_the_networks_own_gaps(study):
     answers, scenarios, groups = study
-    found = gaps(answers, scenarios, groups)
-    found = found[(found.method == "iCARMA") & (found.scenario == "s")]
-    found = found.set_index(["measure", "kind"])
+    result = gaps(answers, scenarios, groups)
+    result = result[(result.method == "iCARMA") & (result.scenario == "s")]
+    result = result.set_index(["measure", "kind"])
     each = []
     for member in range(3):
-        own = answers[(answers.method == "iCARMA") & (answers.member == member)]
-        own = own.assign(member=0, reported=True)
-        each.append(gaps(own, {"s": scenarios["s"]}, groups, 2))
-    for key, row in found.iterrows():
-        own = [table.set_index(["measure", "kind"]).loc[key].estimate for table in each]
-        assert row.estimate == pytest.approx(np.mean(own)), key
-        assert (row.lowest, row.highest) == pytest.approx((min(own), max(own)))
-        assert row.reported == pytest.approx(own[0])
+        rows = answers[(answers.method == "iCARMA") & (answers.member == member)]
+        rows = rows.assign(member=0, reported=True)
+        each.append(gaps(rows, {"s": scenarios["s"]}, groups, 2))
+    for key, row in result.iterrows():
+        values = [table.set_index(["measure", "kind"]).loc[key].estimate for table in each]
+        assert row.estimate == pytest.approx(np.mean(values)), key
+        assert (row.lowest, row.highest) == pytest.approx((min(values), max(values)))
+        assert row.reported == pytest.approx(values[0])
 
 
 def test_ratios_only_where_there_is_a_zero(study):
     answers, scenarios, groups = study
     one = answers[answers.method == "oracle"]
-    found = gaps(one, scenarios, groups)
-    assert set(found.measure[found.kind == "ratio"]) == {"cost", "joint"}
+    result = gaps(one, scenarios, groups)
+    assert set(result.measure[result.kind == "ratio"]) == {"cost", "joint"}
     means = (
         audit.means(one, scenarios, groups, 50, seed=0)
         .set_index(["scenario", "measure", "group"])
         .estimate
     )
-    for row in found.itertuples():
+    for row in result.itertuples():
         first, second = (means[row.scenario, row.measure, group] for group in ("a", "b"))
         assert row.estimate == pytest.approx(
             first - second if row.kind == "difference" else first / second
@@ -132,13 +132,13 @@ def test_growth_pairs_the_same_people(study):
     nothing = again.kind.map(audit.NO_GAP)  # nothing changed, so nothing is uncertain
     for name in ("estimate", "low", "high"):
         assert (again[name] - nothing).abs().max() < 1e-12, name
-    found = gaps(answers[answers.method == "oracle"], scenarios, groups)
-    now, then = (found[found.scenario == name].reset_index() for name in ("t", "s"))
+    result = gaps(answers[answers.method == "oracle"], scenarios, groups)
+    now, then = (result[result.scenario == name].reset_index() for name in ("t", "s"))
     expected = np.where(
         now.kind == "difference", now.estimate - then.estimate, now.estimate / then.estimate
     )
-    own = other[other.method == "oracle"]
-    assert own.estimate.to_numpy() == pytest.approx(expected)
+    of_oracle = other[other.method == "oracle"]
+    assert of_oracle.estimate.to_numpy() == pytest.approx(expected)
     with pytest.raises(ValueError, match="Unknown scenario 'u'"):
         audit.growth(answers, scenarios, groups, PAIRS, "u")
 
@@ -152,8 +152,8 @@ def test_too_few_is_said_and_is_never_a_nan(study):
     groups = {"a": np.arange(40), "b": np.arange(20, 50), "one": np.array([0])}
     pairs = {"a - b": ("a", "b"), "a - one": ("a", "one")}
     means = audit.means(nobody, scenarios, groups, 50, seed=0)
-    found = gaps(nobody, scenarios, groups, 50, pairs)
-    assert not means.isna().any(axis=None) and not found.isna().any(axis=None)
+    result = gaps(nobody, scenarios, groups, 50, pairs)
+    assert not means.isna().any(axis=None) and not result.isna().any(axis=None)
     one = means[(means.group == "one") & (means.measure == "cost")]
     assert (one[["estimate", "low", "high"]] == TOO_FEW).all(axis=None)
     assert one.apply(audit.as_text, axis=1).eq(TOO_FEW).all()
@@ -161,20 +161,20 @@ def test_too_few_is_said_and_is_never_a_nan(study):
     few = means[(means.group == "b") & (means.measure == "cost")].iloc[0]
     assert few.low == TOO_FEW
     assert audit.as_text(few) == f"{few.estimate:.3f} [too few: {few.n_counted}]"
-    costs = found[(found.measure == "cost") & (found.gap == "a - b")]
+    costs = result[(result.measure == "cost") & (result.gap == "a - b")]
     assert audit.verdict(costs.iloc[0]) == TOO_FEW
     # nobody in b succeeds: a difference can be given, a ratio can't
-    joint = found[(found.measure == "joint") & (found.gap == "a - b")].groupby("kind")
+    joint = result[(result.measure == "joint") & (result.gap == "a - b")].groupby("kind")
     assert (joint.get_group("ratio").estimate == TOO_FEW).all()
     assert (joint.get_group("difference").low != TOO_FEW).all()
 
 
 def test_recourse_within_a_budget(study):
     answers, scenarios, groups = study
-    own = answers[answers.method == "oracle"]
-    shares = audit.within_budget(own, scenarios["s"], groups["a"], [0.0, 0.1, np.inf])
+    of_oracle = answers[answers.method == "oracle"]
+    shares = audit.within_budget(of_oracle, scenarios["s"], groups["a"], [0.0, 0.1, np.inf])
     expected = np.zeros(3)
-    for row in own[own.joint & own.person.isin(groups["a"])].itertuples():
+    for row in of_oracle[of_oracle.joint & of_oracle.person.isin(groups["a"])].itertuples():
         expected += (
             scenarios["s"][row.setting][row.person]
             * (np.array([0.0, 0.1, np.inf]) >= row.cost)
@@ -300,11 +300,11 @@ def test_equal_decisions_do_not_make_equal_recourse():
     x = problem.refused("test")
     only_x = Preferences(torch.ones(len(x), 1, dtype=torch.long))
     effort = {"n_samples": 8, "n_starts": 1, "n_steps": 5}
-    found = continuous.Search(problem, people.truth, slack=np.inf, **effort).table(x)
-    answer_of = continuous.Search(problem, people.truth).recommend(x, only_x, found)
+    table = continuous.Search(problem, people.truth, slack=np.inf, **effort).table(x)
+    answer_of = continuous.Search(problem, people.truth).recommend(x, only_x, table)
     answers = tables.evaluate(problem, {"all": answer_of}, x, {"all": only_x})
-    own = people.inverse_transform(x)[:, 1].double()
-    in_closed_form = own**2 / people.std[1] ** 2 / problem.range[1]
+    feature_values = people.inverse_transform(x)[:, 1].double()
+    in_closed_form = feature_values**2 / people.std[1] ** 2 / problem.range[1]
     assert answers.valid.all()
     assert answers.cost.to_numpy() == pytest.approx(in_closed_form.numpy(), abs=1e-4)
     labels = group.read_off(people, x)
@@ -312,8 +312,8 @@ def test_equal_decisions_do_not_make_equal_recourse():
     chances = {"all can": pd.DataFrame({"all": np.ones(len(x))})}
     pairs = {"wide by narrow": ("wide", "narrow")}
     asked = audit.gaps(answers, chances, groups, pairs, ["cost"])
-    found = answer(asked, groups, 500, seed=0).set_index(["measure", "kind"])
-    ratio = found.loc["cost", "ratio"]
+    result = answer(asked, groups, 500, seed=0).set_index(["measure", "kind"])
+    ratio = result.loc["cost", "ratio"]
     mean = {name: in_closed_form[who].mean().item() for name, who in groups.items()}
     assert ratio.estimate == pytest.approx(mean["wide"] / mean["narrow"], rel=1e-2)
     # x^2 / variance has the mean 1 and the variance 2
@@ -346,7 +346,7 @@ def test_intervals_of_equal_groups_leave_out_zero_in_one_of_twenty():
         }
     )
     everyone = np.arange(n_people)
-    found = simulated(
+    simulation = simulated(
         cost,
         "cost",
         pd.DataFrame({"income": np.ones(n_people)}),
@@ -356,30 +356,30 @@ def test_intervals_of_equal_groups_leave_out_zero_in_one_of_twenty():
         seed=0,
     )
     # 5 % are expected, with a standard error of 0.3; 80 skewed values need a little more
-    assert 0.04 < found.seen.item() < 0.065 and found.too_few.item() == 0
+    assert 0.04 < simulation.seen.item() < 0.065 and simulation.too_few.item() == 0
 
 
 def test_simulated_audits_draw_one_set_for_each_person():
-    own = pd.concat([answered(np.ones(600)), answered(np.zeros(600), "savings")])
+    answers = pd.concat([answered(np.ones(600)), answered(np.zeros(600), "savings")])
     share = np.where(np.arange(600) < 400, 0.75, 0.25)
     unsure = pd.DataFrame({"income": share, "savings": 1 - share})
-    found = simulated(own, "cost", unsure, PAIR, [200], 100, seed=0).squeeze()
+    simulation = simulated(answers, "cost", unsure, PAIR, [200], 100, seed=0).squeeze()
     # had chances been averaged, everyone would be alike: no width
     one_each = 2 * 1.96 * np.sqrt(2 * 0.75 * 0.25 / 200)
-    assert found.width == pytest.approx(one_each, rel=0.05) and found.seen == 1
+    assert simulation.width == pytest.approx(one_each, rel=0.05) and simulation.seen == 1
 
 
 def test_the_interval_of_an_audit_is_that_of_two_means():
     """The width by scipy, for values that all count."""
     cost = np.random.default_rng(1).gamma(2.0, 0.05, 600)
-    found = simulated(answered(cost), "cost", SURE, PAIR, [50_000], 1, seed=0)
+    simulation = simulated(answered(cost), "cost", SURE, PAIR, [50_000], 1, seed=0)
     errors = [stats.sem(cost[who]) * np.sqrt(len(who) / 50_000) for who in PAIR]
-    assert found.width.item() == pytest.approx(2 * 1.96 * np.hypot(*errors), rel=0.02)
+    assert simulation.width.item() == pytest.approx(2 * 1.96 * np.hypot(*errors), rel=0.02)
 
 
 def test_an_audit_of_too_few_people_gives_no_interval():
-    own = answered(np.arange(600.0))
-    small = simulated(own, "cost", SURE, PAIR, [10, 50], 5, seed=0)
+    answers = answered(np.arange(600.0))
+    small = simulated(answers, "cost", SURE, PAIR, [10, 50], 5, seed=0)
     assert small.width[0] == TOO_FEW and small.too_few[0] == 1 and small.seen[0] == 0
     assert small.width[1] > 0 and small.too_few[1] == 0
 

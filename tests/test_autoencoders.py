@@ -96,31 +96,31 @@ def test_divergences_are_those_of_the_closed_form():
     out, other = (torch.from_numpy(rng.standard_normal((1, 4))) for _ in range(2))
     grid = np.linspace(-30, 30, 200_001)
 
-    def integral(parts, others):
+    def integral(codes, others):
         total = 0.0
         for j in range(2):
             p, q = (
-                stats.norm(part[j].item(), np.exp(part[2 + j].item() / 2))
-                for part in (parts, others)
+                stats.norm(code[j].item(), np.exp(code[2 + j].item() / 2))
+                for code in (codes, others)
             )
             total += np.trapezoid(p.pdf(grid) * (p.logpdf(grid) - q.logpdf(grid)), grid)
         return total
 
     for others in (other, None):
-        found = autoencoders._divergence(out, others).item()
+        divergence = autoencoders._divergence(out, others).item()
         expected = integral(out[0], torch.zeros(4) if others is None else others[0])
-        assert found == pytest.approx(expected, abs=1e-6)
+        assert divergence == pytest.approx(expected, abs=1e-6)
 
 
 def through(table, h, models, as_published=False):
     """The three generators as functions of people and their streams."""
-    own = models.autoencoders
+    by_kind = models.autoencoders
     return {
         "CCHVAE": lambda x, rngs: generators.cchvae(
-            table, h, x, own["CCHVAE"], rngs, as_published
+            table, h, x, by_kind["CCHVAE"], rngs, as_published
         ),
-        "CLUE": lambda x, _: generators.clue(table, h, x, own["CLUE"], as_published),
-        "CRUDS": lambda x, _: generators.cruds(table, h, x, own["CRUDS"], as_published),
+        "CLUE": lambda x, _: generators.clue(table, h, x, by_kind["CLUE"], as_published),
+        "CRUDS": lambda x, _: generators.cruds(table, h, x, by_kind["CRUDS"], as_published),
     }
 
 
@@ -131,11 +131,13 @@ def test_recourse_is_accepted_possible_and_keeps_what_nobody_can_change(
     given, generate = x.clone(), through(table, h, models)[name]
     r = generate(x, streams(N, 0))
     assert torch.equal(x, given)
-    found = ~r.isnan().any(-1)
-    assert found.sum() >= (N // 2 if name == "CLUE" else N)  # its mean person is not enough
-    assert h.accepts(r[found]).all()
-    assert ((r >= 0) & (r <= 1))[found].all()
-    assert torch.equal(r[found][:, ~table.is_free], x[found][:, ~table.is_free])
+    helped = ~r.isnan().any(-1)
+    assert helped.sum() >= (
+        N // 2 if name == "CLUE" else N
+    )  # its mean person is not enough
+    assert h.accepts(r[helped]).all()
+    assert ((r >= 0) & (r <= 1))[helped].all()
+    assert torch.equal(r[helped][:, ~table.is_free], x[helped][:, ~table.is_free])
     order = torch.arange(N).flip(0)
     moved = generate(x[order], streams(N, 0)[::-1])
     assert torch.allclose(moved, r[order], rtol=0, atol=1e-9, equal_nan=True)
@@ -147,12 +149,12 @@ def test_recourse_is_accepted_possible_and_keeps_what_nobody_can_change(
 def test_as_published_more_moves(table, h, models, x, name):
     """CLUE moves everything; the others what is mutable, CCHVAE to a 0 or 1 if binary."""
     r = through(table, h, models, as_published=True)[name](x, streams(N, 0, are_equal=True))
-    found = ~r.isnan().any(-1)
-    assert found.any() and h.accepts(r[found]).all()
-    moved = (r != x)[found]
+    helped = ~r.isnan().any(-1)
+    assert helped.any() and h.accepts(r[helped]).all()
+    moved = (r != x)[helped]
     assert moved[:, table.is_immutable].any() == (name == "CLUE")
     if name == "CCHVAE":
-        binary = r[found][:, ~table.is_continuous]
+        binary = r[helped][:, ~table.is_continuous]
         assert ((binary == 0) | (binary == 1)).all()
     else:
         assert moved[:, ~table.is_continuous].any()
@@ -174,8 +176,8 @@ def test_the_entropy_of_a_decision_is_the_closed_form():
 
 
 def test_models_come_back_to_the_bit(tmp_path, table, h, models, x):
-    tables, own = {"mine": table}, {"mine": models}
-    path = fitted.save(tmp_path, "all", own, tables, {"seeds": [1]})
+    tables, models_of = {"mine": table}, {"mine": models}
+    path = fitted.save(tmp_path, "all", models_of, tables, {"seeds": [1]})
     assert path.stat().st_size < 200_000
     loaded = fitted.load(tmp_path, "all", tables)["mine"]
     assert loaded.classifiers.keys() == models.classifiers.keys()
@@ -191,7 +193,7 @@ def test_models_come_back_to_the_bit(tmp_path, table, h, models, x):
 def test_models_of_other_people_are_refused(tmp_path, table, models, h, x):
     fitted.save(tmp_path, "all", {"mine": models}, {"mine": table}, {})
     other = replace(table, low=table.low - 1)
-    own = models.autoencoders
+    by_kind = models.autoencoders
     for call, message in (
         (lambda: fitted.load(tmp_path, "all", {"mine": other}), "fitted to another mine"),
         (lambda: fitted.load(tmp_path, "all", {"adult": table}), "Unknown data set in it"),
@@ -200,7 +202,7 @@ def test_models_of_other_people_are_refused(tmp_path, table, models, h, x):
         (lambda: fitted.fit_all(table, seeds=()), "seeds is empty"),
         (lambda: autoencoders.fit(table, "VAE"), "Unknown kind of autoencoder 'VAE'"),
         (
-            lambda: generators.clue(table, h, x, own["CRUDS"]),
+            lambda: generators.clue(table, h, x, by_kind["CRUDS"]),
             "Unknown kind of model 'CRUDS'",
         ),
     ):

@@ -12,12 +12,12 @@ COST = np.random.default_rng(0).gamma(2.0, 0.05, (1, 900))
 
 def mean_of(values, *names, n=500, groups=GROUPS, **more):
     """Ask for the mean of a group, less that of another if there are two."""
-    parts = [values[:, groups[name]].T for name in names]
+    group_values = [values[:, groups[name]].T for name in names]
 
     def statistic(*counts):
         first, *second = (
-            own @ part / own.sum(1, keepdims=True)
-            for own, part in zip(counts, parts, strict=True)
+            group_counts @ values_of_group / group_counts.sum(1, keepdims=True)
+            for group_counts, values_of_group in zip(counts, group_values, strict=True)
         )
         return first - second[0] if second else first
 
@@ -116,8 +116,8 @@ def test_ratios_are_measured_on_the_log_scale():
 
     question = Question({"n_counted": 400}, ("a", "b"), ratio, is_ratio=True)
     row = answered([question], groups, 8_000, seed=0).iloc[0]
-    parts = values[0, :400], values[0, 400:]
-    error = np.sqrt(sum((own.std() / own.mean()) ** 2 / 400 for own in parts))
+    samples = values[0, :400], values[0, 400:]
+    error = np.sqrt(sum((sample.std() / sample.mean()) ** 2 / 400 for sample in samples))
     assert np.log(row.high / row.low) == pytest.approx(2 * 1.96 * error, rel=0.04)
     assert row.high / row.estimate == pytest.approx(row.estimate / row.low)
 
@@ -141,11 +141,11 @@ def test_groups_that_overlap_share_their_people():
     drawn = {}
 
     def keep(name, statistic):
-        def own(counts):
+        def keeping(counts):
             drawn[name] = counts
             return statistic(counts)
 
-        return own
+        return keeping
 
     both = zip(groups, (everyone, *halves), strict=True)
     kept = [Question({"n_counted": 500}, (n,), keep(n, statistic)) for n, statistic in both]

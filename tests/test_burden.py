@@ -15,8 +15,10 @@ def test_by_hand():
     total[0, :3], counted[0, :3] = (0.1, 0.2, 0.6), 1
     burden = Burden(is_refused, Mean(total, counted))
     everyone = np.arange(10)
-    parts = [burden.part(name, everyone).item() for name in PARTS]
-    assert parts == pytest.approx([0.4, 0.3, 0.12]) and burden(everyone).item() == parts[2]
+    values = [burden.part(name, everyone).item() for name in PARTS]
+    assert (
+        values == pytest.approx([0.4, 0.3, 0.12]) and burden(everyone).item() == values[2]
+    )
     twice = np.ones((1, 10))
     twice[0, 3:] = 2  # three who count once, seven twice: 5 of 17 are refused
     assert burden.part("refused", everyone, twice).item() == pytest.approx(5 / 17)
@@ -42,8 +44,8 @@ def test_the_interval_is_that_of_the_delta_method():
     row = answered(asked, groups, 4_000, seed=0).iloc[2]
     variance = 0.0
     for who in groups.values():
-        own, rate = values[who][is_refused[who]], is_refused[who].mean()
-        variance += (own.std() / own.mean()) ** 2 / len(own) + (1 - rate) / rate / n
+        costs, rate = values[who][is_refused[who]], is_refused[who].mean()
+        variance += (costs.std() / costs.mean()) ** 2 / len(costs) + (1 - rate) / rate / n
     width = np.log(row.high_alone / row.low_alone)
     assert width == pytest.approx(2 * 1.96 * np.sqrt(variance), rel=0.05)
 

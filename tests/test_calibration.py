@@ -45,9 +45,9 @@ def small(given):
         "sgd, 375 epochs": {"learning_rate": 0.1},
     }
     banks = {
-        name: given["banks"][name] | {"n_epochs": 30} | own for name, own in banks.items()
+        name: given["banks"][name] | {"n_epochs": 30} | bank for name, bank in banks.items()
     }
-    few = {name: own[:2] for name, own in given.items() if isinstance(own, list)}
+    few = {name: values[:2] for name, values in given.items() if isinstance(values, list)}
     few |= {name: given[name][:1] for name in ("bank_seeds", "seeds", "more_seeds")}
     return given | few | {"banks": banks, "grids": {"even": None, "reach 0.42": 0.42}}
 

@@ -107,13 +107,13 @@ def test_paper_and_ours_stand_side_by_side(everyone):
     row = table[
         (table.setting == "2") & (table.method == "iCARMA") & (table.metric == "validity")
     ].squeeze()
-    own = everyone[(everyone.setting == "2") & (everyone.method == "iCARMA")]
-    own = own.groupby("member").valid.mean()
-    assert row.paper == 0.991 and row.reported == own[1]
-    assert row["mean"] == pytest.approx(own.mean())
-    assert row.difference == pytest.approx(own.mean() - 0.991)
-    assert (row.lowest, row.highest) == pytest.approx((own.min(), own.max()))
-    assert row.se_networks == pytest.approx(own.std() / 2**0.5)
+    people = everyone[(everyone.setting == "2") & (everyone.method == "iCARMA")]
+    by_member = people.groupby("member").valid.mean()
+    assert row.paper == 0.991 and row.reported == by_member[1]
+    assert row["mean"] == pytest.approx(by_member.mean())
+    assert row.difference == pytest.approx(by_member.mean() - 0.991)
+    assert (row.lowest, row.highest) == pytest.approx((by_member.min(), by_member.max()))
+    assert row.se_networks == pytest.approx(by_member.std() / 2**0.5)
     assert row.se_paper == pytest.approx((0.991 * 0.009 / 25 + 0.011**2) ** 0.5)
     of_oracle = table[table.method == "oracle"]
     assert of_oracle[["lowest", "highest", "se_networks"]].isna().all(axis=None)
@@ -131,9 +131,9 @@ def test_means_are_those_of_summarise(everyone):
     for metric in claims.METRICS:
         if metric == "hap":  # not in table 1
             continue
-        expected = by_member[metric].agg(lambda own: own.mean(skipna=False))
-        own = table[table.metric == metric].set_index(["setting", "method"])["mean"]
-        assert own.loc[expected.index].to_numpy() == pytest.approx(
+        expected = by_member[metric].agg(lambda values: values.mean(skipna=False))
+        means = table[table.metric == metric].set_index(["setting", "method"])["mean"]
+        assert means.loc[expected.index].to_numpy() == pytest.approx(
             expected.to_numpy(), nan_ok=True
         ), metric
 
@@ -190,7 +190,7 @@ def test_a_difference_counts_in_both_directions(method, share, agrees):
 
 def test_networks_that_differ_more_agree_more_easily():
     """The same mean, 0.9 of 1,000, of two members that differ or do not."""
-    found = {}
+    rows_by_spread = {}
     for apart in (0.0, 0.1):
         rows = [
             SOFT_LINEAR
@@ -200,10 +200,10 @@ def test_networks_that_differ_more_agree_more_easily():
             for person in range(1_000)
         ]
         table = claims.beside_paper(pd.DataFrame(rows), number=2).set_index("metric")
-        found[apart] = table.loc["validity"]
-    assert found[0.0]["mean"] == found[0.1]["mean"] == pytest.approx(0.9)
-    assert found[0.1].se_networks == pytest.approx(0.1)
-    assert (found[0.0].agrees, found[0.1].agrees) == (False, True)
+        rows_by_spread[apart] = table.loc["validity"]
+    assert rows_by_spread[0.0]["mean"] == rows_by_spread[0.1]["mean"] == pytest.approx(0.9)
+    assert rows_by_spread[0.1].se_networks == pytest.approx(0.1)
+    assert (rows_by_spread[0.0].agrees, rows_by_spread[0.1].agrees) == (False, True)
 
 
 # --- standard errors against draws of people and of networks, and against formulas
@@ -247,8 +247,8 @@ def test_intervals_cover_new_people_and_new_networks():
     for _ in range(1_000):
         person, network = rng.uniform(-0.2, 0.2, 200), rng.normal(0, 0.05, (10, 1))
         chance = 0.5 + person + network
-        found = ratio(rng.random(chance.shape) < chance)
-        n_held += found.low <= 0.5 <= found.high
+        estimate = ratio(rng.random(chance.shape) < chance)
+        n_held += estimate.low <= 0.5 <= estimate.high
     assert 0.92 < n_held / 1_000 < 0.97  # the interval is for a normal, not for ten
 
 
@@ -257,11 +257,11 @@ def test_the_difference_of_other_people_has_the_error_of_both_draws():
     rng = np.random.default_rng(2)
     level = np.array([[0.3], [0.7]])
     first, second = (np.tile(rng.random(n) < 0.5, (2, 1)) + level for n in (100, 400))
-    found = difference(first, second)
-    assert found.value == pytest.approx(first.mean() - second.mean())
-    assert found.se_networks == pytest.approx(0, abs=1e-12)
+    estimate = difference(first, second)
+    assert estimate.value == pytest.approx(first.mean() - second.mean())
+    assert estimate.se_networks == pytest.approx(0, abs=1e-12)
     expected = np.hypot(ratio(first).se_people, ratio(second).se_people)
-    assert found.se_people == pytest.approx(expected)
+    assert estimate.se_people == pytest.approx(expected)
     with pytest.raises(ValueError, match="of 2 networks and second of 1"):
         difference(first, second[:1])
 
@@ -271,15 +271,15 @@ def test_the_difference_of_other_people_has_the_error_of_both_draws():
     [(0.5, "holds"), (0.21, "undecided"), (0.15, "undecided"), (0.0, "does not hold")],
 )
 def test_verdicts_speak_of_the_whole_interval(value, expected):
-    found = Estimate(value, value, value, se_people=0.05)
-    assert found.lies(above=0.2) == expected
+    estimate = Estimate(value, value, value, se_people=0.05)
+    assert estimate.lies(above=0.2) == expected
     mirrored = Estimate(-value, -value, -value, se_people=0.05)
     assert mirrored.lies(below=-0.2) == expected
 
 
 def test_nobody_counted_decides_nothing():
-    found = ratio(np.zeros(5), np.zeros(5))
-    assert np.isnan(found.value) and found.lies(above=0) == "undecided"
+    estimate = ratio(np.zeros(5), np.zeros(5))
+    assert np.isnan(estimate.value) and estimate.lies(above=0) == "undecided"
 
 
 def test_what_cannot_be_set_side_by_side_is_said():
@@ -303,9 +303,9 @@ def test_a_contrast_of_one_ratio_is_that_ratio():
 def test_a_contrast_is_paired_over_people_and_over_members():
     """Shares that differ by the same tenth for everybody: no error is left."""
     first = np.random.default_rng(5).random((4, 60))
-    found = contrast((1.0, first + 0.1, None), (-1.0, first, None))
-    assert found.value == pytest.approx(0.1)
-    assert found.standard_error == pytest.approx(0, abs=1e-12)
+    estimate = contrast((1.0, first + 0.1, None), (-1.0, first, None))
+    assert estimate.value == pytest.approx(0.1)
+    assert estimate.standard_error == pytest.approx(0, abs=1e-12)
 
 
 def test_the_error_of_a_contrast_is_that_of_new_people():
@@ -328,16 +328,16 @@ def test_the_error_of_a_contrast_is_that_of_new_people():
 
 def test_a_search_stands_beside_every_member():
     members, search = np.array([[1, 1, 0], [1, 0, 0]]), np.array([1, 1, 1])
-    found = contrast((1.0, members, None), (-1.0, search, None))
-    assert (found.lowest, found.highest) == pytest.approx((-2 / 3, -1 / 3))
-    assert found.se_networks == pytest.approx(1 / 6)
+    estimate = contrast((1.0, members, None), (-1.0, search, None))
+    assert (estimate.lowest, estimate.highest) == pytest.approx((-2 / 3, -1 / 3))
+    assert estimate.se_networks == pytest.approx(1 / 6)
 
 
 def test_members_without_a_counterpart_are_left_out():
     three, two = np.array([[1, 1], [1, 0], [0, 0]]), np.array([[1, 0], [1, 0]])
-    found = contrast((1.0, three, None), (-1.0, two, None))
-    assert found == contrast((1.0, three[:2], None), (-1.0, two, None))
-    assert (found.lowest, found.highest) == (0, 0.5)
+    estimate = contrast((1.0, three, None), (-1.0, two, None))
+    assert estimate == contrast((1.0, three[:2], None), (-1.0, two, None))
+    assert (estimate.lowest, estimate.highest) == (0, 0.5)
 
 
 def test_what_cannot_be_contrasted_is_said():
@@ -473,9 +473,9 @@ def test_agreement_by_hand():
             "agrees": [False, True, None, False, True],
         }
     )
-    found = claims.agreement(table)
-    ours = found.loc[("1", "as printed")]
+    agreement = claims.agreement(table)
+    ours = agreement.loc[("1", "as printed")]
     assert ours.to_list() == pytest.approx([2, 1, 0.04, 1.0, 1, 0.12])
     assert claims.agreement(table.assign(paper=np.nan)).empty
-    search = found.loc[("1", "oracle")]  # what is demanded is no agreement
+    search = agreement.loc[("1", "oracle")]  # what is demanded is no agreement
     assert search.to_list() == pytest.approx([1, 1, 0.06, 0.0, 0, 0.06])

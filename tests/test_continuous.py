@@ -140,8 +140,8 @@ def test_never_worse_than_the_grid(problem, people, n_actionable, slack):
     preferences = sampler.draw(range(len(x)), np.random.default_rng(0))
     on_grid = Grid(problem, n_values=9, slack=slack).recommend(x, preferences)
     search = Search(problem, n_samples=64, n_steps=40, slack=slack)
-    found = search.table(x, preferences.weight, starts=[on_grid])
-    recommended = search.recommend(x, preferences, found)
+    table = search.table(x, preferences.weight, starts=[on_grid])
+    recommended = search.recommend(x, preferences, table)
     at_grid, beyond = (
         problem.cost_of(x, r, preferences.weight.to(x)) for r in (on_grid, recommended)
     )

@@ -216,7 +216,7 @@ def test_less_than_half_a_unit_is_no_change_of_a_whole_number(problem):
 
 def test_people_permuted_and_inputs_left_alone(grid_case):
     problem, x, _, given = grid_case
-    copies = [part.clone() for part in (x, given.is_acted, given.values, given.x_cf)]
+    copies = [tensor.clone() for tensor in (x, given.is_acted, given.values, given.x_cf)]
     measured = measure(problem, x, given)
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     permuted = measure(problem, x[order], given[order])
@@ -270,7 +270,9 @@ def test_bad_input_is_named(grid_case):
     with pytest.raises(ValueError, match=r"recommendation.values has shape \(10, 7\)"):
         measure(problem, x[:9], given)
     with pytest.raises(ValueError, match=r"\(1, 10, 7\)"):
-        measure(problem, x, Recommendation(*(part[None] for part in vars(given).values())))
+        measure(
+            problem, x, Recommendation(*(tensor[None] for tensor in vars(given).values()))
+        )
     with pytest.raises(ValueError, match="its last axis must hold the 7 features"):
         measure(problem, x[:, :6], given)
     lost = replace(given, x_cf=given.x_cf * torch.nan)

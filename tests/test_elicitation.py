@@ -37,11 +37,14 @@ def test_a_ranking_has_no_ties_and_ties_have_any_order():
 
 def test_a_ruler_of_ones_own_moves_scores_and_no_rank():
     known = elicitation.draw("independent", 2_000, 4, rng())
-    shared, own = Way(4).answer(known, rng()), Way(4, own_ruler=True).answer(known, rng())
-    assert (shared != own).mean() > 0.3
-    assert np.abs(shared - own).max() <= 1 + 4 * SHIFT
+    shared, personal = (
+        Way(4).answer(known, rng()),
+        Way(4, own_ruler=True).answer(known, rng()),
+    )
+    assert (shared != personal).mean() > 0.3
+    assert np.abs(shared - personal).max() <= 1 + 4 * SHIFT
     # within a person the order can become a tie, and is never turned round
-    turned = np.diff(np.take_along_axis(own, known.argsort(1), 1), axis=1)
+    turned = np.diff(np.take_along_axis(personal, known.argsort(1), 1), axis=1)
     assert (turned >= 0).all()
 
 

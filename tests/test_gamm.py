@@ -29,8 +29,8 @@ def answers(seed=0, n_people=40, level=1.0, slope=0.2, curve=lambda x: 2 / x, n_
     rng = np.random.default_rng(seed)
     people = np.repeat(np.arange(n_people), 5)
     x = rng.integers(1, n_x + 1, len(people)).astype(float)
-    own = rng.normal(0, [[level], [slope]], (2, n_people))
-    y = curve(x) + own[0, people] + own[1, people] * x + rng.normal(0, 1, len(x))
+    effects = rng.normal(0, [[level], [slope]], (2, n_people))
+    y = curve(x) + effects[0, people] + effects[1, people] * x + rng.normal(0, 1, len(x))
     return y, x, people
 
 
@@ -214,17 +214,17 @@ def test_no_other_start_climbs_higher():
         search = reml.Search(gamm.Design(x, people, k=9)._products, y)
         best = search.at(search.maximise()).deviance
         starts = search.products.centre + np.array([[-9, 0, 0], [-3, 3, -3], [9, -3, 3]])
-        found = [search.at(search._climb(start)).deviance for start in starts]
-        assert best <= min(found) + 1e-7
-        n_maxima.append(len(np.unique(np.round(found, 3))))
+        deviances = [search.at(search._climb(start)).deviance for start in starts]
+        assert best <= min(deviances) + 1e-7
+        n_maxima.append(len(np.unique(np.round(deviances, 3))))
     assert n_maxima == [1, 2, 2]
 
 
 def test_variance_of_the_error_is_its_sum_of_squares_by_its_degrees_of_freedom():
     y, x, people = answers(seed=5)
     fit = gamm.fit(y, x, people, k=9)
-    own = fit.effects.loc[people]
-    fitted = fit.intercept + fit.curve(x)[0] + own["intercepts"] + own["slopes"] * x
+    effects = fit.effects.loc[people]
+    fitted = fit.intercept + fit.curve(x)[0] + effects["intercepts"] + effects["slopes"] * x
     rss = ((y - fitted.to_numpy()) ** 2).sum()
     n_used = 1 + sum(fit.edf.values())
     assert fit.residual_df == pytest.approx(len(y) - n_used)

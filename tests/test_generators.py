@@ -158,27 +158,27 @@ def test_equal_streams_give_equal_people_equal_recourse(table, h, x):
     twins = x[:1].repeat(2, 1)
     equal = generators.growing_spheres(table, h, twins, streams(2, 4, are_equal=True))
     assert torch.equal(equal[0], equal[1])
-    own = generators.growing_spheres(table, h, twins, streams(2, 4))
-    assert not torch.equal(own[0], own[1])
+    different = generators.growing_spheres(table, h, twins, streams(2, 4))
+    assert not torch.equal(different[0], different[1])
 
 
 def test_path_lengths_are_networkxs():
     rng = np.random.default_rng(0)
     sample, starts = rng.random((60, 3)), rng.random((4, 3))
     sample[1] = sample[0]  # twins: an edge of length 0
-    found = generators.path_lengths(sample, starts, n_neighbours=3)
+    lengths = generators.path_lengths(sample, starts, n_neighbours=3)
     between, out = distance_matrix(sample, sample), distance_matrix(starts, sample)
-    for n, own in enumerate(out):
+    for n, distances in enumerate(out):
         graph = nx.Graph()
         graph.add_nodes_from(range(61))
         for i, row in enumerate(between):
             near = [j for j in np.argsort(row, kind="stable") if j != i][:3]
             graph.add_weighted_edges_from((i, int(j), row[j]) for j in near)
-        near = np.argsort(own)[:3]
-        graph.add_weighted_edges_from((60, int(j), own[j]) for j in near)
+        near = np.argsort(distances)[:3]
+        graph.add_weighted_edges_from((60, int(j), distances[j]) for j in near)
         theirs = nx.single_source_dijkstra_path_length(graph, 60)
         expected = [theirs.get(j, np.inf) for j in range(60)]
-        np.testing.assert_allclose(found[n], expected, atol=1e-12)
+        np.testing.assert_allclose(lengths[n], expected, atol=1e-12)
 
 
 def test_paths_are_no_shorter_than_the_straight_way_and_straight_in_a_complete_graph():
@@ -186,16 +186,16 @@ def test_paths_are_no_shorter_than_the_straight_way_and_straight_in_a_complete_g
     sample, starts = rng.random((80, 3)), rng.random((5, 3))
     straight = distance_matrix(starts, sample)
     for n_neighbours in (4, 80):
-        found = generators.path_lengths(sample, starts, n_neighbours)
-        assert (found >= straight - 1e-12).all()
-    np.testing.assert_allclose(found, straight, atol=1e-12)
+        lengths = generators.path_lengths(sample, starts, n_neighbours)
+        assert (lengths >= straight - 1e-12).all()
+    np.testing.assert_allclose(lengths, straight, atol=1e-12)
 
 
 def test_face_ends_at_a_person_of_the_data(table, h, x):
     r = generators.face(table, h, x, np.random.default_rng(0))
     known = table.x["train"][:, table.is_free]
-    for own in r[:, table.is_free]:
-        assert (known == own).all(-1).any()
+    for profile in r[:, table.is_free]:
+        assert (known == profile).all(-1).any()
 
 
 def test_face_as_published_is_the_nearest_accepted_person(table, h, x):

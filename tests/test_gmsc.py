@@ -104,9 +104,9 @@ def test_zeros_are_spread_below_zero():
     people = pd.DataFrame(dict.fromkeys(gmsc.COLUMNS, np.zeros(1_000)))
     spread = gmsc.dequantised(people, np.random.default_rng(0))
     for name, cap in gmsc.CAPS.items():
-        own = spread[:, list(gmsc.COLUMNS).index(name)]
-        assert -gmsc.SPREAD * cap < own.min() < -0.049 * cap and own.max() <= 0, name
-        assert len(np.unique(own)) == 1_000, name
+        column = spread[:, list(gmsc.COLUMNS).index(name)]
+        assert -gmsc.SPREAD * cap < column.min() < -0.049 * cap and column.max() <= 0, name
+        assert len(np.unique(column)) == 1_000, name
 
 
 def test_population_has_the_kinds_and_splits_of_the_paper(people, invented):
@@ -115,19 +115,21 @@ def test_population_has_the_kinds_and_splits_of_the_paper(people, invented):
     assert drawn.actionable == actionable
     immutable = [name for name, kind in drawn.kinds.items() if kind == "immutable"]
     assert immutable == ["age", "dependents"]
-    parts = ("train", "validation", "test")
-    assert [len(drawn.x[f"recourse/{part}"]) for part in parts] == [195, 97, 98]
+    splits = ("train", "validation", "test")
+    assert [len(drawn.x[f"recourse/{split}"]) for split in splits] == [195, 97, 98]
     assert torch.equal(drawn.x["flow/train"], drawn.x["recourse/train"])
     assert drawn.truth is None
     x = drawn.x["recourse/train"]
     assert x.mean(0).abs().max() < 1e-5 and (x.std(0, correction=0) - 1).abs().max() < 1e-5
     # people keep their labels: nobody's features are dealt to somebody else
-    possible = [drawn.to_feasible(drawn.x[f"recourse/{part}"].double()) for part in parts]
+    possible = [
+        drawn.to_feasible(drawn.x[f"recourse/{split}"].double()) for split in splits
+    ]
     back = drawn.inverse_transform(torch.cat(possible)).numpy()
-    paid = torch.cat([drawn.y[f"recourse/{part}"] for part in parts]).numpy()
+    paid = torch.cat([drawn.y[f"recourse/{split}"] for split in splits]).numpy()
     there = np.column_stack([back.round(4), paid])
     given = np.column_stack([people[list(gmsc.COLUMNS)].round(4), people.paid_back])
-    there, given = (part[np.lexsort(part.T[::-1])] for part in (there, given))
+    there, given = (rows[np.lexsort(rows.T[::-1])] for rows in (there, given))
     assert np.allclose(there, given, atol=2e-2)
 
 
@@ -379,7 +381,7 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
     preferences = RankingSampler(population.actionable, n_actionable=3).draw(
         range(len(x)), np.random.default_rng(0)
     )
-    found = grid.Grid(small, small.flow, n_values=3).recommend(x, preferences)
+    answer = grid.Grid(small, small.flow, n_values=3).recommend(x, preferences)
     grids = [[None, *population.grid(name, 3)] for name in population.actionable]
     for i, person in enumerate(x):
         costs, n_acted = [np.inf], [0]
@@ -403,18 +405,18 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
                 n_acted.append(acts.sum().item())
         best = min(costs)
         cost = small.action_cost(
-            x[i, columns], found.is_acted[i, columns], found.values[i, columns], weight
+            x[i, columns], answer.is_acted[i, columns], answer.values[i, columns], weight
         ).item()
-        has_moved = found.x_cf[i, -3:] != person[-3:]
-        late = population.inverse_transform(found.x_cf[i])[-3:][
+        has_moved = answer.x_cf[i, -3:] != person[-3:]
+        late = population.inverse_transform(answer.x_cf[i])[-3:][
             has_moved
         ]  # whole, if it has moved
         assert torch.allclose(late, late.round(), atol=1e-9)
-        assert found.has_recourse[i] == np.isfinite(best)
+        assert answer.has_recourse[i] == np.isfinite(best)
         assert not np.isfinite(best) or cost == pytest.approx(best)
         # a count that is set to what it was costs nothing: of several, the fewest features
-        tied = [n for own, n in zip(costs, n_acted, strict=True) if own <= best + 1e-12]
-        assert found.is_acted[i].sum() == min(tied)
+        tied = [n for price, n in zip(costs, n_acted, strict=True) if price <= best + 1e-12]
+        assert answer.is_acted[i].sum() == min(tied)
 
 
 @pytest.fixture(scope="module")
@@ -438,11 +440,13 @@ def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
         has = on_grid.has_recourse
         assert (cost[has] <= at_grid[has] * (1 + 1e-3)).all()
         cheaper += (cost[has] < 0.9 * at_grid[has]).sum()
-        found = continuous.Search(small, small.flow).recommend(x, preferences, table)
-        done = small.discretise(x, found)
-        assert torch.equal(done.x_cf, found.x_cf) and torch.equal(done.values, found.values)
+        answer = continuous.Search(small, small.flow).recommend(x, preferences, table)
+        done = small.discretise(x, answer)
+        assert torch.equal(done.x_cf, answer.x_cf) and torch.equal(
+            done.values, answer.values
+        )
         judged = metrics.per_person(small, x, preferences, done)
-        assert judged.joint.tolist() == found.has_recourse.tolist()
+        assert judged.joint.tolist() == answer.has_recourse.tolist()
     assert cheaper > 0
 
 
@@ -455,7 +459,7 @@ def test_the_search_over_whole_numbers_against_brute_force(small, table):
     x, population = small.refused("test")[:8], small.population
     names = ("credit_lines", "utilization")
     wanted = torch.tensor([name in names for name in population.actionable])
-    own = (table.sets == wanted).all(-1).nonzero().item()
+    set_index = (table.sets == wanted).all(-1).nonzero().item()
     column = [population.features.index(name) for name in names]
     most = population.inverse_transform(population.high)[column[0]].round()
     lines = torch.arange(0, most + 1, dtype=torch.float64)
@@ -480,7 +484,7 @@ def test_the_search_over_whole_numbers_against_brute_force(small, table):
         is_good = small.accepts(acted.x_cf) & (gain >= 0) & is_clear
         cost = small.cost_of(rows, acted)
         least = cost.masked_fill(~is_good, torch.inf).min()
-        assert table.cost[i, own] <= 1.01 * least, i
+        assert table.cost[i, set_index] <= 1.01 * least, i
         n_helped += least.isfinite().item()
     assert n_helped >= 3
 
@@ -534,15 +538,15 @@ def test_refinement_finds_whole_numbers(small):
     values = torch.where(acts, x + 0.3, x)
     start = Recommendation(acts, values, small.flow.counterfactual(x, acts, values))
     effort = {"n_samples": 32, "n_starts": 1, "n_steps": 3}
-    found = continuous.Refined(
+    answer = continuous.Refined(
         PrecomputedSolver(start), small, small.flow, **effort
     ).recommend(x, easy)
-    done = small.discretise(x, found)
-    is_new = (found.values != values).any(-1)
+    done = small.discretise(x, answer)
+    is_new = (answer.values != values).any(-1)
     assert is_new.sum() > 3
-    for part in ("values", "x_cf"):
-        whole = getattr(done, part)[is_new]
-        torch.testing.assert_close(getattr(found, part)[is_new], whole, rtol=0, atol=1e-9)
+    for field in ("values", "x_cf"):
+        whole = getattr(done, field)[is_new]
+        torch.testing.assert_close(getattr(answer, field)[is_new], whole, rtol=0, atol=1e-9)
     assert metrics.per_person(small, x, easy, done).joint[is_new.numpy()].all()
 
 
@@ -557,9 +561,9 @@ def test_a_dialogue_shows_whole_numbers(small):
         for option in (question.incumbent, question.challenger):
             done = small.discretise(x, option)
             asked = question.is_asked
-            for part in ("values", "x_cf"):
-                own, whole = (getattr(one, part)[asked] for one in (option, done))
-                torch.testing.assert_close(own, whole, rtol=0, atol=1e-9)
+            for field in ("values", "x_cf"):
+                shown, whole = (getattr(one, field)[asked] for one in (option, done))
+                torch.testing.assert_close(shown, whole, rtol=0, atol=1e-9)
             n_asked += asked.sum()
         dialogue.answer(torch.arange(len(x)) % 2 == 0)
     assert n_asked > 20

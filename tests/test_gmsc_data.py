@@ -168,8 +168,8 @@ def test_where_the_data_is_looked_for(tmp_path, monkeypatch):
     (tmp_path / "cache" / "cs-training.csv.zip").write_bytes(b"")
     assert gmsc.find() == tmp_path / "cache" / "cs-training.csv.zip"
     monkeypatch.setenv(gmsc.VARIABLE, str(tmp_path / "nowhere.csv"))
-    said = rf"{gmsc.VARIABLE} names .*nowhere.csv, and there is no such file. Download"
-    with pytest.raises(ValueError, match=said):
+    message = rf"{gmsc.VARIABLE} names .*nowhere.csv, and there is no such file. Download"
+    with pytest.raises(ValueError, match=message):
         gmsc.find()
     (tmp_path / "mine.csv").write_text("")
     assert gmsc.find(tmp_path / "mine.csv") == tmp_path / "mine.csv"
@@ -205,9 +205,9 @@ def test_a_download_that_was_tampered_with_is_refused(tmp_path, monkeypatch):
             file.writestr("cs-training.csv", tampered)
 
     monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: comes)
-    found = gmsc.find()
+    path = gmsc.find()
     with pytest.raises(ValueError, match=rf"{gmsc.SHA256}, found one of 7,564,965 with"):
-        gmsc.read(found)
+        gmsc.read(path)
     with pytest.raises(ValueError, match="is not the data"):
         gmsc.applicants("", 100, 0, or_stand_in=True)
 

@@ -65,15 +65,15 @@ def test_race_is_associated_with_no_feature_and_not_with_the_label(attributes):
         rows, labels = groups.balanced(population, x, attributes, COMPARED, seed)
         is_white = torch.tensor((labels.race == "white").tolist())
         assert is_white.float().mean() == 0.5
-        found = stats.ttest_ind(
+        result = stats.ttest_ind(
             columns[rows][is_white].double().numpy(),
             columns[rows][~is_white].double().numpy(),
         )
-        p_values.append(found.pvalue)
-    for name, own in zip(
+        p_values.append(result.pvalue)
+    for name, column_p_values in zip(
         [*population.features[1:], "label"], np.array(p_values).T, strict=True
     ):
-        assert stats.kstest(own, "uniform").pvalue > 1e-3, name
+        assert stats.kstest(column_p_values, "uniform").pvalue > 1e-3, name
 
 
 def test_labels_are_cut_where_the_file_says(problem, attributes):
@@ -154,8 +154,8 @@ def test_groups_are_by_attribute_and_by_cell(attributes):
             "race": ["white", "non-white", "white", "non-white"],
         }
     )
-    found = groups.members(labels, attributes, COMPARED)
-    assert {name: rows.tolist() for name, rows in found.items()} == {
+    members = groups.members(labels, attributes, COMPARED)
+    assert {name: rows.tolist() for name, rows in members.items()} == {
         "women": [0, 1],
         "men": [2, 3],
         "white": [0, 2],

@@ -94,8 +94,8 @@ def test_a_knock_out_without_noise_is_the_argmin(calibrated):
                 space, base, fixed(values[order]), 1, k, streams(20), calibrated=calibrated
             )
         )
-        found = refine(dialogue, Simulated(ideal))
-        torch.testing.assert_close(found.x_cf, expected, rtol=0, atol=1e-12)
+        refined = refine(dialogue, Simulated(ideal))
+        torch.testing.assert_close(refined.x_cf, expected, rtol=0, atol=1e-12)
         assert (dialogue.n_questions == k).all()
 
 
@@ -109,15 +109,15 @@ def test_every_shows_what_stands_at_the_boundary_and_best_ends_there():
         nearer = space.outcome(option.is_acted, option.x_cf - step)
         return space.accepts(option) & ~space.accepts(nearer)
 
-    found = {}
+    refined = {}
     for name in ("local", "best"):
         dialogue = dialogues(space, base)[name]
-        found[name] = refine(dialogue, Simulated(ideal))
+        refined[name] = refine(dialogue, Simulated(ideal))
         is_there = torch.stack([at_boundary(q.challenger) for q, _ in dialogue.answers])
         is_asked = torch.stack([q.is_asked for q, _ in dialogue.answers])
         assert is_there[is_asked].all() if name == "local" else not is_there[is_asked].any()
-        is_new = (found[name].x_cf != base.x_cf).any(-1)
-        assert is_new.any() and at_boundary(found[name])[is_new].all()
+        is_new = (refined[name].x_cf != base.x_cf).any(-1)
+        assert is_new.any() and at_boundary(refined[name])[is_new].all()
     # the base is far beyond the boundary, and stays where nothing was better
     dialogue = dialogues(space, base)["best"]
     assert refine(dialogue, Simulated(base.x_cf)).x_cf.equal(base.x_cf)
@@ -149,9 +149,9 @@ def test_who_has_the_ideal_already_keeps_it_to_the_bit():
     space = space_of(bent)
     base = base_of(space)
     for name, dialogue in dialogues(space, base).items():
-        found = refine(dialogue, Simulated(base.x_cf, within=-1.0))
-        for part in ("is_acted", "values", "x_cf"):
-            assert getattr(found, part).equal(getattr(base, part)), name
+        refined = refine(dialogue, Simulated(base.x_cf, within=-1.0))
+        for field in ("is_acted", "values", "x_cf"):
+            assert getattr(refined, field).equal(getattr(base, field)), name
         assert (dialogue.n_questions > 3).all(), name
 
 
@@ -184,8 +184,8 @@ def test_a_base_that_finds_nothing_is_replaced_without_a_question():
                 rounds(space, base, fixed(values), 1, 4, streams(6), calibrated)
             )
             assert space.accepts(dialogue.question.incumbent).all()
-            found = refine(dialogue, Simulated(space.x))
-            assert (dialogue.n_questions == 3).all() and space.accepts(found).all()
+            refined = refine(dialogue, Simulated(space.x))
+            assert (dialogue.n_questions == 3).all() and space.accepts(refined).all()
         dialogue = Dialogue(remembered(space, base, 5, streams(6), n_guesses=50))
         refine(dialogue, Simulated(space.x))
         assert (dialogue.n_questions == 4).all()
@@ -249,10 +249,12 @@ def test_answers_are_remembered_as_a_figure():
     rng = np.random.default_rng(0)
     user = Simulated(torch.from_numpy(rng.dirichlet(np.ones(3), n)))
     base = space.outcome(x == 0, x + 1 / 3 + 1e-9)
-    found = refine(Dialogue(remembered(space, base, 30, rng.spawn(n), n_guesses=600)), user)
+    refined = refine(
+        Dialogue(remembered(space, base, 30, rng.spawn(n), n_guesses=600)), user
+    )
     area = 3**0.5 / 4 * 2
     assert user.distance(base.x_cf).mean() > 0.3
-    assert user.distance(found.x_cf).mean() < 0.5 * (area / 600) ** 0.5
+    assert user.distance(refined.x_cf).mean() < 0.5 * (area / 600) ** 0.5
 
 
 @pytest.mark.parametrize("renewed", [MANY, 3])
@@ -281,16 +283,16 @@ def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost(
         renewed=renewed,
     )
     dialogue, user = Dialogue(steps), Simulated(ideal, within=-1.0)
-    said = []
+    replies = []
     while (question := dialogue.question) is not None:
         one, other = question.incumbent.x_cf, question.challenger.x_cf
         is_open = question.is_asked & (one != ideal).any(-1)
-        for better, worse in said:
+        for better, worse in replies:
             nearer = (other - better).norm(dim=-1) <= (other - worse).norm(dim=-1)
             assert nearer[is_open].all()
         is_better, _ = user.reply(question)
         which = is_better[:, None]
-        said.append((torch.where(which, other, one), torch.where(which, one, other)))
+        replies.append((torch.where(which, other, one), torch.where(which, one, other)))
         dialogue.answer(is_better)
     assert dialogue.incumbent.x_cf.equal(ideal)
 
@@ -334,11 +336,11 @@ def test_without_edges_actions_are_features():
     assert features.accepts(base).all()
     pairs = (dialogues(space, base, 12, 5) for space in (actions, features))
     for one, other in zip(*(pair.items() for pair in pairs), strict=True):
-        found, expected = (refine(d, Simulated(ideal)) for _, d in (one, other))
-        torch.testing.assert_close(found.x_cf, expected.x_cf, rtol=0, atol=1e-9)
-        assert found.is_acted.equal(expected.is_acted), one[0]
+        refined, expected = (refine(d, Simulated(ideal)) for _, d in (one, other))
+        torch.testing.assert_close(refined.x_cf, expected.x_cf, rtol=0, atol=1e-9)
+        assert refined.is_acted.equal(expected.is_acted), one[0]
         assert one[1].n_questions.equal(other[1].n_questions)
-        assert (found.x_cf != base.x_cf).any(-1).double().mean() > 0.5
+        assert (refined.x_cf != base.x_cf).any(-1).double().mean() > 0.5
 
 
 def test_a_person_alone_is_the_person_of_the_batch():
@@ -346,19 +348,19 @@ def test_a_person_alone_is_the_person_of_the_batch():
     space = space_of(bent, n=6)
     ideal, eps = ideals_of(space), 1e-9
 
-    def own(rows, seed):
+    def streams_of(rows, seed):
         return [streams(6, seed)[i] for i in rows]
 
     def ask(rows):
         some = Features(space.classifier, space.x[rows], FREE)
         base = base_of(some)
         made = (
-            rounds(some, base, Local(), 4, 3, own(rows, 0), eps=eps),
-            rounds(some, base, Directions(n_steps=10), 2, 4, own(rows, 0), eps=eps),
-            remembered(some, base, 12, own(rows, 0), n_guesses=60, eps=eps),
+            rounds(some, base, Local(), 4, 3, streams_of(rows, 0), eps=eps),
+            rounds(some, base, Directions(n_steps=10), 2, 4, streams_of(rows, 0), eps=eps),
+            remembered(some, base, 12, streams_of(rows, 0), n_guesses=60, eps=eps),
         )
         return [
-            refine(Dialogue(steps), Simulated(ideal[rows], 0.2, own(rows, 1))).x_cf
+            refine(Dialogue(steps), Simulated(ideal[rows], 0.2, streams_of(rows, 1))).x_cf
             for steps in made
         ]
 
@@ -417,26 +419,29 @@ def test_bad_answers_leave_the_question_open():
 
 def test_bad_input_is_named():
     space = space_of(n=2)
-    base, own, local = base_of(space), streams(2), Local()
+    base, rngs, local = base_of(space), streams(2), Local()
     holes = Recommendation(base.is_acted, base.values, base.x_cf * torch.nan)
     for steps, message in (
-        (rounds(space, base, local, 0, 3, own), "n_rounds must be a whole number above"),
-        (rounds(space, base, local, 3, 0, own), "n_candidates must be a whole number"),
-        (rounds(space, base, local, 3, 3, own, "none"), "Unknown calibrated 'none'"),
-        (rounds(space, base[:1], local, 3, 3, own), r"base.values has shape \(1, 4\)"),
-        (rounds(space, holes, local, 3, 3, own), "base.x_cf holds NaN"),
-        (rounds(space, base, local, 3, 3, own[:1]), "Got 1 streams .* for 2 people"),
-        (rounds(space, base, fixed([1, 2]), 1, 3, own), r"gave list, expected .*\(3, 2, 4"),
-        (rounds(space, base, fixed(space.x), 1, 3, own), r"gave \(2, 4\), expected"),
-        (rounds(space, base, fixed(space.x[None, :1]), 1, 3, own), r"gave \(1, 1, 4\)"),
-        (rounds(space, base, fixed(space.x[None][:0]), 1, 3, own), r"gave \(0, 2, 4\)"),
-        (rounds(space, base, fixed(holes.x_cf[None]), 1, 1, own), "gave NaN"),
-        (remembered(space, base, 0, own), "n_questions must be a whole number above zero"),
-        (remembered(space, base, 3, own, n_guesses=0), "n_guesses must be"),
-        (remembered(space, base, 3, own, renewed=0), "renewed must be"),
-        (remembered(space, base, 3, own, sharpness=0), "sharpness must be above zero"),
-        (remembered(space, base, 3, own, Directions()), r"expected Local\(...\)"),
-        (remembered(space, base, 3, own[:1]), "Got 1 streams"),
+        (rounds(space, base, local, 0, 3, rngs), "n_rounds must be a whole number above"),
+        (rounds(space, base, local, 3, 0, rngs), "n_candidates must be a whole number"),
+        (rounds(space, base, local, 3, 3, rngs, "none"), "Unknown calibrated 'none'"),
+        (rounds(space, base[:1], local, 3, 3, rngs), r"base.values has shape \(1, 4\)"),
+        (rounds(space, holes, local, 3, 3, rngs), "base.x_cf holds NaN"),
+        (rounds(space, base, local, 3, 3, rngs[:1]), "Got 1 streams .* for 2 people"),
+        (
+            rounds(space, base, fixed([1, 2]), 1, 3, rngs),
+            r"gave list, expected .*\(3, 2, 4",
+        ),
+        (rounds(space, base, fixed(space.x), 1, 3, rngs), r"gave \(2, 4\), expected"),
+        (rounds(space, base, fixed(space.x[None, :1]), 1, 3, rngs), r"gave \(1, 1, 4\)"),
+        (rounds(space, base, fixed(space.x[None][:0]), 1, 3, rngs), r"gave \(0, 2, 4\)"),
+        (rounds(space, base, fixed(holes.x_cf[None]), 1, 1, rngs), "gave NaN"),
+        (remembered(space, base, 0, rngs), "n_questions must be a whole number above zero"),
+        (remembered(space, base, 3, rngs, n_guesses=0), "n_guesses must be"),
+        (remembered(space, base, 3, rngs, renewed=0), "renewed must be"),
+        (remembered(space, base, 3, rngs, sharpness=0), "sharpness must be above zero"),
+        (remembered(space, base, 3, rngs, Directions()), r"expected Local\(...\)"),
+        (remembered(space, base, 3, rngs[:1]), "Got 1 streams"),
     ):
         with pytest.raises(ValueError, match=message):
             Dialogue(steps)
@@ -445,7 +450,7 @@ def test_bad_input_is_named():
 def test_a_dialogue_warns_of_nothing_and_leaves_its_input_as_it_was():
     space = space_of(n=3)
     base = base_of(space)
-    before = [part.clone() for part in (space.x, space.free, base.values, base.x_cf)]
+    before = [tensor.clone() for tensor in (space.x, space.free, base.values, base.x_cf)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for dialogue in dialogues(space, base).values():

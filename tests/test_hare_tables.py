@@ -74,10 +74,10 @@ def test_a_cell_agrees_within_five_hundredths_or_the_printed_deviation(
     rows = pd.concat(
         [cell.assign(seed=i, value=ours + d) for i, d in ((1, -0.1), (2, 0.1))]
     )
-    found = hare_tables.beside_paper(rows, 1).iloc[0]
-    assert found.agrees is agrees
-    assert found.ours == pytest.approx(ours)
-    assert found.ours_sd == pytest.approx(0.1)  # over seeds, divided by their number
+    row = hare_tables.beside_paper(rows, 1).iloc[0]
+    assert row.agrees is agrees
+    assert row.ours == pytest.approx(ours)
+    assert row.ours_sd == pytest.approx(0.1)  # over seeds, divided by their number
 
 
 def test_classical_metrics_against_one_person_at_a_time():
@@ -86,34 +86,34 @@ def test_classical_metrics_against_one_person_at_a_time():
     rng = torch.Generator().manual_seed(0)
     x = 0.2 * torch.rand(20, 7, generator=rng, dtype=torch.float64)
     r = x + (torch.rand(20, 7, generator=rng) < 0.5) * 1.2
-    found = hare_tables.classical(table, h, x, r)
+    measured = hare_tables.classical(table, h, x, r)
     for i in range(len(x)):
         moved = [j for j in range(7) if abs(r[i, j] - x[i, j]) > hare_tables.CHANGED]
-        assert found["sparsity"][i] == len(moved)
+        assert measured["sparsity"][i] == len(moved)
         fixed = [j for j in moved if table.is_immutable[j]]
-        assert found["constraint_violations"][i] == len(fixed)
+        assert measured["constraint_violations"][i] == len(fixed)
         redundant = 0
         for j in moved:
             back = r[i].clone()
             back[j] = x[i, j]
             redundant += bool(h.accepts(back[None]))
-        assert found["redundancy"][i] == redundant
+        assert measured["redundancy"][i] == redundant
         squares = sum(float(r[i, j] - x[i, j]) ** 2 for j in range(7))
-        assert float(found["proximity"][i]) == pytest.approx(squares)
-        assert bool(found["in_range"][i]) == bool((r[i] <= 1).all())
+        assert float(measured["proximity"][i]) == pytest.approx(squares)
+        assert bool(measured["in_range"][i]) == bool((r[i] <= 1).all())
 
 
 def test_claims_count_what_is_printed():
     cells = hare_tables.published()
-    said = hare_tables.claims(cells, "mean")
-    assert said.loc["(e) as many have a recourse"].tolist() == [16, 18]
+    printed = hare_tables.claims(cells, "mean")
+    assert printed.loc["(e) as many have a recourse"].tolist() == [16, 18]
     below = cells[(cells.table == 5) & (cells.calibration == "best")].index[0]
     cells.loc[below, "mean"] = 0.0  # calibrating the best one is now better in one place
     changed = hare_tables.claims(cells, "mean")
-    lost = said.holds - changed.holds
+    lost = printed.holds - changed.holds
     assert lost["(c) better to calibrate every candidate"] == 1
     assert lost.drop("(c) better to calibrate every candidate").eq(0).all()
-    assert (said.comparisons == changed.comparisons).all()
+    assert (printed.comparisons == changed.comparisons).all()
 
 
 def test_as_published_nobody_ends_worse_but_by_a_coin(compas):

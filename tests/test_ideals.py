@@ -33,10 +33,10 @@ def test_own_ideals_are_recourse_on_the_boundary(table, h, x, radius):
     assert torch.equal(x, given)
     has_one = ~ideal.isnan().any(-1)
     assert has_one.sum() >= N - 2
-    ideal, own = ideal[has_one], x[has_one]
+    ideal, person = ideal[has_one], x[has_one]
     assert h.accepts(ideal).all()
     assert ((ideal >= 0) & (ideal <= 1)).all()
-    assert torch.equal(ideal[:, ~table.is_free], own[:, ~table.is_free])
+    assert torch.equal(ideal[:, ~table.is_free], person[:, ~table.is_free])
     assert (h.logit(ideal) < 1e-9).all()  # accepted, and only just
 
 
@@ -82,7 +82,7 @@ def test_directions_are_the_published_ones():
 def test_as_published_all_share_a_direction(table, h, x):
     """Each starts at the first attempt that is refused; step by step, one person a time."""
     seed, radius = 2, ideals.INTERMEDIATE
-    found = ideals.as_published(table, h, x, seed, radius)
+    published = ideals.as_published(table, h, x, seed, radius)
     ways = ideals.directions(table, seed)
     for i, person in enumerate(x):
         for z in ways:
@@ -92,7 +92,7 @@ def test_as_published_all_share_a_direction(table, h, x):
                 break
         rng = [np.random.default_rng(seed)]
         ideal = growing_spheres(table, h, p[None], rng, is_clipped=False).clamp(0, 1)
-        assert torch.allclose(found[i], ideal[0], atol=1e-12), i
+        assert torch.allclose(published[i], ideal[0], atol=1e-12), i
 
 
 def test_as_published_some_ideals_are_refused(table, h, x):
@@ -114,7 +114,9 @@ def test_closeness_obeys_its_laws():
         assert away[i].item() == pytest.approx(1 - cosine, abs=1e-12)
         assert near[i].item() == pytest.approx(np.linalg.norm((r - ideal)[i]))
     zero = torch.zeros(3, 50)
-    assert all(part.equal(zero.double()) for part in ideals.closeness(x, ideal, ideal))
+    assert all(
+        distance.equal(zero.double()) for distance in ideals.closeness(x, ideal, ideal)
+    )
     opposite = ideals.closeness(x, 2 * x - ideal, ideal)
     assert opposite[1].numpy() == pytest.approx(np.full((3, 50), 2), abs=1e-12)
     for scale in (1e-30, 1e-3, 7.0):

@@ -91,7 +91,7 @@ def asked(problem: Problem) -> dict[str, Any]:
 def replies(asked: dict[str, Any]) -> dict[str, Any]:
     """What the page answers to these people, at both thresholds."""
     script = str(ROOT / "tests" / "page_answers.mjs")
-    given = {name: part.tolist() for name, part in asked.items()}
+    given = {name: tensor.tolist() for name, tensor in asked.items()}
     given["limits"] = [
         [limit(*of_feature) for of_feature in zip(*person, strict=True)]
         for person in zip(given.pop("ways"), given.pop("ends"), strict=True)
@@ -119,7 +119,8 @@ def limited(problem: Problem, asked: dict[str, Any], some: slice) -> Preferences
     """Return the same preferences, with limits, as lib takes them."""
     columns = problem.population.actionable_index
     mean, std = (
-        part[columns].double() for part in (problem.population.mean, problem.population.std)
+        moment[columns].double()
+        for moment in (problem.population.mean, problem.population.std)
     )
     ways, ends = asked["ways"][some], asked["ends"][some].double() * std + mean
     limits = Limits.unlimited(*ends.shape)

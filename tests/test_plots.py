@@ -44,13 +44,13 @@ def test_samples_become_densities_and_contours_that_hold_shares_of_people():
     rng = np.random.default_rng(0)
     both = {"data": rng.normal(size=(3_000, 2)), "flow": rng.normal(size=(3_000, 2))}
     ax = plots.marginal(
-        left, {name: own[:, 0] for name, own in both.items()}, "loan_amount"
+        left, {name: sample[:, 0] for name, sample in both.items()}, "loan_amount"
     )
     assert ax.get_xlabel() == "loan amount (model units)"
     x, y = ax.patches[0].get_xy().T  # what is filled, once around
     assert (x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2 == pytest.approx(1)
     ax = plots.pair(right, both, levels=(0.5, 0.9))
-    assert [len(own.levels) for own in ax.collections] == [2, 2]
+    assert [len(contours.levels) for contours in ax.collections] == [2, 2]
     outer = max(ax.collections[0].get_paths(), key=lambda path: path.get_extents().width)
     assert outer.contains_points(both["data"][:2_000]).mean() == pytest.approx(
         0.9, abs=0.02
@@ -103,7 +103,7 @@ def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
         for box in boxes
         if isinstance(box, matplotlib.patches.FancyBboxPatch)
     ]
-    said = {
+    box_texts = {
         text.get_text()
         for text in ax.texts
         if any(np.allclose(text.get_position(), centre) for centre in centres)
@@ -115,8 +115,8 @@ def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
         "can do\n$A_u$",
         "plausibility:\n$-\\log p$",
         "feasibility:\nin range?",
-    } < said
-    assert not {"person $x$", "mask network\n$q_j$", "cost\n(weighted)"} & said
+    } < box_texts
+    assert not {"person $x$", "mask network\n$q_j$", "cost\n(weighted)"} & box_texts
     plt.close(figure)
 
 
@@ -176,8 +176,8 @@ def test_the_reported_network_is_drawn_beside_the_mean_of_several():
     networks = rows.assign(method="iCARMA", reported=[0.25, 0.35])
     nobody = networks.iloc[:1].assign(reported="too few", low="too few", group="b")
     plots.intervals(ax, pd.concat([rows, networks[:1], nobody]), "group", ["a", "b"])
-    dots = [own for own in ax.collections if "reported" in str(own.get_label())]
-    assert [own.get_label() for own in dots] == ["iCARMA, the reported network"]
+    dots = [dot for dot in ax.collections if "reported" in str(dot.get_label())]
+    assert [dot.get_label() for dot in dots] == ["iCARMA, the reported network"]
     assert np.allclose(dots[0].get_offsets(), [[0.25, 0.17 + 0.13]])
     plt.close(figure)
 

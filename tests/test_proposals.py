@@ -74,8 +74,8 @@ def test_a_person_alone_gets_the_directions_and_points_of_the_batch():
         batch = proposal(space, start(space), 4, 0, streams(3))
         for i in range(3):
             alone = Features(space.classifier, space.x[i : i + 1], space.free[0])
-            own = proposal(alone, start(alone), 4, 0, streams(3)[i : i + 1])
-            torch.testing.assert_close(own[:, 0], batch[:, i], rtol=0, atol=1e-9)
+            proposed = proposal(alone, start(alone), 4, 0, streams(3)[i : i + 1])
+            torch.testing.assert_close(proposed[:, 0], batch[:, i], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_free", [1, 3])
@@ -133,7 +133,7 @@ def test_farthest_by_brute_force():
     points = torch.from_numpy(rng.integers(0, 4, (12, 30, 2))).double()  # with duplicates
     is_good = torch.from_numpy(rng.random((12, 30)) < 0.5)
     begin = torch.from_numpy(rng.integers(0, 4, (30, 2))).double()
-    found = torch.stack(farthest(points, is_good, begin, 6))
+    chosen = torch.stack(farthest(points, is_good, begin, 6))
     n_taken = set()
     for i in range(30):
         taken, rows = [begin[i]], []
@@ -145,7 +145,7 @@ def test_farthest_by_brute_force():
             most = max(reach.values(), default=0)
             rows.append(next((p for p, far in reach.items() if far == most > 0), -1))
             taken += [points[rows[-1], i]] if rows[-1] >= 0 else []
-        assert found[:, i].tolist() == rows, i
+        assert chosen[:, i].tolist() == rows, i
         n_taken.add(len(taken) - 1)
     assert len(n_taken) > 2  # somebody has too few, somebody enough
 

@@ -152,8 +152,8 @@ def test_the_same_seed_gives_the_same_rows(with_graph, factuals):
 def test_batches_do_not_matter(with_graph, factuals):
     """The benchmark asks 20 people at a time."""
     whole = with_graph.get_counterfactuals(factuals)
-    parts = [with_graph.get_counterfactuals(factuals[i : i + 20]) for i in (0, 20, 40)]
-    pd.testing.assert_frame_equal(pd.concat(parts), whole, rtol=1e-5)
+    batches = [with_graph.get_counterfactuals(factuals[i : i + 20]) for i in (0, 20, 40)]
+    pd.testing.assert_frame_equal(pd.concat(batches), whole, rtol=1e-5)
 
 
 def test_nobody_and_only_accepted_people(with_graph, factuals):
@@ -279,8 +279,8 @@ class MethodObject:
         assert self._is_trained
         factuals = people.get(target=False)
         starts = range(0, len(factuals), 20)
-        parts = [self.get_counterfactuals(factuals[i : i + 20]) for i in starts]
-        return pd.concat(parts)
+        batches = [self.get_counterfactuals(factuals[i : i + 20]) for i in starts]
+        return pd.concat(batches)
 
 
 class TrainedModel:

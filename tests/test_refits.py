@@ -57,16 +57,16 @@ def dense(sample, log_lambda):
             weights[j, j - 1] = weights[j - 1, j] = gap[j] / 6
     of_person = np.eye(sample.people.max() + 1)[sample.people]
     columns = np.hstack([np.eye(m)[at], of_person, of_person * sample.x[:, None]])
-    smooth, own, slopes = np.exp(log_lambda)
+    smooth, intercepts, slopes = np.exp(log_lambda)
     n = of_person.shape[1]
-    penalty = np.diag(np.repeat([0.0, own, slopes], [m, n, n]))
+    penalty = np.diag(np.repeat([0.0, intercepts, slopes], [m, n, n]))
     penalty[:m, :m] = smooth * bends @ np.linalg.solve(weights, bends.T)
     gram = columns.T @ columns
     inverse = np.linalg.inv(gram + penalty)
     of_column = np.diag(inverse @ gram)
-    parts = of_column[:m].sum() - 1, of_column[m : m + n].sum(), of_column[m + n :].sum()
+    terms = of_column[:m].sum() - 1, of_column[m : m + n].sum(), of_column[m + n :].sum()
     share = columns[:, :m].mean(0)  # the intercept is the curve's mean over the answers
-    edf = dict(zip(gamm.TERMS, parts, strict=True))
+    edf = dict(zip(gamm.TERMS, terms, strict=True))
     return edf, np.sqrt(share @ inverse[:m, :m] @ share)
 
 
@@ -85,15 +85,15 @@ def ratios(sample, latent, edf_smooth, known):
 
 @pytest.mark.parametrize("model", TABLE_S2)
 def test_the_print_is_that_of_the_table(model):
-    own = printed(model)
+    actual = printed(model)
     outcome, distance, intercept, t, aic, edf = TABLE_S2[model]
-    assert (own.outcome, own.distance) == (outcome, distance)
-    assert (own.intercept, own.t, own.aic) == (intercept, t, aic)
-    assert own.edf == dict(zip(gamm.TERMS, edf, strict=True))
-    assert dict(zip(gamm.TERMS, TABLE_S2_F[model], strict=True)) == own.F
-    assert own.se == intercept / t and round(own.se, 2) == 0.07  # as printed, too
+    assert (actual.outcome, actual.distance) == (outcome, distance)
+    assert (actual.intercept, actual.t, actual.aic) == (intercept, t, aic)
+    assert actual.edf == dict(zip(gamm.TERMS, edf, strict=True))
+    assert dict(zip(gamm.TERMS, TABLE_S2_F[model], strict=True)) == actual.F
+    assert actual.se == intercept / t and round(actual.se, 2) == 0.07  # as printed, too
     # AIC = n (1 + log(2 pi RSS / n)) + 2 (e + 1), and sigma^2 = RSS / (n - e)
-    e, rss = 1 + sum(edf), own.error**2 * (1738 - 1 - sum(edf))
+    e, rss = 1 + sum(edf), actual.error**2 * (1738 - 1 - sum(edf))
     assert 1738 * (1 + np.log(2 * np.pi * rss / 1738)) + 2 * (e + 1) == pytest.approx(aic)
 
 
@@ -129,28 +129,30 @@ def test_variances_of_a_small_table_have_its_degrees_of_freedom(small):
     latent, se = read_backwards(model, small)
     assert latent.error == model.error and latent.mean == 2.63
     assert latent.amplitude == 0 and latent.shape == "flat"
-    found, expected_se = dense(small, ratios(small, latent, 2.5, dense))
-    assert found == pytest.approx(edf, rel=1e-6)
+    dense_edf, expected_se = dense(small, ratios(small, latent, 2.5, dense))
+    assert dense_edf == pytest.approx(edf, rel=1e-6)
     assert se == pytest.approx(latent.error * expected_se, rel=1e-6)
 
 
 @pytest.mark.parametrize("model", [1, 3])
 @pytest.mark.parametrize("pool", POOLS)
 def test_variances_have_the_printed_degrees_of_freedom(model, pool):
-    own, errors = printed(model), []
+    target, errors = printed(model), []
     for i, sample in enumerate(samples(POOLS[pool], 12, seed=1)):
-        latent, se = read_backwards(own, sample)
-        assert latent.error == own.error
+        latent, se = read_backwards(target, sample)
+        assert latent.error == target.error
         errors.append(se)
         if i == 0:
 
             def known(one, log_lambda):
                 return one.design.known(np.array(log_lambda))
 
-            found, _ = known(sample, ratios(sample, latent, own.edf["smooth"], known))
-            assert found == pytest.approx(own.edf, rel=1e-6)
+            known_edf, _ = known(
+                sample, ratios(sample, latent, target.edf["smooth"], known)
+            )
+            assert known_edf == pytest.approx(target.edf, rel=1e-6)
     # one draw's error has a spread of 1 % over draws, their mean 0.3 %
-    assert np.mean(errors) == pytest.approx(own.se, rel=0.02)
+    assert np.mean(errors) == pytest.approx(target.se, rel=0.02)
 
 
 def test_what_is_read_backwards_is_found_again(shown):
@@ -240,8 +242,8 @@ def test_a_row_is_one_fit(shown):
 
 def test_terms_that_are_left_out_have_no_columns():
     drawn = samples(Pool(6.0, 1.8), 1, seed=0, slopes=False, intercepts=False)
-    found = [name for name in refits.refits(LATENT, drawn, 0) if "edf" in name]
-    assert found == ["edf_smooth"]
+    names = [name for name in refits.refits(LATENT, drawn, 0) if "edf" in name]
+    assert names == ["edf_smooth"]
 
 
 def test_a_narrow_pool_has_a_curve_of_fewer_columns():
@@ -316,9 +318,9 @@ def test_a_summary_by_hand():
             "p_smooth": [0.0005, 0.001, 0.02, 0.6],
         }
     )
-    found = refits.summary(rows)
-    assert (found.datasets == 4).all()
-    assert found["mean"].to_dict() == pytest.approx(
+    summary = refits.summary(rows)
+    assert (summary.datasets == 4).all()
+    assert summary["mean"].to_dict() == pytest.approx(
         {
             "se": 0.07,
             "edf_smooth": 2.4,
@@ -329,15 +331,15 @@ def test_a_summary_by_hand():
             "edf_smooth > 2": 0.5,
         }
     )
-    assert found.sd["se"] == pytest.approx(np.sqrt(2 * 0.01**2 / 3))
-    assert found.sd["edf_smooth > 2"] == pytest.approx(np.sqrt(4 * 0.25 / 3))
-    assert list(found.columns) == ["mean", "sd", "datasets"]
+    assert summary.sd["se"] == pytest.approx(np.sqrt(2 * 0.01**2 / 3))
+    assert summary.sd["edf_smooth > 2"] == pytest.approx(np.sqrt(4 * 0.25 / 3))
+    assert list(summary.columns) == ["mean", "sd", "datasets"]
 
 
 def test_the_print_stands_beside_refits():
     names = [f"{what}_{term}" for what in ("edf", "F") for term in gamm.TERMS]
-    found = pd.DataFrame({"mean": 0.08, "sd": 0.01}, index=["se", "sigma2", "aic", *names])
-    table = refits.beside_print(printed(3), found)
+    means = pd.DataFrame({"mean": 0.08, "sd": 0.01}, index=["se", "sigma2", "aic", *names])
+    table = refits.beside_print(printed(3), means)
     assert table.printed["edf_slopes"] == 99.44 and table.printed["F_smooth"] == 18.46
     assert table.printed["se"] == pytest.approx(2.63 / 38.06)
     assert table.sds_away["se"] == pytest.approx((2.63 / 38.06 - 0.08) / 0.01)

@@ -60,8 +60,8 @@ def test_walked_back_stands_at_the_boundary_on_the_way(logit):
     before = (closer.x_cf - step)[is_good]
     assert (logit(before) < 0).all()
     # nothing is done with what is not acceptable
-    for part in ("values", "x_cf", "is_acted"):
-        assert getattr(closer, part)[~is_good].equal(getattr(raw, part)[~is_good])
+    for field in ("values", "x_cf", "is_acted"):
+        assert getattr(closer, field)[~is_good].equal(getattr(raw, field)[~is_good])
 
 
 def test_walk_back_on_a_linear_classifier_is_the_closed_form():
@@ -187,9 +187,9 @@ def test_chosen_takes_whole_rows():
     )
     which = torch.tensor([[True, False, True], [False, False, True]])
     taken = chosen(which, one, other)
-    for part in ("is_acted", "values", "x_cf"):
-        assert getattr(taken, part)[which].equal(getattr(one, part)[which])
-        assert getattr(taken, part)[~which].equal(getattr(other, part)[~which])
+    for field in ("is_acted", "values", "x_cf"):
+        assert getattr(taken, field)[which].equal(getattr(one, field)[which])
+        assert getattr(taken, field)[~which].equal(getattr(other, field)[~which])
 
 
 def test_draws_are_each_persons_own():

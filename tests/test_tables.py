@@ -119,10 +119,10 @@ def test_a_nested_constraint_never_helps(problem):
     people = tables.evaluate(problem, grid.Grid(problem, n_values=4), x, preferences)
     assert (people.member == 0).all() and (people.seed == 0).all()
     assert people.reported.all() and (people.method == "oracle").all()
-    found = people.pivot(index="person", columns="setting", values="has_recourse")
-    found = found.astype(bool)
+    has_recourse = people.pivot(index="person", columns="setting", values="has_recourse")
+    has_recourse = has_recourse.astype(bool)
     for more, fewer in (("all (4)", "3"), ("3", "2"), ("2", "1")):
-        assert not (found[fewer] & ~found[more]).any()
+        assert not (has_recourse[fewer] & ~has_recourse[more]).any()
 
 
 @pytest.fixture(scope="module")

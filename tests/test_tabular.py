@@ -49,9 +49,9 @@ def test_the_first_person_of_adult_is_that_of_the_file():
     person = pd.read_csv(DATA / "adult_train.csv.gz").iloc[0]
     x = dict(zip(table.features, table.x["train"][0].tolist(), strict=True))
     units = table.low + table.x["train"][0] * (table.high - table.low)
-    found = dict(zip(table.features, units.tolist(), strict=True))
+    values = dict(zip(table.features, units.tolist(), strict=True))
     for feature in tabular.ADULT[0]:
-        assert found[feature] == pytest.approx(person[feature], rel=1e-12), feature
+        assert values[feature] == pytest.approx(person[feature], rel=1e-12), feature
     assert person[["sex", "race", "native-country"]].tolist() == ["Female", "White", "US"]
     # the alphabetically second of Female and Male, Non-White and White, Non-US and US
     assert (x["sex"], x["race"], x["native-country"]) == (0, 1, 1)
@@ -119,7 +119,7 @@ def test_bad_tables_are_refused(frame, message):
 
 def test_bad_parts_are_refused():
     table = tabular.compas()
-    x = {split: own.clone() for split, own in table.x.items()}
+    x = {split: tensor.clone() for split, tensor in table.x.items()}
     x["test"][0, 0] = 1.5
     for changed, message in (
         ({"x": x}, r"outside \[0, 1\]"),
@@ -134,8 +134,8 @@ def test_bad_parts_are_refused():
 
 def test_first_refused_people_keep_the_order_of_the_file():
     table = tabular.compas()
-    found = table.refused(lambda x: x[:, 2] < 0.2, 10)
+    refused = table.refused(lambda x: x[:, 2] < 0.2, 10)
     priors = table.x["test"][:, 2]
-    assert torch.equal(found, table.x["test"][(priors >= 0.2).nonzero()[:10, 0]])
+    assert torch.equal(refused, table.x["test"][(priors >= 0.2).nonzero()[:10, 0]])
     with pytest.raises(ValueError, match="Nobody in the test split of compas is refused"):
         table.refused(lambda x: x[:, 2] >= 0, 10)

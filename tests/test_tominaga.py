@@ -15,9 +15,9 @@ def test_every_table_is_there(name):
 
 def test_sixteen_items_have_as_many_options_as_the_table_says():
     table, options = tominaga.published("table1"), tominaga.items()
-    assert [len(own) for own in options.values()] == table.n_options.tolist()
+    assert [len(values) for values in options.values()] == table.n_options.tolist()
     assert list(options) == table["item"].tolist() and len(options) == 16
-    assert all(len(set(own)) == len(own) for own in options.values())
+    assert all(len(set(values)) == len(values) for values in options.values())
     # a rule of their own for categorical items would change nothing
     unordered = ["Residential prefecture", "Type of residence", "Workplace"]
     assert all(len(options[item]) == 2 for item in unordered)
@@ -61,13 +61,15 @@ def test_distances_of_drawn_plans():
     """A change never counts for more than one; from lowest to highest it counts for one."""
     options, rng = tominaga.items(), np.random.default_rng(0)
     for _ in range(50):
-        ends = {item: tuple(rng.choice(own, 2).tolist()) for item, own in options.items()}
+        ends = {
+            item: tuple(rng.choice(values, 2).tolist()) for item, values in options.items()
+        }
         sparsity, proximity = tominaga.distances(ends, options)
         assert sparsity == sum(before != after for before, after in ends.values())
         assert 0 < proximity <= sparsity
         back = {item: (after, before) for item, (before, after) in ends.items()}
         assert tominaga.distances(back, options) == (sparsity, proximity)
-    farthest = {item: (own[0], own[-1]) for item, own in options.items()}
+    farthest = {item: (values[0], values[-1]) for item, values in options.items()}
     assert tominaga.distances(farthest, options) == (16, 16.0)
     assert tominaga.distances({}, options) == (0, 0)
 

@@ -134,9 +134,9 @@ def test_only_who_is_asked_draws_a_number():
 def test_refine_asks_until_the_end_and_stops_whom_it_satisfies():
     dialogue, ideal = dialogue_of(n=4)
     within = torch.tensor([9.0, 0.2, 0.0, 0.0], dtype=torch.float64)
-    found = refine(dialogue, Simulated(ideal, within=within))
+    refined = refine(dialogue, Simulated(ideal, within=within))
     assert dialogue.question is None
-    far = Simulated(ideal).distance(found.x_cf)
+    far = Simulated(ideal).distance(refined.x_cf)
     assert dialogue.n_questions.tolist()[0] == 1 and dialogue.n_questions[1] < 15
     assert dialogue.n_questions.tolist()[2:] == [15, 15] and far[1] <= 0.2
     assert (far[2:] < far[1]).all()

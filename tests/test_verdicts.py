@@ -11,7 +11,7 @@ N = 20_000  # people, so that intervals are narrow
 
 def people_of(number: int, dataset: str = "Loan") -> pd.DataFrame:
     """Rows of people with the shares that a table of the paper prints."""
-    parts = []
+    tables = []
     for row in claims.published(number, dataset).to_dict("records"):
         i = np.arange(N)
         is_search = row["method"] == "oracle"
@@ -30,27 +30,27 @@ def people_of(number: int, dataset: str = "Loan") -> pd.DataFrame:
         of_whom = {"setting": row["setting"], "method": row["method"], "member": 0}
         of_whom |= {"networks": "" if is_search else "as printed", "seed": 0}
         of_whom |= {"reported": True, "n_acted": 1, "outside": False}
-        own = pd.DataFrame(
+        rows = pd.DataFrame(
             {"valid": valid, "has_recourse": has_recourse, "person": i} | rest
         )
-        parts.append(own.assign(**of_whom, joint=own.valid & own.plausible))
-    return pd.concat(parts, ignore_index=True)
+        tables.append(rows.assign(**of_whom, joint=rows.valid & rows.plausible))
+    return pd.concat(tables, ignore_index=True)
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, pd.DataFrame]:
+def claims_by_section() -> dict[str, pd.DataFrame]:
     """The parts of all claims, asked of such people."""
     five = people_of(5)
     trained = claims.published(5).query("method == 'iCARMA (rco-trained)'")
     usual = five[five.networks == "as printed"]
     of_rco = []
     for row in trained.to_dict("records"):
-        own = usual[usual.setting == row["setting"]].copy()
-        i = own.person.to_numpy()
-        own["valid"], own["plausible"] = (
+        rows = usual[usual.setting == row["setting"]].copy()
+        i = rows.person.to_numpy()
+        rows["valid"], rows["plausible"] = (
             i < round(row[name] * N) for name in ("validity", "plausibility")
         )
-        of_rco.append(own)
+        of_rco.append(rows)
     every = {
         "hard": verdicts.hard(people_of(1)),
         "soft": verdicts.soft({"ranking": people_of(2), "score": people_of(3)}),
@@ -58,22 +58,22 @@ def found() -> dict[str, pd.DataFrame]:
         "ablation": verdicts.ablation(people_of(6), designs.DISTRIBUTIONS),
         "transfer": verdicts.transfer({n: gmsc_people(n) for n in (1, 2)}),
     }
-    return {name: pd.DataFrame(own.parts) for name, own in every.items()}
+    return {name: pd.DataFrame(verdict.parts) for name, verdict in every.items()}
 
 
 def gmsc_people(number: int) -> pd.DataFrame:
     """Rows of Give Me Some Credit; settings that are not printed are as all four."""
-    own = people_of(number, "GMSC")
+    rows = people_of(number, "GMSC")
     if number == 2:
-        return own
-    four = own[own.setting == "all (4)"]
-    more = [four.assign(setting=k) for k in ("3", "2", "1") if k not in set(own.setting)]
-    return pd.concat([own, *more], ignore_index=True)
+        return rows
+    four = rows[rows.setting == "all (4)"]
+    more = [four.assign(setting=k) for k in ("3", "2", "1") if k not in set(rows.setting)]
+    return pd.concat([rows, *more], ignore_index=True)
 
 
 @pytest.mark.parametrize("name", ["hard", "soft", "order", "ablation", "transfer"])
-def test_the_papers_people_come_to_the_papers_verdicts(found, name):
-    asked = found[name]
+def test_the_papers_people_come_to_the_papers_verdicts(claims_by_section, name):
+    asked = claims_by_section[name]
     asked = asked[~asked["in the paper"].isin([claims.CANNOT, claims.TIE])]
     assert len(asked) >= {"hard": 25, "transfer": 4}.get(name, 8)
     clear = asked[asked.here != "undecided"]
@@ -83,10 +83,10 @@ def test_the_papers_people_come_to_the_papers_verdicts(found, name):
     assert (asked.ours - asked.paper).abs().max() < 3e-4
 
 
-def test_every_section_is_asked(found):
-    sections = {section for own in found.values() for section in own.section}
+def test_every_section_is_asked(claims_by_section):
+    sections = {section for rows in claims_by_section.values() for section in rows.section}
     assert sections == {"5.3", "5.4", "D.1", "D.2", "D.3"}
-    n_claims = sum(own.claim.nunique() for own in found.values())
+    n_claims = sum(rows.claim.nunique() for rows in claims_by_section.values())
     assert n_claims >= 30
 
 
@@ -95,7 +95,7 @@ def test_people_who_end_where_nobody_is_are_counted():
     people = people_of(1)
     falls = (people.setting == "1") & (people.person < N // 10)
     people.loc[falls, "log_p_cf"] = -30.0
-    parts = pd.DataFrame(verdicts.hard(people).parts)
-    spread = parts[parts.claim == "and spread to low density"].set_index("what")
+    rows = pd.DataFrame(verdicts.hard(people).parts)
+    spread = rows[rows.claim == "and spread to low density"].set_index("what")
     assert spread.here["2 to 1"] == "holds" and spread.ours["2 to 1"] == pytest.approx(0.1)
     assert spread.ours["3 to 2"] == 0

@@ -196,8 +196,8 @@ def test_another_latent_draws_the_same_people():
     )
     effects = one - two - 2.0  # b of the first less b of the second, which is twice it
     for person in (0, 100, 361):
-        own = effects[people == person]
-        assert own == pytest.approx(own[0])
+        person_effects = effects[people == person]
+        assert person_effects == pytest.approx(person_effects[0])
     _, first = np.unique(people, return_index=True)
     assert stats.kstest(effects[first] / 1.1, "norm").pvalue > 0.01
 

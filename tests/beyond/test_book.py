@@ -63,16 +63,16 @@ def test_links_and_images_are_there(pages):
     missing = []
     for path, page in pages.items():
         for _, address in page.addresses:
-            parts = urlsplit(address)
-            if parts.scheme in ("http", "https", "data"):
+            link = urlsplit(address)
+            if link.scheme in ("http", "https", "data"):
                 continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = (path.parent / unquote(link.path)).resolve() if link.path else path
             if not target.is_file():
                 missing.append((path.name, address))
-            elif parts.fragment and target.suffix == ".html":
+            elif link.fragment and target.suffix == ".html":
                 known = pages[target].ids if target in pages else Page(target).ids
                 # the browser's own word for the top of a page
-                if unquote(parts.fragment) not in {*known, "#"}:
+                if unquote(link.fragment) not in {*known, "#"}:
                     missing.append((path.name, address))
     assert not missing
 

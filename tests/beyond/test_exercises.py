@@ -74,11 +74,11 @@ def test_titles_tell_a_solution_from_an_exercise(path):
 
 @of_files
 def test_at_least_four_and_two_that_ask_for_a_prediction(path):
-    own = make.titles(read(path))
+    titles = make.titles(read(path))
     prefix = path.name.split("_")[0]
-    assert list(own) == [f"{prefix}.{i}" for i in range(1, len(own) + 1)]
-    assert len(own) >= 4
-    assert sum(title.startswith("Predict") for title in own.values()) >= 2
+    assert list(titles) == [f"{prefix}.{i}" for i in range(1, len(titles) + 1)]
+    assert len(titles) >= 4
+    assert sum(title.startswith("Predict") for title in titles.values()) >= 2
 
 
 @of_files
@@ -90,9 +90,9 @@ def test_each_exercise_is_checked_or_has_a_written_solution(path):
             cells[heading[1]] = []
         cells[list(cells)[-1]].append(cell)
     assert not CALL.search("\n".join(cell.source for cell in cells.pop("")))
-    for number, own in cells.items():
-        calls = CALL.findall("\n".join(cell.source for cell in own))
-        is_written = any("solution" in cell.metadata.get("tags", ()) for cell in own)
+    for number, section in cells.items():
+        calls = CALL.findall("\n".join(cell.source for cell in section))
+        is_written = any("solution" in cell.metadata.get("tags", ()) for cell in section)
         assert calls == [] if is_written else [number], number
         assert is_written == (number not in numbers_of(path.name.split("_")[0]))
 
@@ -214,8 +214,8 @@ def test_numbers_may_come_in_other_kinds(number):
 def test_numbers_that_numpy_does_not_know(kind):
     answer = torch.tensor([1.0, 0.0]).to(kind)
     asked = Key(np.array([1.0, 0.0]), "They are.")
-    for own in (answer, list(answer), [answer[0], np.float32(0)], answer.to_sparse()):
-        np.testing.assert_array_equal(_read(own, asked), asked.truth)
+    for values in (answer, list(answer), [answer[0], np.float32(0)], answer.to_sparse()):
+        np.testing.assert_array_equal(_read(values, asked), asked.truth)
 
 
 def test_a_number_that_is_no_exercise():

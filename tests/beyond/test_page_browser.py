@@ -127,16 +127,16 @@ def browser() -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """The page, freshly opened from disk; at the end, without a word on the console."""
     page = browser.new_page(viewport={"width": 1280, "height": 720})
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: said.append(request.url))
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("request", lambda request: messages.append(request.url))
     page.goto(FILE.as_uri())
     settled(page)
     yield page
     page.close()
     asked = (FILE.as_uri(), "data:")
-    assert not [text for text in said if not text.startswith(asked)]
+    assert not [text for text in messages if not text.startswith(asked)]
 
 
 def settled(page: Any) -> None:
@@ -170,7 +170,7 @@ def slide(page: Any, slider: str, key: str, times: int) -> None:
     settled(page)
 
 
-def said(page: Any) -> str:
+def words(page: Any) -> str:
     """Return what is said of the answer that is shown."""
     return page.locator(".outcome").inner_text().replace("\xa0", " ")
 
@@ -183,7 +183,7 @@ def test_it_opens_with_the_first_applicant_before_her_answer(page):
     assert page.locator("#decision .pill").all_inner_texts() == ["refused"]
     assert page.locator("#headline").inner_text().startswith("An invented person")
     places = page.locator("#yourself .track").all_inner_texts()
-    assert [own.split("\n")[0] for own in places] == [
+    assert [place.split("\n")[0] for place in places] == [
         "gender 0, earns less",
         "age 91",
         "education 65",
@@ -226,13 +226,13 @@ def test_one_answer_changes_what_is_recommended(page):
     changes = []
     for person in range(1, 21):
         at(page, f"step=2&answer=instant&person={person}&hard=1.1.1.1")
-        before = said(page)
+        before = words(page)
         acted = page.locator("#graph .acted").first.get_attribute("id")
         k = int(acted.removeprefix("node-")) - 3
         click(page, f"score-{k}", "4")
-        changes.append(said(page) != before)
+        changes.append(words(page) != before)
         click(page, f"score-{k}", "5")
-        assert said(page) != before
+        assert words(page) != before
         assert "acted" not in page.locator(f"#node-{k + 3}").get_attribute("class")
     assert sum(changes) >= 12
 
@@ -255,9 +255,9 @@ def test_directions_are_obeyed_and_what_breaks_them_is_marked(page):
         for whose in ("instant", "plan0", "plan1", "plan2", "grid"):
             for sentence in page.locator(f".answer.{whose} .do").all_inner_texts():
                 first = sentence.split(". Then")[0].lower()
-                assert not any(own in first for own in odd), (person, sentence)
+                assert not any(deed in first for deed in odd), (person, sentence)
         printed = page.locator(".answer.printed")
-        breaks = any(own in printed.locator(".do").inner_text().lower() for own in odd)
+        breaks = any(deed in printed.locator(".do").inner_text().lower() for deed in odd)
         assert printed.locator(".odd").count() == breaks, person
         n_odd += breaks
     assert n_odd > 0
@@ -265,13 +265,13 @@ def test_directions_are_obeyed_and_what_breaks_them_is_marked(page):
 
 def test_how_far_is_obeyed(page):
     at(page, "step=2&answer=plan0")
-    assert "85 → 48" in said(page)
+    assert "85 → 48" in words(page)
     page.select_option("#end-0", "75")
     settled(page)
-    assert "85 → 75" in said(page)
+    assert "85 → 75" in words(page)
     click(page, "way-0", "any")
     assert page.locator("#end-0").is_disabled()
-    assert "85 → 48" in said(page)
+    assert "85 → 48" in words(page)
 
 
 def test_what_holds_is_told_from_what_does_not(page):
@@ -285,14 +285,14 @@ def test_what_holds_is_told_from_what_does_not(page):
     assert page.locator("#decision .pill").all_inner_texts() == ["refused", "accepted"]
     page.locator(".answer.printed").click()
     assert page.locator("#headline").inner_text().startswith("It proposes: ")
-    assert "must not be rarer" in said(page)
+    assert "must not be rarer" in words(page)
 
 
 def test_a_change_can_be_seen(page):
     for person in range(1, 23):
         at(page, f"step=3&person={person}")
-        told = page.locator("#page").inner_text()
-        changes = re.findall(r"\((\d+(?:\.\d+)?)\s→\s(\d+(?:\.\d+)?|a little \w+)\)", told)
+        text = page.locator("#page").inner_text()
+        changes = re.findall(r"\((\d+(?:\.\d+)?)\s→\s(\d+(?:\.\d+)?|a little \w+)\)", text)
         assert changes and all(one != other for one, other in changes), changes
 
 
@@ -311,15 +311,15 @@ def test_who_is_accepted_reads_something_else(page):
 
 def test_who_can_change_nothing_is_told_so(page):
     at(page, "step=3&hard=5.5.5.5")
-    assert "You say that you can change nothing" in said(page)
+    assert "You say that you can change nothing" in words(page)
 
 
 def test_a_bank_that_asks_for_more_gets_more(page):
     """Of the same applicant: the search's answer ends at the rating that is asked for."""
     for share in ("0.3", "0.7"):
         at(page, f"step=3&answer=plan0&from={share}")
-        told = page.locator("#decision").inner_text()
-        assert "accepted" in told and f"{share[-1]}0 %" in told
+        decision = page.locator("#decision").inner_text()
+        assert "accepted" in decision and f"{share[-1]}0 %" in decision
 
 
 # --- what follows, and why
@@ -356,7 +356,7 @@ def test_what_is_tried_begins_at_the_answer_and_is_judged_as_one(page):
     assert page.locator("#graph .acted").count() == 2
     slide(page, "do-5", "ArrowLeft", 30)
     assert page.locator("#graph .acted").count() == 2
-    assert "earn less" in said(page) and "Against what you said: earn less." in said(page)
+    assert "earn less" in words(page) and "Against what you said: earn less." in words(page)
     step(page, 3)
     assert "effort" in page.locator(".answer.own .brief").inner_text()
     shown = page.locator("#page").inner_text()
@@ -390,10 +390,12 @@ def test_what_is_left_without_one_part_is_what_the_models_say(page):
     n_none = 0
     for person in range(8):
         at(page, f"step=4&answer=plan0&person={person + 1}")
-        told = [own for own in page.locator("#follows p").all_inner_texts() if "If " in own]
+        sentences = [
+            line for line in page.locator("#follows p").all_inner_texts() if "If " in line
+        ]
         expected = page.evaluate(ask, [applicant.script(), person, "plan0"]) or []
-        assert len(told) == len(expected)
-        for sentence, (is_valid, share, cost) in zip(told, expected, strict=True):
+        assert len(sentences) == len(expected)
+        for sentence, (is_valid, share, cost) in zip(sentences, expected, strict=True):
             assert ("you are refused" in sentence) == (not is_valid), sentence
             if not is_valid and share >= 0.01:
                 assert f"at {int(100 * share)} %" in sentence, sentence
@@ -416,7 +418,7 @@ def test_unlocking(page):
         buttons = page.locator("#unlock button")
         if "No answer" in page.locator("#unlock").inner_text() and buttons.count():
             break
-    assert "It finds nothing" in said(page)
+    assert "It finds nothing" in words(page)
     buttons.first.focus()
     page.keyboard.press("Enter")
     settled(page)
@@ -425,10 +427,10 @@ def test_unlocking(page):
 
 def test_an_unlocked_feature_is_as_hard_as_before(page):
     at(page, "step=5&answer=plan0")
-    before = said(page)
+    before = words(page)
     page.locator("#unlock button", has_text="I can't change my loan amount").click()
     settled(page)
-    assert said(page) != before
+    assert words(page) != before
     step(page, 2)
     assert page.locator('[name="score-0"][value="5"]').is_checked()
     for k in (1, 2):
@@ -550,14 +552,14 @@ def test_every_control_has_a_name(page):
         at(page, f"step={number}&hard=5.1.5.1")
         nodes = devtools.send("Accessibility.getFullAXTree")["nodes"]
         roles = ("button", "radio", "slider", "image", "combobox")
-        found = [own for own in nodes if own["role"]["value"] in roles]
+        controls = [node for node in nodes if node["role"]["value"] in roles]
         seen = page.evaluate(
             """() => [...document.querySelectorAll("input, button, select, svg")]
               .filter((own) => own.getClientRects().length).length"""
         )
-        assert len(found) == seen
-        for own in found:
-            assert own["name"]["value"].strip(" ◀▶"), own
+        assert len(controls) == seen
+        for node in controls:
+            assert node["name"]["value"].strip(" ◀▶"), node
 
 
 def test_what_changes_is_announced(page):
@@ -577,7 +579,7 @@ def test_chosen_colours_are_kept(page):
         page.locator(f"#graph {kind} circle").first.evaluate(circle)
         for kind in (".acted", ".follows", "g:not(.acted, .follows)")
     ]
-    assert len({tuple(own) for own in kinds}) == 3
+    assert len({tuple(kind) for kind in kinds}) == 3
     step(page, 2)
     colour = "own => getComputedStyle(own).backgroundColor"
     checked, other = (
@@ -590,7 +592,7 @@ def test_chosen_colours_are_kept(page):
 def luminance(colour: str) -> float:
     """Return the relative luminance of rgb(r, g, b), by WCAG 2."""
     assert colour.startswith("rgb("), colour
-    shares = [int(part) / 255 for part in re.findall(r"\d+", colour)]
+    shares = [int(channel) / 255 for channel in re.findall(r"\d+", colour)]
     linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -614,7 +616,9 @@ def rails_of(page: Any) -> list[str]:
         if "-webkit-slider-runnable-track" in node.get("attributes", []):
             asked = {"nodeId": node["nodeId"]}
             style = devtools.send("CSS.getComputedStyleForNode", asked)["computedStyle"]
-            colours += [own["value"] for own in style if own["name"] == "background-color"]
+            colours += [
+                entry["value"] for entry in style if entry["name"] == "background-color"
+            ]
     return colours
 
 
@@ -671,11 +675,11 @@ def lab(tmp_path: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "jupyterlab", "--allow-root"]
     command += [f"--{name}={value}" for name, value in options.items()]
     folders = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    own = {name: str(tmp_path / name) for name in folders}
+    jupyter_folders = {name: str(tmp_path / name) for name in folders}
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(
             command,
-            env=os.environ | own | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | jupyter_folders | {"PYTHONPATH": str(ROOT)},
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -703,8 +707,8 @@ def wait_for(address: str) -> None:
 
 def test_the_widget_in_jupyterlab(browser, lab):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    said: list[str] = []
-    page.on("pageerror", lambda error: said.append(str(error)))
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(lab)
     kernel = "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel"
     page.wait_for_function(f"{kernel}?.status === 'idle'", timeout=60_000)
@@ -717,4 +721,4 @@ def test_the_widget_in_jupyterlab(browser, lab):
     assert "smaller loan" not in page.locator("#headline").inner_text()
     assert "person" not in page.url  # the address is the lab's own
     page.close()
-    assert not said
+    assert not errors

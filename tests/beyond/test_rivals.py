@@ -176,9 +176,9 @@ def test_the_stored_result_has_everybody() -> None:
     assert (ran.valid + 1e-9 >= ran.joint).all() and (
         ran.plausible + 1e-9 >= ran.joint
     ).all()
-    parts = ran.carried + ran["bank says no"] + ran["too rare"]
-    assert (parts <= ran.answered + 2e-3).all()
-    assert (parts + ran.forbidden + 2e-3 >= ran.answered).all()
+    outcomes = ran.carried + ran["bank says no"] + ran["too rare"]
+    assert (outcomes <= ran.answered + 2e-3).all()
+    assert (outcomes + ran.forbidden + 2e-3 >= ran.answered).all()
     searched = ran[ran.method.str.contains("search|grid|proposer")]
     assert len(searched) >= 6 and (searched.forbidden == 0).all()
     # what is stored is rounded, which costs one person at a bound of whole numbers

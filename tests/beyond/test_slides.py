@@ -23,8 +23,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 def slides() -> dict[str, tuple[str, str]]:
     """Return text and notes of each slide, by its title."""
     by_title = {}
-    for part in re.split(r"^#{1,2} ", SOURCE, flags=re.MULTILINE)[1:]:
-        title, rest = part.split("\n", 1)
+    for slide in re.split(r"^#{1,2} ", SOURCE, flags=re.MULTILINE)[1:]:
+        title, rest = slide.split("\n", 1)
         text, *notes = rest.split(":::{revealjs-notes}\n")
         assert len(notes) == 1, f"{title}: one note"
         by_title[title] = (text, notes[0])
