@@ -138,8 +138,8 @@ const holds = (answer) => Boolean(answer?.isValid && answer.isPlausible);
 const asks = (answer) => Boolean(answer?.acts.some(Boolean));
 
 /* Return words with commas, and "and" before the last. */
-const listed = (parts) =>
-  parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
+const listed = (words) =>
+  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 
 /* Return a probability in percent; only one that is enough is shown as enough. */
 function percent(share) {
@@ -177,8 +177,8 @@ let nMounted = 0;
 /* Put the page into an element of a document, with the contents of model.json.
 
    With `hasAddress` what a reader says stands in the document's address, so that it can be
-   sent; `said` is what such an address would say. */
-export function mount(root, data, { hasAddress = false, said = "" } = {}) {
+   sent; `hash` is what such an address would say. */
+export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   const model = createModel(data);
   const prefix = nMounted > 0 ? `page${nMounted}-` : "";
   nMounted += 1;
@@ -202,7 +202,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     ends: columns.map(() => null), // the place that nothing may go beyond
     threshold: 0.5,
     pick: "plan0", // whose answer is shown
-    own: columns.map(() => null), // what the reader tries, or null
+    tried: columns.map(() => null), // what the reader tries, or null
   });
   let state = start();
   let answers = {}; // by whose they are; undefined: still searching
@@ -214,11 +214,13 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   /* Return a feature's place among 100 people, before and after, so that a change shows. */
   function placesOf(j, before, after) {
     if (isGroup(j)) {
-      return [before, after].map((own) => (own > 0 ? "1, earns more" : "0, earns less"));
+      return [before, after].map((value) =>
+        value > 0 ? "1, earns more" : "0, earns less",
+      );
     }
-    const both = [before, after].map((own) => model.place(j, own));
+    const both = [before, after].map((value) => model.place(j, value));
     for (let digits = 0; digits < 3; digits++) {
-      const [one, other] = both.map((own) => own.toFixed(digits));
+      const [one, other] = both.map((place) => place.toFixed(digits));
       if (one !== other || !isFar(before, after)) return [one, other];
     }
     return [both[0].toFixed(0), after > before ? "a little more" : "a little less"];
@@ -228,7 +230,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   const changeOf = (j, after) => placesOf(j, state.x[j], after).join("\u00a0→\u00a0");
 
   /* Return what an answer asks for, and what follows from it, in words. */
-  function told(answer) {
+  function inWords(answer) {
     const isMoved = (j) => isFar(answer.after[j], state.x[j]);
     const direction = (j) => (answer.after[j] > state.x[j] ? 1 : 0);
     const acts = columns.flatMap((j, k) => {
@@ -323,7 +325,9 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       "aria-label": `How far may your ${name} go?`,
     });
     end.append(element("option", { value: "" }, "no limit"));
-    ENDS.forEach((own) => end.append(element("option", { value: own }, `not past ${own}`)));
+    ENDS.forEach((place) =>
+      end.append(element("option", { value: place }, `not past ${place}`)),
+    );
     end.addEventListener("change", () => {
       state.ends[k] = end.value === "" ? null : Number(end.value);
       changed();
@@ -375,9 +379,9 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     columns.forEach((j, k) => {
       byId("hard").append(question(j, k));
       const whenLeft = (where) => {
-        const own = Math.min(Math.max(model.place(j, state.x[j]), 1), 99);
-        if (state.own[k] !== null && Math.abs(where - own) < 0.3) {
-          state.own[k] = null;
+        const today = Math.min(Math.max(model.place(j, state.x[j]), 1), 99);
+        if (state.tried[k] !== null && Math.abs(where - today) < 0.3) {
+          state.tried[k] = null;
           draw();
           keepAddress();
         }
@@ -386,9 +390,9 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       const whenMoved = (value) => {
         if (state.pick !== "own") {
           const [, answer] = shown(); // what is tried begins at the answer
-          state.own = columns.map((_, i) => (answer?.acts[i] ? answer.values[i] : null));
+          state.tried = columns.map((_, i) => (answer?.acts[i] ? answer.values[i] : null));
         }
-        state.own[k] = rounded(value);
+        state.tried[k] = rounded(value);
         state.pick = "own";
         draw();
         keepAddress();
@@ -444,10 +448,10 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       const [cx, cy] = PLACES[j];
       const node = svg("g", { id: `${prefix}node-${j}` });
       node.append(svg("circle", { cx, cy, r: RADIUS }));
-      const parts = nameOf(j).split(" ");
-      parts.forEach((part, i) => {
-        const y = cy + 5 + 15 * (i - (parts.length - 1) / 2);
-        node.append(svg("text", { class: "label", x: cx, y }, part));
+      const lines = nameOf(j).split(" ");
+      lines.forEach((line, i) => {
+        const y = cy + 5 + 15 * (i - (lines.length - 1) / 2);
+        node.append(svg("text", { class: "label", x: cx, y }, line));
       });
       const y = cy + (cy < 120 ? -RADIUS - 6 : RADIUS + 17); // where no arrow arrives
       node.append(svg("text", { class: "moved", x: cx, y }, ""));
@@ -459,14 +463,14 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   function scored(k, score) {
     state.scores[k] = score;
-    if (score === CANT) state.own[k] = null;
+    if (score === CANT) state.tried[k] = null;
     else state.before[k] = score;
     changed();
   }
 
   /* Take back what the reader tries. */
   function dropOwn() {
-    state.own = columns.map(() => null);
+    state.tried = columns.map(() => null);
     if (state.pick === "own") state.pick = "plan0";
   }
 
@@ -513,57 +517,57 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   function keepAddress() {
     if (!hasAddress) return;
     const first = start();
-    const said = new URLSearchParams();
-    const keep = (name, now, then) => now !== then && said.set(name, now);
+    const query = new URLSearchParams();
+    const keep = (name, now, then) => now !== then && query.set(name, now);
     keep("step", `${state.step}`, "1");
     keep("person", `${state.person + 1}`, "1");
     keep("hard", state.scores.join("."), first.scores.join("."));
     keep("ways", state.ways.join("."), first.ways.join("."));
-    keep("ends", state.ends.map((own) => own ?? "any").join("."), "any.any.any.any");
+    keep("ends", state.ends.map((end) => end ?? "any").join("."), "any.any.any.any");
     keep("from", `${state.threshold}`, "0.5");
     keep("answer", state.pick, "plan0");
     const tried = (value, k) => (value === null ? [] : [`${k}_${Math.round(1000 * value)}`]);
-    if (state.pick === "own") keep("try", state.own.flatMap(tried).join("."), "");
-    const own = model.applicants[state.person];
+    if (state.pick === "own") keep("try", state.tried.flatMap(tried).join("."), "");
+    const factual = model.applicants[state.person];
     const others = state.x.flatMap((value, j) =>
-      value === own[j] ? [] : [`${j}_${Math.round(1000 * value)}`],
+      value === factual[j] ? [] : [`${j}_${Math.round(1000 * value)}`],
     );
     keep("x", others.join("."), "");
-    const address = said.toString();
+    const address = query.toString();
     history.replaceState(null, "", address ? `#${address}` : location.pathname);
   }
 
   /* Take what an address says; what can't be read is left as it is at the start. */
   function read(address) {
-    const said = new URLSearchParams(address);
+    const query = new URLSearchParams(address);
     const number = (name, known) => {
-      const value = Number(said.get(name));
-      return said.has(name) && known(value) ? value : null;
+      const value = Number(query.get(name));
+      return query.has(name) && known(value) ? value : null;
     };
     const list = (name, length, known) => {
-      const parts = (said.get(name) ?? "").split(".");
-      return parts.length === length && parts.every(known) ? parts : null;
+      const fields = (query.get(name) ?? "").split(".");
+      return fields.length === length && fields.every(known) ? fields : null;
     };
-    const isPlace = (least, most) => (own) =>
-      Number.isInteger(own) && own >= least && own <= most;
+    const isPlace = (least, most) => (value) =>
+      Number.isInteger(value) && value >= least && value <= most;
     state.step = number("step", isPlace(1, STEPS.length)) ?? 1;
     state.person = (number("person", isPlace(1, model.applicants.length)) ?? 1) - 1;
-    state.threshold = number("from", (own) => THRESHOLDS.includes(own)) ?? 0.5;
-    if (Object.hasOwn(WHOSE, said.get("answer"))) state.pick = said.get("answer");
+    state.threshold = number("from", (share) => THRESHOLDS.includes(share)) ?? 0.5;
+    if (Object.hasOwn(WHOSE, query.get("answer"))) state.pick = query.get("answer");
     const n = columns.length;
-    const scores = list("hard", n, (own) => isPlace(1, CANT)(Number(own)));
+    const scores = list("hard", n, (score) => isPlace(1, CANT)(Number(score)));
     if (scores) state.scores = scores.map(Number);
     state.scores.forEach((score, k) => {
       if (score !== CANT) state.before[k] = score;
     });
-    const isWay = (own) => WAYS.some(([way]) => way === own);
+    const isWay = (value) => WAYS.some(([way]) => way === value);
     state.ways = list("ways", n, isWay) ?? state.ways;
-    const ends = list("ends", n, (own) => own === "any" || ENDS.includes(Number(own)));
-    if (ends) state.ends = ends.map((own) => (own === "any" ? null : Number(own)));
+    const ends = list("ends", n, (end) => end === "any" || ENDS.includes(Number(end)));
+    if (ends) state.ends = ends.map((end) => (end === "any" ? null : Number(end)));
     state.x = applicant(state.person);
     const numbers = (name) =>
-      (said.get(name) ?? "").split(".").flatMap((part) => {
-        const [, place, value] = /^(\d)_(-?\d{1,5})$/.exec(part) ?? [];
+      (query.get(name) ?? "").split(".").flatMap((field) => {
+        const [, place, value] = /^(\d)_(-?\d{1,5})$/.exec(field) ?? [];
         return place === undefined ? [] : [[Number(place), Number(value) / 1000]];
       });
     const { low, high } = model;
@@ -575,7 +579,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     for (const [k, value] of numbers("try")) {
       if (k >= columns.length || state.scores[k] === CANT) continue;
       const j = columns[k];
-      state.own[k] = Math.min(Math.max(value, low[j]), high[j]);
+      state.tried[k] = Math.min(Math.max(value, low[j]), high[j]);
     }
   }
 
@@ -655,18 +659,18 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const { x, scores } = state;
     const weights = model.weightsOf(state.before); // what is closed has a price, too
     const [open, limits] = [interval(state.before), interval()];
-    const found = [];
+    const rows = [];
     for (const row of model.searching(model.truth, x, weights, open)) {
-      found.push(row);
+      rows.push(row);
       yield;
     }
-    const kept = model.plans(found, limits.may, N_PLANS);
+    const kept = model.plans(rows, limits.may, N_PLANS);
     kept.forEach((plan, i) => (answers[`plan${i}`] = judged(plan)));
     for (let i = kept.length; i < N_PLANS; i++) answers[`plan${i}`] = null;
     yield;
     answers.grid = judged(model.exact(model.truth, x, scores, limits));
-    table = found;
-    if (kept.length || model.cheapest(found, limits.may.map(() => true))) return;
+    table = rows;
+    if (kept.length || model.cheapest(rows, limits.may.map(() => true))) return;
     const free = [];
     for (const row of model.searching(model.truth, x, weights)) {
       free.push(row);
@@ -680,8 +684,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   function shown() {
     if (!isRefused() || state.step === 1) return [null, null];
     if (state.pick === "own" && state.step !== 2) {
-      const acts = state.own.map((value) => value !== null);
-      return ["own", judged({ acts, values: state.own })];
+      const acts = state.tried.map((value) => value !== null);
+      return ["own", judged({ acts, values: state.tried })];
     }
     const pick = state.pick === "own" ? "plan0" : state.pick;
     if (pick === "plan0" && answers.plan0 === undefined) return ["instant", answers.instant];
@@ -692,16 +696,16 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   function draw() {
     const [whose, answer] = shown();
     root.dataset.step = state.step;
-    root.querySelectorAll(".step").forEach((own) => {
-      own.hidden = Number(own.dataset.step) !== state.step;
+    root.querySelectorAll(".step").forEach((section) => {
+      section.hidden = Number(section.dataset.step) !== state.step;
     });
-    root.querySelectorAll("[data-to]").forEach((own) => {
-      if (Number(own.dataset.to) === state.step) own.setAttribute("aria-current", "step");
-      else own.removeAttribute("aria-current");
+    root.querySelectorAll("[data-to]").forEach((tab) => {
+      if (Number(tab.dataset.to) === state.step) tab.setAttribute("aria-current", "step");
+      else tab.removeAttribute("aria-current");
     });
     byId("before").disabled = state.step === 1;
     byId("after").disabled = state.step === STEPS.length;
-    const isOther = state.x.some((own, j) => own !== model.applicants[state.person][j]);
+    const isOther = state.x.some((value, j) => value !== model.applicants[state.person][j]);
     byId("who").textContent =
       `applicant ${state.person + 1} of ${model.applicants.length}` +
       (isOther ? ", changed" : "");
@@ -714,8 +718,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   function pill(isYes, isPlausible = true) {
     const kind = !isYes ? "no" : isPlausible ? "yes" : "but";
-    const said = { no: "refused", yes: "accepted", but: "accepted, but too rare" }[kind];
-    return element("span", { class: `pill ${kind}` }, said);
+    const text = { no: "refused", yes: "accepted", but: "accepted, but too rare" }[kind];
+    return element("span", { class: `pill ${kind}` }, text);
   }
 
   /* Return what the reader is told in one sentence, and by whom. */
@@ -732,7 +736,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     }
     if (whose !== "own" && answer === undefined) return "Searching …";
     if (!asks(answer)) return nothing(whose);
-    const { acts, follows } = told(answer);
+    const { acts, follows } = inWords(answer);
     const isGood = holds(answer) && !oddOf(whose, answer);
     const lead = isGood || whose === "own" ? "" : "It proposes: ";
     const then = follows.length ? ` Then ${listed(follows)}.` : "";
@@ -748,14 +752,14 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   }
 
   function drawOutcome(whose, answer) {
-    const said = (text) => element("span", {}, text);
-    const parts = [pill(!isRefused()), said(percent(model.probability(state.x)))];
+    const span = (text) => element("span", {}, text);
+    const children = [pill(!isRefused()), span(percent(model.probability(state.x)))];
     if (asks(answer)) {
-      parts.push(said("→"), pill(answer.isValid, answer.isPlausible));
-      parts.push(said(percent(answer.probability)));
+      children.push(span("→"), pill(answer.isValid, answer.isPlausible));
+      children.push(span(percent(answer.probability)));
     }
-    if (whose) parts.push(element("span", { class: "small" }, WHOSE[whose]));
-    byId("decision").replaceChildren(...parts);
+    if (whose) children.push(element("span", { class: "small" }, WHOSE[whose]));
+    byId("decision").replaceChildren(...children);
     byId("whose").textContent = asks(answer) ? `${WHOSE[whose]}: ${WHAT[whose]}.` : "";
     byId("headline").textContent = headline(whose, answer);
     byId("enough").textContent = asks(answer) ? verdictOf(answer) : "";
@@ -791,13 +795,15 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
         box.querySelector(`[name="${prefix}${name}-${k}"][value="${value}"]`);
       chosen("score", state.scores[k]).checked = true;
       chosen("way", state.ways[k]).checked = true;
-      box.querySelectorAll(".ways input").forEach((own) => (own.disabled = isClosed));
+      box.querySelectorAll(".ways input").forEach((input) => (input.disabled = isClosed));
       const end = byId(`end-${k}`);
       end.value = state.ends[k] ?? "";
       end.disabled = isClosed || state.ways[k] === "any";
       const isShut = !isClosed && !limits.may[k]; // by a limit that is passed already
-      const own = placesOf(j, state.x[j], state.x[j])[0];
-      box.querySelector(".value").textContent = isShut ? `${own}, beyond that limit` : own;
+      const place = placesOf(j, state.x[j], state.x[j])[0];
+      box.querySelector(".value").textContent = isShut
+        ? `${place}, beyond that limit`
+        : place;
       drawLane(box.querySelector(".lane"), j, k, answer);
     });
   }
@@ -821,11 +827,11 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const tip = element("span", { class: `tip${isLeft ? " left" : ""}${kind}` });
     tip.style.left = at(to);
     const isBefore = isLeft ? to > 0.2 : to > 0.8; // beside the tip, where there is space
-    const said = placesOf(j, state.x[j], answer.after[j])[1];
+    const place = placesOf(j, state.x[j], answer.after[j])[1];
     const text = element(
       "span",
       { class: `text${isBefore ? " before" : ""}${kind}` },
-      `${said}${follows ? " follows" : ""}`,
+      `${place}${follows ? " follows" : ""}`,
     );
     text.style.left = at(to);
     lane.append(stem, tip, text);
@@ -835,7 +841,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     const box = byId("answers");
     const listedHere = isRefused() ? Object.keys(WHOSE).filter(isListed) : [];
     const hadFocus = box.contains(root.getRootNode().activeElement);
-    box.replaceChildren(...listedHere.map((own) => card(own, own === whose)));
+    box.replaceChildren(...listedHere.map((name) => card(name, name === whose)));
     if (hadFocus) box.querySelector("input:checked")?.focus();
     if (!listedHere.length) {
       box.append(element("p", {}, headline(null, null)));
@@ -922,7 +928,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   function reasons(whose, answer) {
     return columns.flatMap((j, k) => {
       if (!answer.acts[k] || !isFar(answer.values[k], state.x[j])) return [];
-      const acts = answer.acts.map((own, i) => own && i !== k);
+      const acts = answer.acts.map((isActed, i) => isActed && i !== k);
       const left = judged({ acts, values: answer.values });
       const deed = DEEDS[features[j]][answer.values[k] > state.x[j] ? 1 : 0];
       const becomes = !left.isValid
@@ -939,7 +945,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     if (!table || whose === "own") return "";
     const row = model.cheapest(
       table,
-      interval().may.map((own, i) => own && i !== k),
+      interval().may.map((isOpen, i) => isOpen && i !== k),
     );
     if (!row) return " Without it, nothing was found.";
     const than = effort(answer.weightedCost);
@@ -949,7 +955,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   function drawGraph(answer) {
     const isActed = (j) => Boolean(answer?.acts[columns.indexOf(j)]);
     const isMoved = (j) => Boolean(answer) && isFar(answer.after[j], state.x[j]);
-    const said = [];
+    const changes = [];
     features.forEach((_, j) => {
       const k = columns.indexOf(j);
       const node = byId(`node-${j}`);
@@ -959,7 +965,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       node.setAttribute("class", `${kind}${isClosed ? " closed" : ""}`);
       const change = isMoved(j) ? changeOf(j, answer.after[j]) : "";
       node.querySelector(".moved").textContent = change;
-      if (change) said.push(`${nameOf(j)} ${follows ? "follows" : "is set"}, ${change}`);
+      if (change) changes.push(`${nameOf(j)} ${follows ? "follows" : "is set"}, ${change}`);
       model.parents[j].forEach((i) => {
         const isLit = follows && isMoved(i);
         byId(`edge-${i}-${j}`).setAttribute(
@@ -970,7 +976,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
     });
     byId("graph").setAttribute(
       "aria-label",
-      `Causal graph of the features. ${said.join("; ") || "Nothing moves"}.`,
+      `Causal graph of the features. ${changes.join("; ") || "Nothing moves"}.`,
     );
   }
 
@@ -979,13 +985,13 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   function drawUnlock() {
     const box = byId("unlock");
     const hadFocus = box.contains(root.getRootNode().activeElement);
-    const parts = unlocking();
-    box.replaceChildren(...parts);
+    const blocks = unlocking();
+    box.replaceChildren(...blocks);
     if (hadFocus) (box.querySelector("button") ?? byId("before")).focus();
   }
 
   function unlocking() {
-    const text = (said) => element("p", {}, said);
+    const text = (content) => element("p", {}, content);
     if (!isRefused()) return [text("You are accepted: nothing is locked.")];
     if (!table) return [text("Searching …")];
     const { may } = interval();
@@ -997,13 +1003,13 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
         .map((_, k) => ({ opened: [k], cost: prices[k] }))
         .filter(({ opened, cost }) => isClosed(opened[0]) && cost < 0.98 * now.cost);
       const open = columns.map((_, k) => k).filter((k) => may[k]);
-      const said = `There is a way, of effort ${effort(now.cost)}.`;
+      const summary = `There is a way, of effort ${effort(now.cost)}.`;
       const easier = cheaper.length
         ? " It would be easier if you say:"
         : open.length < columns.length
           ? " Taking back a \"can't\" would not make it easier."
           : "";
-      return [text(said + easier), ...cheaper.map(key)].concat(
+      return [text(summary + easier), ...cheaper.map(key)].concat(
         text("When does it become a no? Close one more, and see:"),
         open.map(lock),
       );
@@ -1017,20 +1023,20 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       const opened = columns.map((_, k) => k).filter((k) => more.more[k]);
       if (opened.every(isClosed)) ways.push({ opened, cost: more.cost });
     }
-    const parts = [text(`No answer. ${blocked(may)}`)];
-    if (ways.length) parts.push(text("There is one if you say:"), ...ways.map(key));
-    if (loose) parts.push(text("There is one if you allow:"), release());
-    if (parts.length === 1) {
+    const blocks = [text(`No answer. ${blocked(may)}`)];
+    if (ways.length) blocks.push(text("There is one if you say:"), ...ways.map(key));
+    if (loose) blocks.push(text("There is one if you allow:"), release());
+    if (blocks.length === 1) {
       const none = may.every(Boolean) ? "" : " Taking back a \"can't\" would not help.";
-      parts[0].textContent += `${none} The next applicant (▶) may have a way.`;
+      blocks[0].textContent += `${none} The next applicant (▶) may have a way.`;
     }
-    return parts;
+    return blocks;
   }
 
   /* Return a button that closes a feature. */
   function lock(k) {
-    const said = `I can't change my ${nameOf(columns[k])}`;
-    const button = element("button", { type: "button" }, said);
+    const label = `I can't change my ${nameOf(columns[k])}`;
+    const button = element("button", { type: "button" }, label);
     button.addEventListener("click", () => scored(k, CANT));
     return button;
   }
@@ -1038,8 +1044,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
   /* Return a button that opens closed features, as hard as they were before. */
   function key({ opened, cost }) {
     const names = opened.map((k) => `I can change my ${nameOf(columns[k])} after all`);
-    const said = `${names.join(", and ")} (effort ${effort(cost)})`;
-    const button = element("button", { type: "button" }, said);
+    const label = `${names.join(", and ")} (effort ${effort(cost)})`;
+    const button = element("button", { type: "button" }, label);
     button.addEventListener("click", () => {
       opened.forEach((k) => (state.scores[k] = state.before[k]));
       state.pick = "plan0";
@@ -1050,8 +1056,8 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   /* Return a button that takes directions and limits back. */
   function release() {
-    const said = `every direction, as far as people go (effort ${effort(loose.cost)})`;
-    const button = element("button", { type: "button" }, said);
+    const label = `every direction, as far as people go (effort ${effort(loose.cost)})`;
+    const button = element("button", { type: "button" }, label);
     button.addEventListener("click", () => {
       state.ways = columns.map(() => "any");
       state.ends = columns.map(() => null);
@@ -1063,7 +1069,7 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
 
   /* Return what blocks somebody who has no answer in the table. */
   function blocked(may) {
-    const open = table.filter((row) => row.acts.every((own, k) => !own || may[k]));
+    const open = table.filter((row) => row.acts.every((isActed, k) => !isActed || may[k]));
     const lost = Math.max(-Math.max(...open.map((row) => row.gain)), 0); // nats
     if (!may.some(Boolean)) return "You closed everything.";
     if (lost === Infinity) return "The bank accepted nothing of all that was tried.";
@@ -1083,6 +1089,6 @@ export function mount(root, data, { hasAddress = false, said = "" } = {}) {
       changed();
     });
   }
-  read(hasAddress ? location.hash.slice(1) : said);
+  read(hasAddress ? location.hash.slice(1) : hash);
   changed();
 }

@@ -120,8 +120,8 @@ export function createModel(data) {
 
   // ------------------------------------------------------------- flow (lib.method.flow)
 
-  const maps = data.flow.features.map((own) =>
-    own.raw ? { raw: own.raw } : { layers: layersOf(own.layers) },
+  const maps = data.flow.features.map((feature) =>
+    feature.raw ? { raw: feature.raw } : { layers: layersOf(feature.layers) },
   );
 
   /* Return a feature's map z = exp(s) x + t, given all features: t, s, and how both change
@@ -169,7 +169,7 @@ export function createModel(data) {
       const { shift, logScale, shiftSlope, logScaleSlope } = mapOf(j, x);
       const scale = Math.exp(logScale);
       const value = (noise - shift) / scale;
-      const slope = shiftSlope.map((own, p) => -own / scale - value * logScaleSlope[p]);
+      const slope = shiftSlope.map((rate, p) => -rate / scale - value * logScaleSlope[p]);
       return [value, slope];
     },
   };
@@ -245,7 +245,7 @@ export function createModel(data) {
   /* Return above how many of 100 people a value is; between two of them, in between. */
   function place(j, value) {
     const known = quantiles[j];
-    const above = known.findIndex((own) => own > value);
+    const above = known.findIndex((quantile) => quantile > value);
     if (above === 0) return 0;
     if (above < 0) return 100;
     return above - 1 + (value - known[above - 1]) / (known[above] - known[above - 1]);
@@ -262,11 +262,11 @@ export function createModel(data) {
 
   /* Return to what values a person may set each of the K features.
 
-     `said` holds for each of them {fall, rise, low, high}: whether it may be lowered and
+     `limits` holds for each of them {fall, rise, low, high}: whether it may be lowered and
      raised, and values that it must not go beyond, or nothing. */
-  function intervalOf(x, scores, said) {
+  function intervalOf(x, scores, limits) {
     const ends = columns.map((j, k) => {
-      const { fall = true, rise = true, low: least, high: most } = said?.[k] ?? {};
+      const { fall = true, rise = true, low: least, high: most } = limits?.[k] ?? {};
       return [
         Math.max(low[j], fall ? -Infinity : x[j], least ?? -Infinity),
         Math.min(high[j], rise ? Infinity : x[j], most ?? Infinity),
@@ -275,8 +275,8 @@ export function createModel(data) {
     return {
       low: ends.map(([from]) => from),
       high: ends.map(([, to]) => to),
-      may: mayActOn(scores).map((own, k) => own && ends[k][0] <= ends[k][1]),
-      isSaid: Boolean(said),
+      may: mayActOn(scores).map((canAct, k) => canAct && ends[k][0] <= ends[k][1]),
+      isSaid: Boolean(limits),
     };
   }
 
@@ -374,8 +374,8 @@ export function createModel(data) {
     const logits = [...network(maskLayers, context)];
     const acts = logits.map((value, k) => value > 0 && may[k]);
     const shifts = network(actionLayers, [...context, ...acts.map(Number)]);
-    const told = columns.map((j, k) => x[j] + shifts[k]);
-    const allowed = interval?.isSaid ? nearest(interval, told) : told;
+    const proposed = columns.map((j, k) => x[j] + shifts[k]);
+    const allowed = interval?.isSaid ? nearest(interval, proposed) : proposed;
     const values = columns.map((j, k) => (acts[k] ? allowed[k] : x[j]));
     return { acts, values };
   }
@@ -395,7 +395,7 @@ export function createModel(data) {
     });
     const order = columns.map((_, k) => k).sort((a, b) => dear[b] - dear[a]);
     const left = order.reduce((some, k) => {
-      const fewer = some.map((own, i) => own && i !== k);
+      const fewer = some.map((acted, i) => acted && i !== k);
       return holds(fewer) ? fewer : some;
     }, acts);
     return { acts: left, values: columns.map((j, k) => (left[k] ? values[k] : x[j])) };
@@ -441,20 +441,20 @@ export function createModel(data) {
     gain: -Infinity,
   });
 
-  function see(found, values, { cost, odds, gain }) {
-    if (odds >= sure && gain >= sure && cost < found.cost) {
-      found.cost = cost;
-      found.values = values;
+  function see(incumbent, values, { cost, odds, gain }) {
+    if (odds >= sure && gain >= sure && cost < incumbent.cost) {
+      incumbent.cost = cost;
+      incumbent.values = values;
     }
-    if (gain >= sure) found.odds = Math.max(found.odds, odds);
-    if (odds >= sure) found.gain = Math.max(found.gain, gain);
+    if (gain >= sure) incumbent.odds = Math.max(incumbent.odds, odds);
+    if (odds >= sure) incumbent.gain = Math.max(incumbent.gain, gain);
   }
 
   const penalised = ({ cost, odds, gain }) =>
     cost + missing * (Math.max(2 * sure - odds, 0) + Math.max(2 * sure - gain, 0));
 
   /* Return the best of the scattered actions, as a start (descent.sobol_starts). */
-  function scouted(judge, found) {
+  function scouted(judge, incumbent) {
     let best = Infinity;
     let start = judge.factual;
     const { low: from, high: to } = judge.interval;
@@ -462,11 +462,11 @@ export function createModel(data) {
       const share = point.at(-1);
       const values = judge.allowed(
         judge.factual.map(
-          (own, k) => own + share * (from[k] + (to[k] - from[k]) * point[k] - own),
+          (value, k) => value + share * (from[k] + (to[k] - from[k]) * point[k] - value),
         ),
       );
       const seen = judge.seen(values);
-      see(found, values, seen);
+      see(incumbent, values, seen);
       const loss = penalised(seen);
       if (loss < best) [best, start] = [loss, values];
     }
@@ -495,14 +495,14 @@ export function createModel(data) {
   const lacking = ({ odds, gain }) => [2 * sure - odds, 2 * sure - gain];
 
   /* Descend from a start by sequential quadratic programming (descent.descend). */
-  function descend(judge, start, found) {
+  function descend(judge, start, incumbent) {
     const price = judge.weights.map((w, k) => Math.max(w, leastWeight) / range[columns[k]]);
     let values = judge.allowed(start);
     let share = 1;
     for (let step = 0; step < data.walk.n_steps; step++) {
       const [seen, all] = judge.seenAndSlopes(values);
-      see(found, values, seen);
-      const slopes = all.map((slope) => slope.map((own, k) => (judge.acts[k] ? own : 0)));
+      see(incumbent, values, seen);
+      const slopes = all.map((slope) => slope.map((rate, k) => (judge.acts[k] ? rate : 0)));
       const away = values.map((value, k) => value - judge.factual[k]);
       const bounds = lacking(seen).map((bound, i) => bound + dot(slopes[i], away));
       const towards = cheapestWithin(slopes, bounds, price);
@@ -513,8 +513,8 @@ export function createModel(data) {
       const back = cheapestWithin(slopes, lacking(ofFirst), price);
       const second = judge.allowed(first.map((value, k) => value + back[k]));
       const ofSecond = judge.seen(second);
-      see(found, first, ofFirst);
-      see(found, second, ofSecond);
+      see(incumbent, first, ofFirst);
+      see(incumbent, second, ofSecond);
       const losses = [seen, ofFirst, ofSecond].map(penalised);
       const best = losses.indexOf(Math.min(...losses));
       values = [values, first, second][best];
@@ -530,13 +530,13 @@ export function createModel(data) {
   function* searching(world, x, weights, interval = intervalOf(x, allEasy)) {
     for (const acts of isIn) {
       const judge = judgeOf(world, x, acts, weights, interval);
-      const found = nothingFound(judge.factual);
+      const incumbent = nothingFound(judge.factual);
       if (isOpen(acts, interval.may)) {
-        const start = scouted(judge, found);
-        descend(judge, judge.factual, found);
-        descend(judge, start, found);
+        const start = scouted(judge, incumbent);
+        descend(judge, judge.factual, incumbent);
+        descend(judge, start, incumbent);
       }
-      yield { acts, ...found };
+      yield { acts, ...incumbent };
     }
   }
 
@@ -561,7 +561,7 @@ export function createModel(data) {
     const open = table.filter((row) => isOpen(row.acts, may) && row.cost < Infinity);
     const kept = [];
     for (const row of open.sort((a, b) => a.cost - b.cost)) {
-      const asksMore = kept.some((own) => own.acts.every((a, k) => !a || row.acts[k]));
+      const asksMore = kept.some((other) => other.acts.every((a, k) => !a || row.acts[k]));
       if (!asksMore && kept.length < most) kept.push(row);
     }
     return kept;
@@ -574,7 +574,7 @@ export function createModel(data) {
       (_, k) =>
         cheapest(
           table,
-          may.map((own, i) => own || i === k),
+          may.map((isAllowed, i) => isAllowed || i === k),
         )?.cost ?? Infinity,
     );
 
@@ -583,9 +583,9 @@ export function createModel(data) {
   function keyOf(table, may) {
     let best = null;
     for (const more of isIn) {
-      if (more.some((own, k) => own && may[k])) continue;
+      if (more.some((isOpened, k) => isOpened && may[k])) continue;
       const size = more.filter(Boolean).length;
-      const open = may.map((own, k) => own || more[k]);
+      const open = may.map((isAllowed, k) => isAllowed || more[k]);
       const cost = cheapest(table, open)?.cost ?? Infinity;
       const isBetter =
         !best || size < best.size || (size === best.size && cost < best.cost);
@@ -600,11 +600,11 @@ export function createModel(data) {
 
   /* Return what each action of one block comes to, row after row (Grid._tabulate). */
   function tabulated(world, x, noise, at, interval) {
-    const own = at.map((j) => columns.indexOf(j));
+    const indices = at.map((j) => columns.indexOf(j));
     let actions = [columns.map(() => null)];
     const { low: from, high: to, may } = interval;
-    for (const k of own.filter((k) => k >= 0 && may[k])) {
-      const within = data.grid[k].map((own) => Math.min(Math.max(own, from[k]), to[k]));
+    for (const k of indices.filter((k) => k >= 0 && may[k])) {
+      const within = data.grid[k].map((value) => Math.min(Math.max(value, from[k]), to[k]));
       const tried = [null, ...new Set(within)];
       actions = actions.flatMap((action) =>
         tried.map((value) => action.map((v, i) => (i === k ? value : v))),

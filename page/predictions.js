@@ -2,7 +2,7 @@
    (model.js) for the same refused people that exercises/keys asks. Each is a generator: it
    yields now and then, so that a browser can draw, and returns a letter and what was seen. */
 
-const mean = (some) => some.reduce((total, own) => total + own, 0) / some.length;
+const mean = (some) => some.reduce((total, value) => total + value, 0) / some.length;
 const two = (share) => share.toFixed(2);
 
 /* Return how many of some people each single action helps, by changing a number alone and
@@ -10,29 +10,29 @@ const two = (share) => share.toFixed(2);
 function misled(model, people, name, step) {
   const j = model.features.indexOf(name);
   const k = model.columns.indexOf(j);
-  const acts = model.columns.map((own) => own === j);
+  const acts = model.columns.map((column) => column === j);
   return people.map((x) => {
     const value = x[j] + step / model.std[j];
-    const alone = x.map((own, i) => (i === j ? value : own));
-    const values = model.columns.map((own, i) => (i === k ? value : x[own]));
+    const alone = x.map((before, i) => (i === j ? value : before));
+    const values = model.columns.map((column, i) => (i === k ? value : x[column]));
     const acted = model.counterfactual(model.truth, x, acts, values);
-    return [alone, acted].map((own) => model.logOdds(own) >= 0);
+    return [alone, acted].map((profile) => model.logOdds(profile) >= 0);
   });
 }
 
 function* helpedOnGrid(model, people, scores) {
-  const found = [];
+  const answers = [];
   for (const x of people) {
-    found.push(model.exact(model.truth, x, scores));
+    answers.push(model.exact(model.truth, x, scores));
     yield;
   }
-  return found;
+  return answers;
 }
 
 function* tables(model, people) {
-  const found = [];
+  const results = [];
   for (const x of people) {
-    found.push(
+    results.push(
       model.searched(
         model.truth,
         x,
@@ -41,7 +41,7 @@ function* tables(model, people) {
     );
     yield;
   }
-  return found;
+  return results;
 }
 
 const nActed = (row) => row.acts.filter(Boolean).length;
@@ -51,29 +51,30 @@ export const PREDICTIONS = {
     const some = people.slice(0, 200);
     const density = some.map((x) => model.logDensity(x));
     const middle = [...density].sort((a, b) => a - b)[Math.floor((some.length - 1) / 2)];
-    const found = yield* helpedOnGrid(model, some, [1, 1, 1, 1]);
-    const share = (isOurs) => mean(found.filter((_, i) => isOurs(i)).map((own) => +!!own));
+    const answers = yield* helpedOnGrid(model, some, [1, 1, 1, 1]);
+    const share = (isOurs) =>
+      mean(answers.filter((_, i) => isOurs(i)).map((answer) => +!!answer));
     const ordinary = share((i) => density[i] > middle);
     const rare = share((i) => density[i] <= middle);
     const letter = Math.abs(rare - ordinary) < 0.05 ? "C" : rare > ordinary ? "A" : "B";
-    const said = `${two(rare)} of the rarer half are helped, ${two(ordinary)} of the other`;
-    return [letter, `${said}: from the top, most ways lead down.`];
+    const text = `${two(rare)} of the rarer half are helped, ${two(ordinary)} of the other`;
+    return [letter, `${text}: from the top, most ways lead down.`];
   },
 
   *"01.1"(model, people) {
-    const found = misled(model, people, "loan_amount", -2);
+    const pairs = misled(model, people, "loan_amount", -2);
     yield;
-    const [alone, acted] = [0, 1].map((i) => mean(found.map((own) => +own[i])));
+    const [alone, acted] = [0, 1].map((i) => mean(pairs.map((pair) => +pair[i])));
     const letter = acted > alone ? "B" : acted < alone ? "A" : "C";
-    const said = `The changed number promises ${two(alone)}, acting brings ${two(acted)}`;
-    return [letter, `${said}: the duration falls with the amount.`];
+    const text = `The changed number promises ${two(alone)}, acting brings ${two(acted)}`;
+    return [letter, `${text}: the duration falls with the amount.`];
   },
 
   *"01.5"(model, people) {
     const counts = [];
     for (const step of [0.5, 1, 2, 4, 8]) {
-      const found = misled(model, people, "income", step);
-      counts.push(found.filter(([alone, acted]) => !alone && acted).length);
+      const pairs = misled(model, people, "income", step);
+      counts.push(pairs.filter(([alone, acted]) => !alone && acted).length);
       yield;
     }
     const peak = counts.indexOf(Math.max(...counts));
@@ -86,13 +87,13 @@ export const PREDICTIONS = {
     const shares = [];
     for (const k of model.columns.keys()) {
       const scores = model.columns.map((_, i) => (i === k ? 1 : 5));
-      const found = yield* helpedOnGrid(model, some, scores);
-      shares.push(mean(found.map((own) => +!!own)));
+      const answers = yield* helpedOnGrid(model, some, scores);
+      shares.push(mean(answers.map((answer) => +!!answer)));
     }
     const names = model.columns.map((j) => model.features[j].replace("_", " "));
-    const said = names.map((name, k) => `${name} ${two(shares[k])}`).join(", ");
+    const text = names.map((name, k) => `${name} ${two(shares[k])}`).join(", ");
     const letter = "ABCD"[shares.indexOf(Math.max(...shares))];
-    return [letter, `Helped with one feature: ${said}.`];
+    return [letter, `Helped with one feature: ${text}.`];
   },
 
   *"05.6"(model, people) {
@@ -101,29 +102,29 @@ export const PREDICTIONS = {
       yield* helpedOnGrid(model, some, [1, 1, 1, 1]),
       yield* helpedOnGrid(model, some, [4, 4, 4, 4]),
     ];
-    const acted = (found) => found.map((own) => (own ? nActed(own) : 0));
-    const isSame = easy.every((own, i) => `${own?.values}` === `${hard[i]?.values}`);
+    const acted = (answers) => answers.map((answer) => (answer ? nActed(answer) : 0));
+    const isSame = easy.every((answer, i) => `${answer?.values}` === `${hard[i]?.values}`);
     const fewer = mean(acted(hard)) < mean(acted(easy));
     const letter = isSame ? "C" : fewer ? "A" : "B";
     return [letter, "All weights are seven times as large, so the cheapest stays the same."];
   },
 
   *"08.2"(model, people) {
-    const found = yield* tables(model, people.slice(0, 120));
+    const results = yield* tables(model, people.slice(0, 120));
     const share = (most, slack) =>
       mean(
-        found.map((table) => +table.some((r) => nActed(r) <= most && r.gain >= -slack)),
+        results.map((table) => +table.some((r) => nActed(r) <= most && r.gain >= -slack)),
       );
     const [capped, free] = [share(2, 0.5), share(4, 0)];
     const letter = capped > free + 0.005 ? "A" : capped < free - 0.005 ? "B" : "C";
-    const said = `${two(capped)} with two things and 0.5 nats, ${two(free)} with four and none`;
-    return [letter, `${said}: a cap of two loses few, and slack wins back more.`];
+    const text = `${two(capped)} with two things and 0.5 nats, ${two(free)} with four and none`;
+    return [letter, `${text}: a cap of two loses few, and slack wins back more.`];
   },
 
   *"08.4"(model, people) {
-    const found = yield* tables(model, people.slice(0, 120));
+    const results = yield* tables(model, people.slice(0, 120));
     const only = [false, true, false, false];
-    const stuck = found.filter((table) => !model.cheapest(table, only));
+    const stuck = results.filter((table) => !model.cheapest(table, only));
     const freed = [0, 2, 3].map(
       (k) => stuck.filter((table) => model.unlockedBy(table, only)[k] < Infinity).length,
     );

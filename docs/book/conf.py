@@ -114,7 +114,7 @@ def applicant(address: str) -> str:
     style += ".applicant { color-scheme: inherit; background: none; }</style>"
     inside = 'document.getElementById("applicant").shadowRoot.getElementById("page")'
     shadow = f'<template shadowrootmode="open">{style}{main}</template>'
-    scripts = scripts.replace(place, inside).replace(how, f'{{ said: "{address}" }}')
+    scripts = scripts.replace(place, inside).replace(how, f'{{ hash: "{address}" }}')
     return f'<div id="applicant">{shadow}</div>{scripts}'
 
 
