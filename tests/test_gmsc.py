@@ -139,8 +139,6 @@ def test_a_population_says_whether_its_people_are_real(people, invented):
     assert real.name == "Give Me Some Credit"
     with pytest.raises(ValueError, match=r"Expected Applicants, got DataFrame. Say of a"):
         gmsc.population(people)
-    with pytest.raises(ValueError, match=r"number of people is 19: at least 20"):
-        gmsc.population(replace(invented, people=people[:19]))
 
 
 def test_models_of_a_stand_in_are_refused_for_real_people(people, invented, tmp_path):

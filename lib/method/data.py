@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import combinations
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
@@ -22,7 +21,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import torch
-from networkx.classes import reportviews
 from torch import Tensor
 
 from lib import checks
@@ -41,11 +39,6 @@ MIN_TOGETHER = 10  # people with both of two categories, if these were independe
 SPREAD = 0.2  # standard deviations over which an atom is spread
 SENTINELS = (99, 999, 9_999, 99_999, 999_999)  # of either sign: often codes of a gap
 NUMBER = re.compile(r"[-+$€£\s]*[.,]?\d+(?:[.,'\s]\d+)*(?:e[-+]?\d+)?[%$€£\s]*", re.I)
-NO_NUMBERS = {  # kinds of numpy's types, and the way out
-    "M": "dates: give a number instead, for instance years until the decision",
-    "m": "durations: give a number instead, for instance by .dt.days",
-    "c": "complex numbers: give a real one instead, for instance by .abs()",
-}
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 Edges: TypeAlias = Graph | nx.DiGraph | Mapping[str, Sequence[str]] | pd.DataFrame | Pairs
 T = TypeVar("T")
@@ -84,7 +77,7 @@ class Discretisation:
     def __call__(self, x: Tensor) -> Tensor:
         """Return the nearest possible features (*, D), in the units of the data."""
         rounded = x.detach().round() + (x - x.detach())
-        nearest = torch.where(self.is_whole.to(x.device), rounded, x)
+        nearest = torch.where(self.is_whole, rounded, x)
         return nearest.clamp(self.low.to(x), self.high.to(x)) + 0.0  # -0 becomes 0
 
 
@@ -122,9 +115,9 @@ class Population:
             features who does not state others, with shape (K,).
         categories: Of features with categories: the names of codes 0,
             1, ...
-    Raises: ValueError: kinds, graph or limits are of other features;
-        an action would move an immutable feature; a split is empty,
-        has NaN, or labels that do not fit.
+    Raises: ValueError: kinds and graph are of other features; no
+        feature is actionable, or an action would move an immutable
+        one; a split is empty, has NaN, or labels that do not fit.
     """
 
     name: str
@@ -146,38 +139,26 @@ class Population:
         if self.features != self.graph.features:
             raise ValueError(
                 f"The kinds name {', '.join(self.kinds)}; the graph names "
-                f"{', '.join(self.graph.features)}. Both must list the same features in "
-                "the same order."
+                f"{', '.join(self.graph.features)}. Expected the same in one order."
             )
         if not self.actionable:
             raise ValueError(
-                "No feature is actionable, so nothing can be recommended. Give one or "
-                "more of them the kind 'actionable'."
+                "No feature is actionable, so nothing can be recommended. Give one the "
+                "kind 'actionable'."
             )
-        self._check_immutable()
-        if self.limits is not None:
-            checks.shape("limits", self.limits.low, (len(self.actionable),))
-        checks.one_of("feature with categories:", self.categories, self.features)
-        for split_name, x in self.x.items():
-            checks.people(f"split {split_name!r}", x, self.features)
-            if len(x) == 0:
-                raise ValueError(f"Split {split_name!r} is empty: ask for more people.")
-        checks.one_of("split with labels:", self.y, tuple(self.x))
-        for split_name, y in self.y.items():
-            checks.shape(f"y of split {split_name!r}", y, (len(self.x[split_name]),))
-
-    def _check_immutable(self) -> None:
-        """Raise ValueError if an action would move a feature that never moves."""
-        affected = self.graph.affected_by(self.actionable_index)
         for j in self.graph.descendants_of(self.actionable_index):
             name = self.features[j]
             if self.kinds[name] == "immutable":
-                causes = self.graph.parent_index[j]
-                cause = self.features[next(i for i in causes if i in affected)]
                 raise ValueError(
-                    f"{name} is immutable, but {cause} causes it, and an action can move "
-                    f"that. Call {name} mutable, or leave out the edge {cause} -> {name}."
+                    f"{name} is immutable, but an action would move one of its causes, "
+                    f"{', '.join(self.graph.parents[name])}. Call {name} mutable, or leave "
+                    "out that edge."
                 )
+        for split_name, x in self.x.items():
+            checks.people(f"split {split_name!r}", x, self.features)
+            checks.not_empty(f"Split {split_name!r}", x)
+        for split_name, y in self.y.items():
+            checks.shape(f"y of split {split_name!r}", y, (len(self.x[split_name]),))
 
     @classmethod
     def from_units(
@@ -187,20 +168,20 @@ class Population:
         graph: Graph,
         x: Mapping[str, Tensor],
         y: Mapping[str, Tensor],
-        discretisation: Discretisation | None = None,
-        truth: SCM | None = None,
         scaler: tuple[Tensor, Tensor] | None = None,
+        **others: Any,
     ) -> "Population":
         """Return a population from splits in the units of the data; fit its scaler.
 
         Arguments:
             x: As for a population, but in the units of the data,
                 float64.
-            truth: The true SCM, in the units of the data.
             scaler: Mean and standard deviation of other people, whose
-                models are used for these; None: their own.
-        Raises: ValueError: as for a population, or a feature is the
-            same for everyone.
+                models are used for these; None: those of these
+                people.
+            others: As for a population.
+        Raises: ValueError: as for a population; a feature is the same
+            for everyone.
 
         Example:
             >>> x = torch.tensor([[1.0], [3.0]], dtype=torch.float64)
@@ -212,18 +193,14 @@ class Population:
             (tensor([2.], dtype=torch.float64), tensor([[-1.],
                     [ 1.]]))
         """
-        checks.one_of("split that a population needs:", ["recourse/train"], tuple(x))
-        for split_name, people in x.items():
-            checks.people(f"split {split_name!r}", people, tuple(kinds))
         train = x["recourse/train"]
+        checks.not_empty("Split 'recourse/train'", train)
         _check_not_constant(list(kinds), train.numpy())
         mean, std = scaler or (train.mean(0), torch.from_numpy(train.numpy().std(0)))
         standardised = {
             split_name: ((people - mean) / std).float() for split_name, people in x.items()
         }
-        if truth is not None:
-            truth = truth.standardised(mean, std)
-        return cls(name, kinds, graph, mean, std, standardised, y, discretisation, truth)
+        return cls(name, kinds, graph, mean, std, standardised, y, **others)
 
     @classmethod
     def from_scm(
@@ -249,12 +226,9 @@ class Population:
             n_recourse: People drawn for recourse; split 0.5 / 0.25 /
                 0.25.
             seed: Of all three draws.
-        Raises: ValueError: a size is too small to be split; as for a
-            population.
+        Raises: ValueError: as `from_units`.
         """
         sizes = {"classifier": n_classifier, "flow": n_flow, "recourse": n_recourse}
-        for use, n_people in sizes.items():
-            check_enough(f"n_{use}", n_people)
         streams = np.random.SeedSequence(seed).spawn(len(sizes))
         x: dict[str, Tensor] = {}
         for stream, (use, n_people) in zip(streams, sizes.items(), strict=True):
@@ -263,7 +237,9 @@ class Population:
             for split_name, rows in split(drawn, shares).items():
                 x[f"{use}/{split_name}"] = drawn[rows]
         y = {split_name: label(people) for split_name, people in x.items()}
-        return cls.from_units(name, kinds, model.graph, x, y, truth=model)
+        population = cls.from_units(name, kinds, model.graph, x, y)
+        truth = model.standardised(population.mean, population.std)
+        return replace(population, truth=truth)
 
     @classmethod
     def from_frame(
@@ -302,13 +278,14 @@ class Population:
             atoms: Features that have exactly their lowest, or their
                 highest, value for many people, for instance savings
                 of 0. These people are spread, too (`spread_atoms`),
-                and `to_feasible` brings them back.
+                and `to_feasible` brings them back. Whole numbers are
+                spread in any case.
         Raises: ValueError: a column is missing, holds text among
             numbers, gaps, one value far from all others, or values
             that look alike once standardised; categories are given as
             columns of 0 and 1 that can be acted on; labels are not 0
             and 1, or all alike; too few people; an atom is no
-            feature, or one of whole numbers.
+            feature.
         Warns: UserWarning: a column of fractions holds whole numbers
             only, or ends in a number that often stands for a gap.
 
@@ -328,15 +305,17 @@ class Population:
             raise ValueError(f"kinds is {kinds!r}: expected a dict feature -> kind.")
         if label in kinds:
             raise ValueError(
-                f"The label {label!r} is also among the kinds: leave it out there, or the "
+                f"The label {label!r} is among the kinds: leave it out there, or the "
                 "classifier learns from the answer."
             )
         features = list(kinds)
         table = to_table(frame, [*features, label])
-        if len(table) == 0:
-            raise ValueError("There is nobody: expected a row a person.")
         is_positive = labels(table, label)
-        check_enough("The number of rows", len(table))
+        if len(table) < MIN_PEOPLE:
+            raise ValueError(
+                f"The table has {len(table)} rows: expected {MIN_PEOPLE} at least, to fill "
+                "three splits."
+            )
 
         order, noise = (
             np.random.default_rng(stream)
@@ -344,18 +323,18 @@ class Population:
         )
         people = order.permutation(len(table))
         positions = split(people, FOR_RECOURSE)
-        training_rows = people[positions["train"]]
-        if is_positive[training_rows].all() or not is_positive[training_rows].any():
+        to_learn_from = np.isin(np.arange(len(table)), people[positions["train"]])
+        labels_to_learn_from = pd.Series(np.where(to_learn_from, is_positive, np.nan))
+        if labels_to_learn_from.nunique() < 2:
             raise ValueError(
                 f"Everyone to learn from has the same {label}: nothing to decide. Bring "
                 "people of both kinds."
             )
 
-        category_names = categories(table, features, is_positive, training_rows)
+        category_names = categories(table, features, labels_to_learn_from)
         numbers = values(table, features, category_names)
         for feature, column in zip(features, numbers.T, strict=True):
-            check_near(feature, column)
-            _check_resolution(feature, column, table[feature].nunique())
+            check_near(feature, column, table[feature].nunique())
             if feature not in category_names:
                 _warn_of_sentinels(feature, column)
         _check_not_constant(features, numbers)
@@ -363,9 +342,9 @@ class Population:
         graph = to_graph(features, edges)
 
         whole_names = None if whole is None else [*whole, *category_names]
-        with_whole = is_whole(table[features], numbers, whole_names, atoms)
-        _check_atoms(features, atoms, with_whole)
-        with_atom = np.array([feature in atoms for feature in features])
+        with_whole = _is_whole(table[features], numbers, whole_names, atoms)
+        checks.one_of("feature with an atom:", atoms, features)
+        with_atom = np.isin(features, atoms) & ~with_whole
         drawn = noise.random(numbers.shape)
         spread = spread_atoms(numbers[people], with_atom, drawn)
         spread = spread + with_whole * (drawn - 0.5)
@@ -373,16 +352,17 @@ class Population:
         if (with_whole | with_atom).any():
             discretisation = Discretisation.of(numbers, with_whole)
 
-        x, y, row_labels = {}, {}, {}
-        for split_name, rows in positions.items():
-            x[split_name] = torch.from_numpy(spread[rows])
-            y[split_name] = torch.from_numpy(is_positive[people[rows]])
-            row_labels[split_name] = table.index[people[rows]]
-        population = cls.from_units(
-            name, kinds, graph, for_every_use(x), for_every_use(y), discretisation
-        )
-        return replace(
-            population, people=for_every_use(row_labels), categories=category_names
+        rows = for_every_use(positions)
+        is_positive, row_labels = is_positive[people], table.index[people]
+        return cls.from_units(
+            name,
+            kinds,
+            graph,
+            x={use: torch.from_numpy(spread[of]) for use, of in rows.items()},
+            y={use: torch.from_numpy(is_positive[of]) for use, of in rows.items()},
+            discretisation=discretisation,
+            people={use: row_labels[of] for use, of in rows.items()},
+            categories=category_names,
         )
 
     @cached_property
@@ -434,13 +414,16 @@ class Population:
         """Largest value of each feature in recourse/train, standardised, (D,)."""
         return self.x["recourse/train"].amax(0)
 
-    def _in_units(self, x: Tensor) -> Tensor:
-        """Return standardised features (*, D) in the units of the data, in float64."""
-        return x.double() * self.std.to(x.device) + self.mean.to(x.device)
+    @property
+    def is_whole(self) -> Tensor:
+        """Which features are whole numbers, or codes of categories, with shape (D,)."""
+        if self.discretisation is None:
+            return torch.zeros(len(self.features), dtype=torch.bool)
+        return self.discretisation.is_whole
 
     def inverse_transform(self, x: Tensor) -> Tensor:
         """Return standardised features (*, D) in the units of the data, of x's dtype."""
-        return self._in_units(x).to(x.dtype)
+        return (x.double() * self.std + self.mean).to(x.dtype)
 
     def to_records(self, x: Tensor) -> Tensor:
         """Return standardised features (*, D) as a table would hold them, in float64.
@@ -448,7 +431,7 @@ class Population:
         They are in the units of the data, and whole numbers are
         whole. Categories are codes; `to_frame` names them.
         """
-        units = self._in_units(x)
+        units = self.inverse_transform(x.double())
         return units if self.discretisation is None else self.discretisation(units)
 
     def to_frame(self, x: Tensor) -> pd.DataFrame:
@@ -459,7 +442,7 @@ class Population:
         """
         frame = pd.DataFrame(self.to_records(x).detach().cpu(), columns=[*self.features])
         for j, feature in enumerate(self.features):
-            if self.discretisation is not None and self.discretisation.is_whole[j]:
+            if self.is_whole[j]:
                 frame[feature] = frame[feature].astype("int64")
             if feature in self.categories:
                 names = pd.Series(self.categories[feature])
@@ -490,8 +473,8 @@ class Population:
         """
         if self.discretisation is None:
             return x
-        units = self.discretisation(self._in_units(x))
-        return ((units - self.mean.to(x.device)) / self.std.to(x.device)).to(x.dtype)
+        units = self.to_records(x)
+        return ((units - self.mean) / self.std).to(x.dtype)
 
     def round_counterfactual(self, x: Tensor, x_cf: Tensor) -> Tensor:
         """Return counterfactual features as people can have them.
@@ -508,25 +491,24 @@ class Population:
         after = self.to_feasible(x_cf)
         return torch.where(after == self.to_feasible(x), x, after)
 
-    def _whole_range(self, column: int) -> range:
-        """Return the whole numbers that a feature can be; none if it has fractions."""
-        if self.discretisation is None or not self.discretisation.is_whole[column]:
+    def whole_range(self, column: int) -> range:
+        """Return the whole numbers that a feature can be; none if it has fractions.
+
+        They are those within its range in the recourse training
+        split.
+        """
+        if not self.is_whole[column]:
             return range(0)
         ends = self.to_records(torch.stack([self.low, self.high]))[:, column]
         return range(int(ends[0]), int(ends[1]) + 1)
 
-    def n_counts(self, column: int) -> int:
-        """Return how many values `counts` has, without listing them."""
-        return len(self._whole_range(column))
-
     def counts(self, column: int) -> Tensor:
         """Return every whole number that a feature can be, standardised, with shape (n,).
 
-        They are those within its range in the recourse training
-        split; none if it has fractions. Money may have millions: ask
-        `n_counts` first.
+        Money may have millions: ask for `len(whole_range(column))`
+        first.
         """
-        numbers = self._whole_range(column)
+        numbers = self.whole_range(column)
         units = torch.arange(numbers.start, numbers.stop, dtype=torch.float64)
         return ((units - self.mean[column]) / self.std[column]).to(self.low)
 
@@ -539,17 +521,13 @@ class Population:
         so that one extreme value does not use up the grid. Of
         categories they are all.
 
-        Raises: ValueError: there is no such feature, or n_values is
-            below 2.
+        Raises: ValueError: there is no such feature.
         """
-        checks.one_of("feature", [feature], self.features)
-        if n_values < 2:
-            raise ValueError(f"n_values is {n_values}: a grid needs at least its two ends.")
-        column = self.features.index(feature)
+        column = self.graph.index(feature)
         if feature in self.categories:
             return self.counts(column)
-        low, high = float(self.low[column]), float(self.high[column])
         if self.discretisation is None:
+            low, high = float(self.low[column]), float(self.high[column])
             return torch.linspace(low, high, n_values, dtype=self.low.dtype)
         people = self.x["recourse/train"]
         shares = torch.linspace(0, 1, n_values, dtype=torch.float64)
@@ -581,22 +559,13 @@ def for_every_use(sample: Mapping[str, T]) -> dict[str, T]:
     return {f"{use}/{name}": rows for use in USES for name, rows in sample.items()}
 
 
-def check_enough(what: str, n_people: int) -> None:
-    """Raise ValueError if so many people can't fill three splits."""
-    if n_people < MIN_PEOPLE:
-        raise ValueError(
-            f"{what} is {n_people}: at least {MIN_PEOPLE} people are needed to fill three "
-            "splits."
-        )
-
-
 def to_table(frame: Any, names: Sequence[str]) -> pd.DataFrame:
     """Return these columns of a table as pandas holds it.
 
     Arguments:
         frame: A table of pandas, or one with `to_pandas` (polars,
-            Arrow, modin) or Arrow's interface; a dict of columns; one
-            person, as a dict or a Series.
+            Arrow); a dict of columns; one person, as a dict or a
+            Series.
         names: Of the columns.
     Raises: ValueError: it is none of these; a column is missing or
         there twice, or has no name.
@@ -613,22 +582,17 @@ def to_table(frame: Any, names: Sequence[str]) -> pd.DataFrame:
         frame = pd.DataFrame([frame] if is_one else frame)
     elif hasattr(frame, "to_pandas"):
         frame = frame.to_pandas()
-    elif not isinstance(frame, pd.DataFrame) and hasattr(frame, "__arrow_c_stream__"):
-        frame = pd.DataFrame.from_arrow(frame)
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(
             f"Expected a table, got {type(frame).__name__}: read the file first, for "
             "instance with pandas.read_csv."
         )
-    if isinstance(frame.columns, pd.MultiIndex):
+    is_text = all(isinstance(name, str) for name in names)
+    if not is_text or isinstance(frame.columns, pd.MultiIndex):
         raise ValueError(
-            "The columns have several levels. Join their names first: frame.columns = "
+            f"The columns are {', '.join(map(str, frame.columns))}: expected a text each. "
+            "Take frame.rename(columns=str), or join several levels: frame.columns = "
             "['_'.join(levels) for levels in frame.columns]."
-        )
-    if unnamed := [name for name in names if not isinstance(name, str)]:
-        raise ValueError(
-            f"{unnamed[0]!r} is no text: name the columns first, with "
-            "frame.rename(columns=str)."
         )
     if missing := [name for name in names if name not in frame.columns]:
         there = [str(name) for name in frame.columns]
@@ -663,47 +627,41 @@ def has_categories(column: pd.Series) -> bool:
 
 
 def categories(
-    frame: pd.DataFrame,
-    features: Sequence[str],
-    is_positive: np.ndarray,
-    rows: np.ndarray,
+    frame: pd.DataFrame, features: Sequence[str], is_positive: pd.Series
 ) -> dict[str, tuple[str, ...]]:
     """Return the categories of each feature that has some, in the order of their codes.
 
     Those of an ordered type keep their order. Others are ordered by
-    how often the label is positive among some people, so that
-    neighbours are alike; then by name.
+    how often the label is positive, so that neighbours are alike;
+    then by name.
 
     Arguments:
-        is_positive: Whether each decision should be positive, (N,).
-        rows: The people by whom others are ordered.
+        is_positive: Whether each decision should be positive, 0.0 or
+            1.0, with shape (N,); NaN: the person does not count.
     Raises: ValueError: a column has gaps, or too many categories.
 
     Example:
         >>> frame = pd.DataFrame({"job": ["cook", "clerk", "cook"], "age": [30, 40, 50]})
-        >>> categories(frame, ["job", "age"], np.array([False, True, False]), np.arange(3))
+        >>> categories(frame, ["job", "age"], pd.Series([0.0, 1.0, 0.0]))
         {'job': ('cook', 'clerk')}
     """
     names_by_feature = {}
-    for feature in features:
-        column = frame[feature]
+    for feature, column in frame[list(features)].items():
         if not has_categories(column):
             continue
         _check_gaps(feature, column.isna().to_numpy())
-        names = column.astype(object).map(_category_name)
-        seen = names.unique()
-        if len(seen) > MAX_CATEGORIES:
+        names = column.astype(object).map(_category_name).to_numpy()
+        share = is_positive.groupby(names).mean()
+        if len(share) > MAX_CATEGORIES:
             raise ValueError(
-                f"Column {feature!r} has {len(seen)} categories: expected {MAX_CATEGORIES} "
-                "at most. Join those that are rare, or leave it out."
+                f"Column {feature!r} has {len(share)} categories: expected "
+                f"{MAX_CATEGORIES} at most. Join those that are rare, or leave it out."
             )
+        in_order = share.sort_values(kind="stable").index
         if getattr(column.dtype, "ordered", False):
-            in_order = map(_category_name, column.cat.categories)
-            names_by_feature[feature] = tuple(name for name in in_order if name in seen)
-            continue
-        share = pd.Series(is_positive[rows]).groupby(names.to_numpy()[rows]).mean()
-        ranks = {name: (share.get(name, 2.0), name) for name in seen}
-        names_by_feature[feature] = tuple(sorted(seen, key=ranks.__getitem__))
+            stated = map(_category_name, column.cat.categories)
+            in_order = [name for name in stated if name in share]
+        names_by_feature[str(feature)] = tuple(in_order)
     return names_by_feature
 
 
@@ -755,8 +713,6 @@ def _codes(feature: str, column: pd.Series, names: Sequence[str]) -> np.ndarray:
 
 def _numbers(feature: str, column: pd.Series) -> np.ndarray:
     """Return a column of numbers as float64, with shape (N,)."""
-    if column.dtype.kind in NO_NUMBERS:
-        raise ValueError(f"{feature} holds {NO_NUMBERS[column.dtype.kind]}.")
     if column.dtype.kind not in "iufb":
         column = column.astype(object).where(column.notna(), np.nan)
         if not all(isinstance(cell, Real | Decimal) for cell in column):
@@ -769,15 +725,14 @@ def _numbers(feature: str, column: pd.Series) -> np.ndarray:
 def _raise_text(feature: str, column: pd.Series) -> None:
     """Raise ValueError that names the cell which is no number."""
     texts = column.map(str)
-    is_plain = pd.to_numeric(texts, errors="coerce").notna() | column.isna()
-    is_odd = ~is_plain
-    if is_plain.mean() < 0.5 or is_plain.all():  # numbers among words, or all as text
+    is_odd = pd.to_numeric(texts, errors="coerce").isna() & column.notna()
+    if not 0 < is_odd.mean() < 0.5:  # numbers among words, or all as text
         is_odd = texts.map(lambda text: NUMBER.fullmatch(text) is not None)
     row = int(is_odd.to_numpy().argmax())
     raise ValueError(
         f"{feature} of row {row} is {column.iloc[row]!r}: expected a number. Read the "
-        "table again with decimal=, thousands= and na_values= of pandas.read_csv, or turn "
-        "text with pandas.to_numeric. If these are categories, up to "
+        "table again with decimal=, thousands= and na_values= of pandas.read_csv, turn "
+        "text with pandas.to_numeric, dates into years. If these are categories, up to "
         f"{MAX_CATEGORIES}, use frame[{feature!r}].astype('category')."
     )
 
@@ -791,27 +746,35 @@ def _check_gaps(feature: str, is_gap: np.ndarray) -> None:
         )
 
 
-def check_near(feature: str, column: np.ndarray) -> None:
-    """Raise ValueError if a value is so far from the others that these look alike.
+def check_near(feature: str, column: np.ndarray, n_distinct: int) -> None:
+    """Raise ValueError if values are so large, or one so far away, that others look alike.
+
+    Networks calculate in float32, which tells numbers apart to seven
+    digits. Half of the values have to be left once standardised.
 
     Arguments:
-        column: Numbers, with shape (N,).
+        column: Numbers in float64, with shape (N,).
+        n_distinct: Different values that the table has.
     Example:
-        >>> check_near("income", np.array([1.0, 2, 3, 4, 1e12]))  # doctest: +ELLIPSIS
+        >>> column = np.array([1.0, 2, 3, 4, 1e12])
+        >>> check_near("income", column, 5)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        ValueError: income of row 4 is 1e+12, and the others lie around 3: beside ...
+        ValueError: income of row 4 is 1e+12, and the others lie around 3: ...
     """
     middle = np.median(column)
     distance = np.abs(column - middle)
-    others = np.delete(column, distance.argmax())
-    others = others[others != middle]
-    iqr = _interquartile_range(others)
-    if iqr > 0 and distance.max() > MAX_IQR * iqr:
+    row = int(distance.argmax())
+    others = np.delete(column, row)
+    iqr = _interquartile_range(others[others != middle])
+    scaled = (column - column.mean()) / (column.std() or 1.0)
+    n_left = len(np.unique(scaled.astype(np.float32)))
+    if distance[row] > MAX_IQR * iqr > 0 or n_left < n_distinct / 2:
         raise ValueError(
-            f"{feature} of row {int(distance.argmax())} is {column[distance.argmax()]:g}, "
-            f"and the others lie around {middle:g}: beside it they all look alike. Correct "
-            "or drop it, or take logarithms."
+            f"{feature} of row {row} is {column[row]:g}, and the others lie around "
+            f"{middle:g}: so far from zero, or beside it, many of them look alike. Correct "
+            "or drop it, subtract what is common to all, or take logarithms. The number of "
+            "a person is no feature."
         )
 
 
@@ -820,35 +783,13 @@ def _interquartile_range(column: np.ndarray) -> float:
     return float(np.subtract(*np.quantile(column, [0.75, 0.25]))) if len(column) else 0.0
 
 
-def _check_resolution(feature: str, column: np.ndarray, n_distinct: int) -> None:
-    """Raise ValueError if half of a column's values look alike once standardised.
-
-    Networks calculate in float32, which tells numbers apart to seven
-    digits.
-
-    Arguments:
-        column: Numbers in float64, with shape (N,).
-        n_distinct: Different values that the table has.
-    """
-    scaled = (column - column.mean()) / (column.std() or 1.0)
-    n_left = len(np.unique(scaled.astype(np.float32)))
-    if n_left < n_distinct / 2:
-        raise ValueError(
-            f"{feature} has {n_distinct} different values, of which {n_left} are left once "
-            "standardised: they differ by too little for their size. Subtract what is "
-            "common to them, or take logarithms. If it is the number of a person, leave it "
-            "out."
-        )
-
-
 def _warn_of_sentinels(feature: str, column: np.ndarray) -> None:
     """Warn if a column ends in a number, such as -999, that often stands for a gap."""
     seen = np.unique(column)
     if len(seen) < 3:
         return
     for value, neighbour in (seen[:2], seen[:-3:-1]):
-        others = column[column != value]
-        is_apart = abs(value - neighbour) > _interquartile_range(others)
+        is_apart = abs(value - neighbour) > _interquartile_range(column[column != value])
         if abs(value) in SENTINELS and (is_apart or value < 0 <= neighbour):
             warnings.warn(
                 f"{feature} is {value:g} for {(column == value).sum()} people, and the "
@@ -860,14 +801,12 @@ def _warn_of_sentinels(feature: str, column: np.ndarray) -> None:
 
 def _check_not_constant(features: Sequence[str], people: np.ndarray) -> None:
     """Raise ValueError if some feature is the same for all of these people (N, D)."""
-    checks.not_empty("The recourse training split", people)
-    is_constant = people.max(0) == people.min(0)
-    if is_constant.any():
-        names = [features[j] for j in is_constant.nonzero()[0]]
-        raise ValueError(
-            f"{', '.join(names)} has the same value for everyone. Leave the feature out, "
-            "or use more people."
-        )
+    for feature, spread in zip(features, np.ptp(people, axis=0), strict=True):
+        if spread == 0:
+            raise ValueError(
+                f"{feature} has the same value for everyone. Leave the feature out, or use "
+                "more people."
+            )
 
 
 def dummies(frame: pd.DataFrame, features: Sequence[str]) -> list[list[str]]:
@@ -881,15 +820,13 @@ def dummies(frame: pd.DataFrame, features: Sequence[str]) -> list[list[str]]:
         >>> dummies(frame, ["a", "b", "c"])
         [['a', 'b', 'c']]
     """
-    binary = [name for name in features if set(frame[name].unique()) == {0, 1}]
-    is_one = {name: frame[name].to_numpy(dtype=float) == 1 for name in binary}
-    exclusive = nx.Graph()
-    for a, b in combinations(binary, 2):
-        n_expected = is_one[a].mean() * is_one[b].sum()
-        if n_expected >= MIN_TOGETHER and not (is_one[a] & is_one[b]).any():
-            exclusive.add_edge(a, b)
-    groups = nx.connected_components(exclusive)
-    return sorted([name for name in binary if name in group] for group in groups)
+    names = [name for name in features if set(frame[name].unique()) == {0, 1}]
+    binary = frame[names].astype(float)
+    n_together, n_people = binary.T @ binary, binary.sum()
+    n_expected = np.outer(n_people, n_people) / len(binary)
+    is_exclusive = (n_together == 0) & (n_expected >= MIN_TOGETHER)
+    groups = nx.connected_components(nx.from_pandas_adjacency(is_exclusive))
+    return [sorted(group, key=names.index) for group in groups if len(group) > 1]
 
 
 def _check_dummies(frame: pd.DataFrame, kinds: Mapping[str, str]) -> None:
@@ -914,28 +851,23 @@ def labels(frame: pd.DataFrame, label: str) -> np.ndarray:
         array([ True, False])
     """
     if others := not_binary(frame[label]):
-        is_text = all(isinstance(value, str) for value in others)
-        way_out = f" Turn text with frame[{label!r}].map." if is_text else ""
         raise ValueError(
             f"The label {label!r} holds {others[:5]}: expected True or 1 where the "
-            f"decision should be positive, and False or 0 else, without gaps.{way_out}"
+            "decision should be positive, and False or 0 else, without gaps. Turn text "
+            f"with frame[{label!r}].map."
         )
-    return np.array([value == 1 for value in frame[label]], dtype=bool)
+    return (frame[label].astype(object) == 1).to_numpy(dtype=bool)
 
 
 def not_binary(column: pd.Series) -> list[Any]:
     """Return what a column holds that is neither 0 nor 1, each value once.
 
     Example:
-        >>> not_binary(pd.Series([0, 1, 2, 2])), not_binary(pd.Series([[0], True]))
-        ([2], [[0]])
+        >>> not_binary(pd.Series([0, True, 2, 2, "1"]))
+        [2, '1']
     """
-    others = {}
-    for value in column:
-        is_number = pd.api.types.is_scalar(value) and not pd.isna(value)
-        if not is_number or value not in (0, 1):
-            others[repr(value)] = value
-    return list(others.values())
+    cells = column.astype(object)
+    return cells[~cells.isin([0, 1])].unique().tolist()
 
 
 def to_graph(features: Sequence[str], edges: Edges) -> Graph:
@@ -956,17 +888,14 @@ def to_graph(features: Sequence[str], edges: Edges) -> Graph:
     """
     if isinstance(edges, Graph):
         return edges
-    if isinstance(edges, reportviews.EdgeView):  # of a graph without directions
-        edges = nx.Graph(list(edges))
     is_matrix = isinstance(edges, np.ndarray) and edges.dtype.kind in "biuf"
     if isinstance(edges, str) or is_matrix or not isinstance(edges, Iterable):
         raise ValueError(
-            f"edges is {edges!r}: expected a dict effect -> causes, pairs (cause, "
-            "effect), a frame with the columns cause and effect, a networkx.DiGraph, or a "
-            "Graph. networkx reads other forms: nx.nx_pydot.read_dot(path), "
-            "nx.from_pandas_adjacency(matrix, nx.DiGraph)."
+            f"edges is {edges!r}: expected a dict effect -> causes, pairs (cause, effect), "
+            "or a networkx.DiGraph, as nx.nx_pydot.read_dot(path) and "
+            "nx.from_pandas_adjacency(matrix, nx.DiGraph) make it."
         )
-    if isinstance(edges, Mapping) and not isinstance(edges, Set | nx.Graph):
+    if isinstance(edges, Mapping) and not isinstance(edges, Set):  # edges of networkx: both
         checks.one_of("effect among the edges:", edges, tuple(features))
         return Graph({name: edges.get(name, ()) for name in features})
     if isinstance(edges, pd.DataFrame):
@@ -975,37 +904,27 @@ def to_graph(features: Sequence[str], edges: Edges) -> Graph:
     return Graph.from_edges(features, edges)
 
 
-def is_whole(
+def _is_whole(
     frame: pd.DataFrame,
     numbers: np.ndarray,
-    whole: Sequence[str] | None = None,
-    atoms: Sequence[str] = (),
+    whole: Sequence[str] | None,
+    atoms: Sequence[str],
 ) -> np.ndarray:
     """Return which features are whole numbers, bool with shape (D,).
 
     Arguments:
         frame: With a column for each of the D features.
         numbers: What `values` returns for it, with shape (N, D).
-        whole: Their names; None: those in which no value has a
-            fraction.
-        atoms: Of numbers with fractions, whose type is kept.
-    Raises: ValueError: one of them is no feature, or has fractions.
-    Warns: UserWarning: a column of fractions was taken for whole.
-
-    Example:
-        >>> frame = pd.DataFrame({"age": [30, 40], "income": [1.5, 2.0]})
-        >>> is_whole(frame, frame.to_numpy())
-        array([ True, False])
+        whole, atoms: As for `Population.from_frame`.
     """
-    has_fractions = dict(zip(frame.columns, (numbers % 1 != 0).any(0), strict=True))
+    fractions = frame.columns[(numbers % 1 != 0).any(0)]
     if whole is None:
         whole = [
             name
             for name, column in frame.items()
             if column.dtype.kind in "iub" or has_categories(column)
         ]
-        fractions = [name for name, has_some in has_fractions.items() if has_some]
-        guessed = [n for n in frame.columns if n not in [*whole, *atoms, *fractions]]
+        guessed = [name for name in frame if name not in [*whole, *atoms, *fractions]]
         if guessed:
             warnings.warn(
                 f"{', '.join(guessed)}: no value has a fraction, so these are taken for "
@@ -1013,23 +932,10 @@ def is_whole(
                 stacklevel=3,
             )
         whole = whole + guessed
-    checks.one_of("feature that is a whole number:", whole, tuple(has_fractions))
-    if wrong := [name for name in whole if has_fractions[name]]:
+    checks.one_of("feature that is a whole number:", whole, tuple(frame))
+    if wrong := [name for name in whole if name in fractions]:
         raise ValueError(f"{wrong[0]} has fractions: leave it out of the whole numbers.")
-    return np.array([name in whole for name in frame.columns])
-
-
-def _check_atoms(
-    features: Sequence[str], atoms: Sequence[str], is_whole: np.ndarray
-) -> None:
-    """Raise ValueError if an atom is no feature, or one of whole numbers."""
-    checks.one_of("feature with an atom:", atoms, tuple(features))
-    for name, whole in zip(features, is_whole, strict=True):
-        if whole and name in atoms:
-            raise ValueError(
-                f"{name} is a whole number, and each of its values is spread already: "
-                "leave it out of the atoms."
-            )
+    return frame.columns.isin(whole)
 
 
 def spread_atoms(numbers: np.ndarray, is_atom: np.ndarray, noise: np.ndarray) -> np.ndarray:

@@ -136,12 +136,12 @@ def population(
     """Return the Loan population: three draws, for the classifier, the flow and recourse.
 
     Arguments:
-        n_classifier, n_flow: People drawn for each fit, 20 or more;
-            split 0.8 / 0.1 / 0.1 into train, validation, test.
-        n_recourse: People drawn for recourse, 20 or more; split 0.5 /
-            0.25 / 0.25.
+        n_classifier, n_flow: People drawn for each fit; split 0.8 /
+            0.1 / 0.1 into train, validation, test.
+        n_recourse: People drawn for recourse; split 0.5 / 0.25 /
+            0.25.
         seed: Of all three draws.
-    Raises: ValueError: a size is too small to be split.
+    Raises: ValueError: a split is empty.
     Source: section 5.1 and appendix C of arXiv:2604.08030; sizes as
         in the public code of CARMA.
     Example:

@@ -579,7 +579,7 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
         applicants: As `applicants` gives them.
         seed: Of who is in which split, and of the noise that spreads
             counts over cells.
-    Raises: ValueError: too few people to be split.
+    Raises: ValueError: a split is empty.
     Source: sections 5.2 and C.3 of arXiv:2604.08030; graph of PEAR
         (De Toni et al.); spreading is ours.
     """
@@ -589,7 +589,6 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
             "people whether they are real: Applicants(people, steps={}, is_real=...)."
         )
     people = applicants.people
-    data.check_enough("The number of people", len(people))
     order, noise = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2)
     )
@@ -604,7 +603,7 @@ def population(applicants: Applicants, seed: int = 0) -> Population:
         graph(),
         data.for_every_use({name: in_units[of] for name, of in rows.items()}),
         data.for_every_use({name: paid_back[of] for name, of in rows.items()}),
-        DISCRETISATION,
+        discretisation=DISCRETISATION,
         scaler=applicants.scaler,
     )
 

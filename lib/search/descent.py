@@ -213,7 +213,7 @@ def enumerate_counts(evaluator: ActionEvaluator, incumbents: Incumbents) -> None
     updated.
     """
     population, masks = evaluator.problem.population, evaluator.mask
-    n_counts = torch.tensor([population.n_counts(j) for j in evaluator.columns])
+    n_counts = torch.tensor([len(population.whole_range(j)) for j in evaluator.columns])
     only_counts = ~(masks & (n_counts == 0)).any(-1)
     for mask in masks[only_counts].unique(dim=0):
         n_combinations = math.prod(n_counts[mask].tolist())

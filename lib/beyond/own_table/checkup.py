@@ -257,8 +257,7 @@ def _check_column(frame: pd.DataFrame, name: str) -> None:
             "learned from it."
         )
     if data.has_categories(column):
-        nobody = np.zeros(len(frame), dtype=bool)
-        data.categories(frame, [name], nobody, np.arange(len(frame)))
+        data.categories(frame, [name], pd.Series(0.0, range(len(frame))))
         return
     values = data.values(frame, [name])[:, 0]
     if np.abs(values).max() > TOO_LARGE:
@@ -266,7 +265,7 @@ def _check_column(frame: pd.DataFrame, name: str) -> None:
             f"{name} reaches {np.abs(values).max():g}. Use another unit, or drop what is a "
             "mistake."
         )
-    data.check_near(name, values)
+    data.check_near(name, values, column.nunique())
 
 
 def _limits(
