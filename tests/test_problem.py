@@ -7,7 +7,6 @@ import torch
 
 from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.graph import Graph
-from lib.method.preferences import Preferences
 from lib.method.problem import PrecomputedSolver, Problem, Recommendation
 from lib.method.scm import CausalModel
 
@@ -15,41 +14,13 @@ from lib.method.scm import CausalModel
 def test_features_and_dtypes_must_fit(problem):
     h, population = problem.classifier, problem.population
     turned = NetworkClassifier(h.features[::-1], dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"The classifier is for the features savings, in"):
+    with pytest.raises(ValueError, match=r"The classifier knows savings, in"):
         Problem(population, turned, problem.flow)
     single = {split: x.float() for split, x in population.x.items()}
-    with pytest.raises(ValueError, match=r"of torch.float32, the flow of torch.float64"):
+    with pytest.raises(ValueError, match=r"holds torch.float32.*in torch.float64"):
         replace(problem, population=replace(population, x=single))
-    for wrong, message in (
-        (torch.nn.Linear(7, 1), r"can't decide for people of torch.float64"),
-        (lambda x: x, r"shape \(400, 7\) for 400 people: expected one log-odds"),
-        (lambda x: x.iloc[0], "AttributeError"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            replace(problem, classifier=Classifier(h.features, wrong))
-
-
-def test_people_and_preferences_are_checked(problem, people):
-    x, preferences = people
-    problem.check(x, preferences)
-    accepted = problem.population.x["recourse/test"]
-    accepted = accepted[problem.accepts(accepted)]
-    broken, far = x.clone(), x.clone()
-    broken[0, 2], far[0, 2] = torch.nan, 1e6
-    for wrong, message in (
-        (x[:, :6], "label column"),
-        (x.float(), r"torch.float32, the model works in torch.float64: use x.to\("),
-        (x.long(), "floating-point"),
-        (broken, r"NaN or infinite values \(in education\)"),
-        (far, r"1,000,000 standard deviations from the mean"),
-        (x[0], r"expected a row a person"),
-        (x[:0], "at least one of them"),
-        (accepted[: len(x)], "are already accepted"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            problem.check(wrong, preferences)
-    with pytest.raises(ValueError, match=r"preferences.scores has shape \(29, 4\)"):
-        problem.check(x, Preferences(preferences.scores[:29]))
+    with pytest.raises(ValueError, match=r"shape \(400, 7\) for 400 people: expected one"):
+        replace(problem, classifier=Classifier(h.features, lambda x: x))
 
 
 def test_a_flow_of_other_units_or_of_another_graph_is_noticed(problem):
@@ -64,8 +35,7 @@ def test_a_flow_of_other_units_or_of_another_graph_is_noticed(problem):
         replace(problem, population=replace(population, graph=Graph(causes)))
     same = problem.with_flow(problem.flow).population
     assert same.fingerprint == population.fingerprint
-    other = replace(population, graph=Graph(causes))
-    assert other.fingerprint != population.fingerprint
+    assert replace(population, graph=Graph(causes)).fingerprint != population.fingerprint
 
 
 def test_a_causal_model_with_its_features_in_another_order_is_refused(problem):
@@ -93,7 +63,6 @@ def test_a_recommendation_is_indexed_as_a_tensor(people):
     every = Recommendation(is_acted, is_acted * 1.0, x.expand(4, -1, -1))
     rows = torch.tensor([3, 1])
     assert torch.equal(every[2].is_acted, is_acted[2])
-    assert torch.equal(every[:, rows].is_acted, is_acted[:, rows])
     assert torch.equal(every[2][rows].values, every[:, rows][2].values)
     assert torch.equal(every.has_recourse, is_acted.any(-1))
     with pytest.raises(ValueError, match=r"values has shape"):

@@ -34,7 +34,6 @@ from lib.method.problem import (
     Problem,
     Recommendation,
     check_bounds,
-    check_weights,
     is_plausible,
     is_valid,
     scatter_to_features,
@@ -157,13 +156,12 @@ class Grid:
             Who has no recourse acts on nothing, and x_cf is x. In a
             population with whole numbers, actions and what follows
             are whole.
-        Raises: ValueError: as `Problem.check`; weights are not finite;
-            somebody has more actions than memory holds.
+        Raises: ValueError: as `Problem.check`; somebody has more
+            actions than memory holds.
         """
         problem, model = self.problem, self.problem.resolve_model(self.model)
         problem.check(x, preferences)
         weights = preferences.weight.to(x.dtype)
-        check_weights(weights, (len(x), len(problem.population.actionable)))
         interval, noise = problem.interval(x, preferences), model.abduct(x)
         batches = self._batches(interval.is_allowed)
         progress = self.progress or io.progress_bar("grid")

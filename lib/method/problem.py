@@ -16,7 +16,7 @@ from lib.method.classifier import Classifier
 from lib.method.data import Edges, Population
 from lib.method.flow import CausalFlow
 from lib.method.graph import Graph
-from lib.method.limits import Interval, Limits, intersect
+from lib.method.limits import Interval, intersect
 from lib.method.preferences import Preferences
 from lib.method.scm import CausalModel
 
@@ -59,7 +59,7 @@ class Problem:
         classifier: The decision h, for the population's features.
         flow: Fitted to the population, under its graph.
     Raises: ValueError: features, graphs or dtypes differ; the
-        classifier fails for these people, or, where it is not a
+        classifier gives NaN for these people, or, where it is not a
         `NetworkClassifier`, contradicts their labels; the flow was
         fitted in other units.
     """
@@ -69,38 +69,23 @@ class Problem:
     flow: CausalFlow
 
     def __post_init__(self) -> None:
-        expected = self.population.features
-        fitted_to = {"classifier": self.classifier.features, "flow": self.flow.features}
-        for what, features in fitted_to.items():
-            if features != expected:
-                raise ValueError(
-                    f"The {what} is for the features {', '.join(features)}; the population "
-                    f"has {', '.join(expected)}. Both must list the same in one order: "
-                    f"fit the {what} to this population."
-                )
-        if self.flow.graph != self.population.graph:
+        population = self.population
+        if self.classifier.features != population.features:
+            raise ValueError(
+                f"The classifier knows {', '.join(self.classifier.features)}; the "
+                f"population has {', '.join(population.features)}. Expected the same in "
+                "one order: fit it to this population."
+            )
+        if self.flow.graph != population.graph:
             raise ValueError(
                 "The flow was fitted under another graph: "
-                f"{_differing(self.population.graph, self.flow.graph)} differ. Fit it "
-                "under the population's; or take problem.with_flow(flow)."
+                f"{_differing(population.graph, self.flow.graph)} differ. Fit it under "
+                "the population's; or take problem.with_flow(flow)."
             )
-        x = self.population.x["recourse/train"][:N_ASKED]
-        if x.dtype != self.flow.dtype:
-            raise ValueError(
-                f"The population is of {x.dtype}, the flow of {self.flow.dtype}. Fit the "
-                "flow to this population."
-            )
-        try:
-            self.accepts(x)
-        except ValueError:
-            raise
-        except Exception as error:
-            raise ValueError(
-                f"The classifier can't decide for people of {x.dtype} with shape "
-                f"{tuple(x.shape)}: {type(error).__name__}: {error}"
-            ) from error
-        y = self.population.y.get("recourse/train", x.new_zeros(0))[:N_ASKED]
-        self.classifier.check(self.population.to_feasible(x), y)
+        x = population.x["recourse/train"][:N_ASKED]
+        checks.people("The population", x, population.features, self.flow.dtype)
+        y = population.y.get("recourse/train", x.new_zeros(0))[:N_ASKED]
+        self.classifier.check(population.to_feasible(x), y)
         self.flow.check_units(x)
 
     @classmethod
@@ -162,8 +147,7 @@ class Problem:
             raise ValueError(
                 "The causal model and the flow have different graphs: "
                 f"{_differing(self.flow.graph, model.graph)} differ. Search in a model "
-                "with the flow's graph, or make the problem with a flow that was fitted "
-                "under the model's."
+                "with the flow's graph, or fit the flow under the model's."
             )
         return model
 
@@ -172,18 +156,16 @@ class Problem:
         """Range of each standardised feature among training people, with shape (D,)."""
         return self.population.high - self.population.low
 
-    @cached_property
-    def _mutable_range(self) -> Tensor:
-        """Range of each feature; infinite where it is immutable, and may lie anywhere."""
-        kinds = self.population.kinds.values()
-        is_mutable = torch.tensor([kind != "immutable" for kind in kinds])
-        return torch.where(is_mutable, self.range, torch.inf)
-
     def out_of_range(self, x: Tensor) -> Tensor:
-        """Return by how many ranges features (*, D) lie outside theirs, in sum, (*,)."""
+        """Return by how many ranges features (*, D) lie outside theirs, in sum, (*,).
+
+        Immutable features may lie anywhere.
+        """
         population = self.population
         beyond = (x - population.high).relu() + (population.low - x).relu()
-        return (beyond / self._mutable_range).sum(-1)
+        kinds = population.kinds.values()
+        is_immutable = torch.tensor([kind == "immutable" for kind in kinds])
+        return (beyond / self.range.masked_fill(is_immutable, torch.inf)).sum(-1)
 
     def with_limits(self, phrases: Mapping[str, str]) -> "Problem":
         """Return the problem with other limits for those who state none.
@@ -237,8 +219,8 @@ class Problem:
             row, j = is_far.nonzero()[0].tolist()[-2:]
             raise ValueError(
                 f"{features[j]} of row {row} is {x[..., row, j].item():,.0f} standard "
-                f"deviations from the mean: expected {MAX_ABS_X:,} at most, or numbers "
-                "overflow. Is it in another unit?"
+                f"deviations from the mean: expected {MAX_ABS_X:,} at most. Is it in "
+                "another unit?"
             )
         if x.ndim != 2 or len(x) == 0:
             raise ValueError(
@@ -256,8 +238,7 @@ class Problem:
         if not self.classifier.has_gradient:
             raise ValueError(
                 f"{solver} needs the gradient of the classifier, and this one has none. "
-                "Search on a grid (lib.method.grid), or fit a NetworkClassifier to its "
-                "decisions."
+                "Search on a grid (lib.method.grid)."
             )
 
     def interval(self, x: Tensor, preferences: Preferences) -> Interval:
@@ -271,43 +252,30 @@ class Problem:
         """
         population, columns = self.population, self.population.actionable_index
         is_allowed = preferences.is_actionable
-        low, high = population.low[columns].to(x), population.high[columns].to(x)
         limits = population.limits
         if preferences.limits is not None:
             limits = preferences.limits.fill_from(limits)
         if limits is None:
-            shape = is_allowed.shape
-            return Interval(is_allowed, low.expand(shape), high.expand(shape))
-        self._check_limits(limits)
-        is_whole = torch.zeros(len(columns), dtype=torch.bool)
-        if population.discretisation is not None:
-            is_whole = population.discretisation.is_whole[columns]
-            x = population.to_feasible(x)
-            low = population.to_feasible(population.low)[columns]
-            high = population.to_feasible(population.high)[columns]
-        return intersect(
-            is_allowed=is_allowed,
-            now=x[..., columns],
-            low=low,
-            high=high,
-            limits=limits,
-            is_whole=is_whole,
-            mean=population.mean[columns].double(),
-            std=population.std[columns].double(),
-        )
-
-    def _check_limits(self, limits: Limits) -> None:
-        """Raise ValueError unless limits fit what is whole and what has categories."""
-        population = self.population
+            ends = torch.stack([population.low, population.high])[:, columns].to(x)
+            low, high = ends[:, None].expand(2, *is_allowed.shape)
+            return Interval(is_allowed, low, high)
         limits.check(population.actionable, population.categories)
-        if population.discretisation is None:
-            return
-        is_whole = population.discretisation.is_whole[population.actionable_index]
+        is_whole = population.is_whole[columns]
         if (is_whole & (limits.step.nan_to_num() % 1 != 0)).any():
             raise ValueError(
                 "Whole numbers have a step with a fraction: expected 1 or another whole "
                 "number."
             )
+        return intersect(
+            is_allowed=is_allowed,
+            now=population.to_feasible(x)[..., columns],
+            low=population.to_feasible(population.low)[columns],
+            high=population.to_feasible(population.high)[columns],
+            limits=limits,
+            is_whole=is_whole,
+            mean=population.mean[columns].double(),
+            std=population.std[columns].double(),
+        )
 
     def discretise(self, x: Tensor, recommendation: "Recommendation") -> "Recommendation":
         """Return the recommendation as people can carry it out, in whole numbers.
@@ -347,34 +315,23 @@ class Problem:
 
     def effort(self, x: Tensor, m: Tensor, a: Tensor) -> Tensor:
         """Return the unweighted cost of each change, (*, K); see `action_cost`."""
-        effort = m * (x - a).square() / self.range[self.population.actionable_index].to(x)
-        if not self.population.categories:
-            return effort
-        changed = m * CATEGORY_COST * self._differs(x, a)
-        return torch.where(self._is_category, changed, effort)
-
-    @cached_property
-    def _is_category(self) -> Tensor:
-        """Which of the K actionable features have categories, with shape (K,)."""
-        population = self.population
-        return torch.tensor([n in population.categories for n in population.actionable])
-
-    def _differs(self, x: Tensor, a: Tensor) -> Tensor:
-        """Return whether codes of the K actionable features differ, with shape (*, K)."""
         population, columns = self.population, self.population.actionable_index
+        effort = m * (x - a).square() / self.range[columns].to(x)
+        if not population.categories:
+            return effort
+        names = population.actionable
+        is_category = torch.tensor([name in population.categories for name in names])
         std, mean = population.std[columns].to(x), population.mean[columns].to(x)
-        before, after = (x * std + mean).round(), (a * std + mean).round()
-        return (before != after).to(x.dtype)
+        is_another = (x * std + mean).round() != (a * std + mean).round()
+        return torch.where(is_category, m * CATEGORY_COST * is_another.to(x), effort)
 
     def cost_of(
         self, x: Tensor, recommendation: "Recommendation", weights: Tensor | None = None
     ) -> Tensor:
         """Return the `action_cost` of recommendations, with shape (*, N)."""
         columns = self.population.actionable_index
-        is_acted, values = recommendation.is_acted, recommendation.values
-        return self.action_cost(
-            x[..., columns], is_acted[..., columns], values[..., columns], weights
-        )
+        m, a = recommendation.is_acted[..., columns], recommendation.values[..., columns]
+        return self.action_cost(x[..., columns], m, a, weights)
 
 
 def _differing(one: Graph, other: Graph) -> str:
@@ -461,15 +418,5 @@ def check_bounds(margin: float, slack: float) -> None:
         raise ValueError(f"margin is {margin!r}, expected log-odds, zero or more.")
     if not slack > -math.inf:
         raise ValueError(
-            f"slack is {slack!r}, expected nats: by how much the log-density may fall; "
-            "below zero, by how much it must rise; infinite, it is not asked for."
-        )
-
-
-def check_weights(weights: Tensor, expected: tuple[int, int]) -> None:
-    """Raise ValueError unless weights of the cost are (N, K), finite and not negative."""
-    checks.shape("weights", weights, expected)
-    if not (weights.isfinite() & (weights >= 0)).all():
-        raise ValueError(
-            "weights must be finite and not below zero. Preferences.weight are such."
+            f"slack is {slack!r}, expected nats: by how much the log-density may fall."
         )

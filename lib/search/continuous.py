@@ -23,7 +23,6 @@ from lib.method.problem import (
     Recommendation,
     Solver,
     check_bounds,
-    check_weights,
     is_plausible,
     is_valid,
 )
@@ -176,7 +175,9 @@ class Search:
         problem.check_people(x)
         shape = (len(x), len(problem.population.actionable))
         weights = torch.ones(shape) if weights is None else weights
-        check_weights(weights, shape)
+        checks.shape("weights", weights, shape)
+        if not (weights.isfinite() & (weights >= 0)).all():
+            raise ValueError("weights must be finite and not below zero.")
         weights = weights.to(x)
         _check_starts(starts, x, problem.population.features)
         if interval is None:

@@ -25,7 +25,6 @@ from lib.method.problem import (
     Problem,
     Recommendation,
     check_bounds,
-    check_weights,
     is_plausible,
     is_valid,
     scatter_to_features,
@@ -193,11 +192,11 @@ class Proposer(nn.Module):
             x: People, with shape (N, D).
             weights: Of their cost, with shape (N, K).
             margin, slack: As for `recommend`.
-        Raises: ValueError: shapes differ; weights, margin or slack
-            are out of their range.
+        Raises: ValueError: shapes differ; margin or slack are out of
+            their range.
         """
         check_bounds(margin, slack)
-        check_weights(weights, (len(x), len(self.columns)))
+        checks.shape("weights", weights, (len(x), len(self.columns)))
         demands = torch.tensor([margin, max(-slack, 0.0)]).expand(len(x), -1)
         return self(x, self.problem.flow.abduct(x), weights, demands)
 
