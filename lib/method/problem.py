@@ -405,11 +405,10 @@ class PrecomputedSolver:
         return self.recommendation
 
 
-def scatter_to_features(part: Tensor, columns: list[int], n_features: int) -> Tensor:
+def scatter_to_features(values: Tensor, columns: list[int], n_features: int) -> Tensor:
     """Return values (*, K) of some columns placed among all D, zero elsewhere."""
-    by_column = dict(zip(columns, part.unbind(-1), strict=True))
-    zero = part.new_zeros(part.shape[:-1])
-    return torch.stack([by_column.get(j, zero) for j in range(n_features)], -1)
+    zeros = values.new_zeros(*values.shape[:-1], n_features)
+    return zeros.index_copy(-1, torch.tensor(columns), values)
 
 
 def check_bounds(margin: float, slack: float) -> None:
