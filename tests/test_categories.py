@@ -53,7 +53,7 @@ def test_weights_rise_over_the_categories():
 
 
 def test_networks_are_trained_on_five_categories(loan_problem):
-    sampler = ScoreSampler.uniform(4, with_impossible=True, n_categories=5)
+    sampler = ScoreSampler(4, with_impossible=True, n_categories=5)
     networks, _ = icarma.fit(loan_problem, sampler, icarma.Settings(n_epochs=1))
     x = loan_problem.refused("test")[:5]
     answers = "loan_amount: 5; loan_duration: can't; income: 1; savings: 3"

@@ -219,7 +219,7 @@ def pruned(request, committed):
     x = committed.refused("test")[:150]
     sampler = RankingSampler(committed.population.actionable)
     if request.param == "score":
-        sampler = ScoreSampler.uniform(4, with_impossible=True)
+        sampler = ScoreSampler(4, with_impossible=True)
     preferences = sampler.draw(range(len(x)), np.random.default_rng(3))
     ensembles = load_by_profile(MODELS, f"loan_icarma_{request.param}", committed)
     ensemble = ensembles["linear"][[0, 9]]

@@ -68,7 +68,7 @@ def asked(problem: Problem) -> dict[str, Any]:
     """Refused people with scores drawn as in training, and an action of each at random."""
     rng = np.random.default_rng(11)
     columns = problem.population.actionable_index
-    sampler = ScoreSampler.uniform(len(columns), with_impossible=True)
+    sampler = ScoreSampler(len(columns), with_impossible=True)
     shares = torch.from_numpy(rng.random((N_PEOPLE, len(columns)))).float()
     ends = torch.from_numpy(rng.random((N_PEOPLE, len(columns)))).float()
     ways = rng.choice(["down", "any", "up"], (N_PEOPLE, len(columns)))

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
-from numbers import Integral
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -48,40 +47,28 @@ def permutation_probabilities(
 
     Arguments:
         distribution: A key of `FAVOURITES`.
-        features: Names of the K actionable features.
+        features: Names of the K actionable features; with favourites,
+            at least three.
     Returns: Rankings with shape (K!, K), of which entry (r, j) is the
         rank of features[j], and their probabilities with shape (K!,).
     Raises: ValueError: the distribution is unknown or does not suit
-        the features; there are more than `MOST_RANKED` features, or
-        one is named twice.
+        the features, or there are more than `MOST_RANKED` features.
     Source: appendix B of arXiv:2604.08030 for the meaning; the
         numbers are reconstructed.
     """
     checks.one_of("permutation distribution", [distribution], tuple(FAVOURITES))
     n_features = len(features)
-    if isinstance(features, str) or n_features == 0 or len(set(features)) < n_features:
-        raise ValueError(
-            f"Expected the names of one feature or more, each once, got {features!r}."
-        )
     if n_features > MOST_RANKED:
         raise ValueError(
-            f"{n_features} features have {math.factorial(n_features):,} rankings, too many "
-            f"to list: rankings are for up to {MOST_RANKED} features. Draw scores instead, "
-            "where features may tie (ScoreSampler), or rows of a table of answers "
-            "(TableSampler)."
+            f"{n_features} features have {math.factorial(n_features):,} rankings: expected "
+            f"{MOST_RANKED} features at most. Draw scores (ScoreSampler), or rows of a "
+            "table of answers (TableSampler), instead."
         )
     rankings = np.array(list(permutations(range(1, n_features + 1))))
     favourites = FAVOURITES[distribution]
     if favourites is None:
         return rankings, np.full(len(rankings), 1 / len(rankings))
-    checks.one_of(
-        f"favourite of the distribution {distribution!r}", favourites, tuple(features)
-    )
-    if n_features < 3:
-        raise ValueError(
-            f"The distribution {distribution!r} prefers two features to others: expected "
-            f"at least three, got {n_features}."
-        )
+    checks.one_of(f"favourite of {distribution!r}", favourites, features)
     favourite_ranks = rankings[:, [features.index(name) for name in favourites]]
     has_both = favourite_ranks.max(1) == 2
     has_one = (favourite_ranks.min(1) == 1) & ~has_both
@@ -137,16 +124,11 @@ class RankingSampler:
     def __post_init__(self) -> None:
         _ = self.rankings  # raises where there are none
         object.__setattr__(self, "features", tuple(self.features))
-        for name in ("n_actionable", "min_actionable"):
-            number = getattr(self, name)
-            if name == "n_actionable" and number is None:
-                continue
-            is_count = isinstance(number, Integral) and number is not True
-            if not is_count or not 1 <= number <= len(self.features):
+        for number in (self.n_actionable, self.min_actionable):
+            if number is not None and not 1 <= number <= len(self.features):
                 raise ValueError(
-                    f"{name} is {number}: expected 1 to {len(self.features)} features. "
-                    "With none at all there is nothing to recommend; n_actionable=None "
-                    "draws a number for each person."
+                    f"Expected that people can act on 1 to {len(self.features)} features, "
+                    f"got {number}. n_actionable=None draws a number for each person."
                 )
 
     @cached_property
@@ -171,75 +153,37 @@ class RankingSampler:
 class ScoreSampler:
     """Draw Likert scores of features independently, so that they may tie.
 
-    The scores of a person who could do nothing at all are drawn
-    again.
+    Every score has the same probability. The scores of a person who
+    could do nothing at all are drawn again.
 
     Arguments:
-        probabilities: Of the scores 1 to C + 1, the last being
-            "can't", for any feature; with 0 at the end there are soft
-            preferences only.
-        n_features: K; 0: as many as categories, C.
+        n_features: K.
+        with_impossible: Whether scores are 1 to C + 1, the last being
+            "can't"; if not, 1 to C.
+        n_categories: C; 0: as many as features.
         profile: Of the preferences.
-    Raises: ValueError: not probabilities, or "can't" is certain.
     Source: section 4.1 of arXiv:2604.08030; drawing again is ours.
     Example:
-        >>> sampler = ScoreSampler((0.5, 0.0, 0.5))  # two features: easy, or impossible
+        >>> sampler = ScoreSampler(2, with_impossible=True)  # 3 means "can't"
         >>> sampler.draw(range(2), np.random.default_rng(0)).scores
-        tensor([[3, 1],
+        tensor([[2, 1],
                 [1, 1]])
     """
 
-    probabilities: tuple[float, ...]
-    n_features: int = 0
+    n_features: int
+    with_impossible: bool
+    n_categories: int = 0
     profile: Profile = LINEAR
-
-    def __post_init__(self) -> None:
-        if self.n_features == 0:
-            object.__setattr__(self, "n_features", len(self.probabilities) - 1)
-        object.__setattr__(self, "probabilities", tuple(self.probabilities))
-        shares = np.asarray(self.probabilities, dtype=float)
-        sums_to_one = abs(shares.sum() - 1) < 1e-8  # as numpy requires
-        if shares.ndim != 1 or len(shares) < 2 or not ((shares >= 0).all() and sums_to_one):
-            raise ValueError(
-                'Scores need one probability for each of 1 to C and one for "can\'t", 0 or '
-                f"more and summing to 1, got {self.probabilities!r}."
-            )
-        if shares[-1] == 1:
-            raise ValueError(
-                'Every feature would be "can\'t" for everyone: give some other score a '
-                "probability."
-            )
-
-    @classmethod
-    def uniform(
-        cls,
-        n_features: int,
-        with_impossible: bool,
-        n_categories: int = 0,
-        profile: Profile = LINEAR,
-    ) -> "ScoreSampler":
-        """Return a sampler that gives every score the same probability.
-
-        Arguments:
-            n_features: K.
-            with_impossible: Of the scores 1 to C + 1; if not, of 1
-                to C (soft preferences only).
-            n_categories: C; 0: as many as features.
-            profile: Of the preferences.
-        Raises: ValueError: there is no feature.
-        """
-        checks.positive(n_features=n_features)
-        n_scores = (n_categories or n_features) + with_impossible
-        shares = (1 / n_scores,) * n_scores
-        return cls(shares if with_impossible else (*shares, 0.0), n_features, profile)
 
     def draw(self, people: People, rng: np.random.Generator) -> Preferences:
         """Draw scores for each person, with shape (N, K)."""
-        n_categories = len(self.probabilities) - 1
+        n_categories = self.n_categories or self.n_features
+        n_scores = n_categories + self.with_impossible
         scores = np.full((len(people), self.n_features), n_categories + 1)
         while (is_stuck := (scores > n_categories).all(1)).any():
             shape = is_stuck.sum(), self.n_features
-            scores[is_stuck] = 1 + rng.choice(n_categories + 1, shape, p=self.probabilities)
+            # with p, or numpy draws other numbers
+            scores[is_stuck] = 1 + rng.choice(n_scores, shape, p=[1 / n_scores] * n_scores)
         return Preferences(torch.from_numpy(scores), n_categories, profile=self.profile)
 
 
@@ -249,21 +193,11 @@ class TableSampler:
 
     Arguments:
         answers: With scores (R, K), for instance from
-            `preferences.read_answers`. From one row everyone gets the
+            `preferences.from_frame`. From one row everyone gets the
             same answer.
-    Raises: ValueError: the table is empty, or scores have another
-        number of axes.
     """
 
     answers: Preferences
-
-    def __post_init__(self) -> None:
-        shape = tuple(self.answers.scores.shape)
-        if len(shape) != 2 or len(self.answers) == 0:
-            raise ValueError(
-                f"Expected a table of answers of one person or more, with scores of shape "
-                f"(R, K), got shape {shape}."
-            )
 
     @property
     def profile(self) -> Profile:
@@ -334,6 +268,6 @@ class WithLimits:
             mask[:, k] = is_chosen & is_limited[:, [k]]
         limits = Limits(
             **{name: torch.from_numpy(values) for name, values in numbers.items()},
-            allowed_categories=torch.from_numpy(mask) if mask.any() else None,
+            allowed_categories=torch.from_numpy(mask),
         )
         return replace(preferences, limits=limits)

@@ -68,8 +68,8 @@ def soft_samplers(
             MIXED: RankingSampler(names, profile=profile),
         }
     return {
-        SOFT: ScoreSampler.uniform(len(features), False, profile=profile),
-        MIXED: ScoreSampler.uniform(len(features), True, profile=profile),
+        SOFT: ScoreSampler(len(features), False, profile=profile),
+        MIXED: ScoreSampler(len(features), True, profile=profile),
     }
 
 
