@@ -187,7 +187,7 @@ def broken(
         (then - (then / limits.step).round() * limits.step).abs(),
     ]
     mask = limits.allowed_categories
-    if mask is not None and mask.any():
+    if mask.any():
         code = then.long().clamp(0, mask.shape[-1] - 1)[..., None]
         beyond.append((mask.any(-1) & ~mask.gather(-1, code)[..., 0]).double())
     most = torch.stack([amount.nan_to_num(nan=-1.0) for amount in beyond]).amax(0)

@@ -6,10 +6,9 @@ value: "only up", "at most 60", "at most 500 more", "in steps of 500",
 actions may move a feature beyond it.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -29,10 +28,10 @@ _NUMBER = r"(-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:[.][0-9]+)?(?:e[-+]?[0-9]+)
 _PERCENT = rf"{_NUMBER} ?(?:%|percent)"
 
 # which limits a phrase sets, by name; None: to the phrase's next number
-_PHRASES: dict[str, dict[str, float | None]] = {
-    r"only up|up only": {"max_decrease": 0.0},
-    r"only down|down only": {"max_increase": 0.0},
-    r"up or down": dict.fromkeys(CHANGES, math.inf),
+_PHRASES: dict[str, dict[str, str | None]] = {
+    r"only up|up only": {"max_decrease": "0"},
+    r"only down|down only": {"max_increase": "0"},
+    r"up or down": dict.fromkeys(CHANGES, "inf"),
     rf"at most {_NUMBER} more": {"max_increase": None},
     rf"at most {_NUMBER} less": {"max_decrease": None},
     rf"at most {_PERCENT} more": {"max_percent_increase": None},
@@ -44,11 +43,14 @@ _PHRASES: dict[str, dict[str, float | None]] = {
 }
 HOW = (
     "Say only up, only down, up or down, at most 60, at least 10, between 10 and 60, "
-    "at most 5 more, at most 5 less, at most 10 % more, in steps of 500, or of a "
-    "category: one of cook or clerk."
+    "at most 5 more, at most 5 less, at most 10 % more, in steps of 500, or, of a feature "
+    "with categories, one of cook or clerk."
 )
 ONE_OF, OR = "one of ", " or "
 _BETWEEN_PHRASES = re.compile(r"(?<![0-9]),|,(?![0-9]{3}(?![0-9]))")  # not within 1,000
+
+NOT_STATED = torch.tensor(torch.nan, dtype=torch.float64)
+NO_CATEGORIES = torch.zeros(0, dtype=torch.bool)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class Limits:
     """Hold to what values features may be set, in the units of the data.
 
     NaN means "not stated": the population's limit holds, if it has
-    one. Infinity means that there is none.
+    one. Infinity means that there is none. `check` looks for limits
+    that contradict each other.
 
     Arguments:
         low, high: The lowest and the highest value, with shape (*, K):
@@ -66,12 +69,11 @@ class Limits:
         step: Values are multiples of it, with shape (*, K); 0: any.
         allowed_categories: Which of at most C categories may be
             chosen, by their codes, with shape (*, K, C); none of a
-            feature: not stated; None: of no feature stated.
+            feature: not stated.
         max_percent_decrease, max_percent_increase: By how many percent
             of today's value it may be lowered and raised, with shape
-            (*, K); None: not stated.
-    Raises: ValueError: shapes or types differ, low is above high, one
-        of the others is below zero, or a step is infinite.
+            (*, K).
+    Raises: RuntimeError: a tensor does not have the shape of low.
     Source: the survey of Karimi et al. (ACM Computing Surveys 55(5),
         2022), sections 3.3.2 and 3.5, of such constraints.
     Example:
@@ -84,40 +86,22 @@ class Limits:
     max_decrease: Tensor
     max_increase: Tensor
     step: Tensor
-    allowed_categories: Tensor | None = None
-    max_percent_decrease: Tensor | None = None
-    max_percent_increase: Tensor | None = None
+    allowed_categories: Tensor = NO_CATEGORIES
+    max_percent_decrease: Tensor = NOT_STATED
+    max_percent_increase: Tensor = NOT_STATED
 
     def __post_init__(self) -> None:
+        shape = self.low.shape
         for name, values in self.numbers.items():
-            if not isinstance(values, Tensor) or not values.is_floating_point():
-                raise ValueError(f"{name} must be a floating-point tensor, got {values!r}.")
-            checks.shape(name, values, self.low.shape)
-            if name not in ("low", "high") and (values < 0).any():
-                raise ValueError(
-                    f"{name} must not be below zero. It says by how much; the direction "
-                    "is in its name."
-                )
-        is_crossed = self.low > self.high
-        if is_crossed.any():
-            low, high = self.low[is_crossed][0].item(), self.high[is_crossed][0].item()
-            raise ValueError(
-                f"The lowest value, {low:g}, is above the highest, {high:g}: swap them, or "
-                "leave one out."
-            )
-        if self.step.isinf().any():
-            raise ValueError("step must be finite; 0: any value.")
-        (mask,) = _masks(self)
-        if mask.dtype != torch.bool or mask.shape[:-1] != self.low.shape:
-            raise ValueError(
-                f"allowed_categories must be a mask with shape (*, K, C), got {mask.dtype} "
-                f"with shape {tuple(mask.shape)}, and limits of {tuple(self.low.shape)}."
-            )
+            object.__setattr__(self, name, values.expand(shape))
+        mask = self.allowed_categories
+        mask = mask.expand(*shape, mask.shape[-1])
+        object.__setattr__(self, "allowed_categories", mask)
 
     @classmethod
     def unlimited(cls, *shape: int) -> "Limits":
         """Return limits of which none is stated, with this shape."""
-        return cls(*(torch.full(shape, torch.nan, dtype=torch.float64) for _ in range(5)))
+        return cls(**{name: NOT_STATED.expand(shape).clone() for name in NUMBERS})
 
     @classmethod
     def from_words(
@@ -135,92 +119,68 @@ class Limits:
                 limits.
             categories: Of features that have some, in the order of
                 their codes (`Population.categories`).
-        Raises: ValueError: a feature or category is unknown, or a
-            phrase can't be read or states again what another does.
+        Raises: ValueError: a feature or category is unknown, a phrase
+            can't be read or states again what another does, or as
+            `check`.
         """
         checks.one_of("feature", phrases, tuple(features))
         names = categories or {}
-        return stack_limits(
+        limits = stack_limits(
             [
-                cls.parse(phrases.get(name, ""), name, names.get(name, ()))
-                for name in features
+                _read(phrases.get(feature, ""), feature, names.get(feature, ()))
+                for feature in features
             ]
         )
-
-    @classmethod
-    def parse(
-        cls, phrases: str | Sequence[str], feature: str, categories: Sequence[str] = ()
-    ) -> "Limits":
-        """Return limits of one feature from phrases, with shape ().
-
-        Arguments:
-            phrases: One text, divided by commas, or a list of texts.
-        Raises: ValueError: as `from_words`.
-        Example:
-            >>> Limits.parse("only up, at most 1,000", "income").high
-            tensor(1000., dtype=torch.float64)
-        """
-        text = ",".join(phrases) if isinstance(phrases, list | tuple) else str(phrases)
-        values: dict[str, Any] = {}
-        for phrase in _BETWEEN_PHRASES.split(text) if text else ():
-            new = _read(phrase, feature, categories)
-            if new.keys() & values.keys():
-                raise ValueError(
-                    f"{feature}: {phrase.strip()!r} says again what another phrase says. "
-                    "Keep one of them."
-                )
-            values |= new
-        tensors = {
-            name: torch.tensor(values.get(name, torch.nan), dtype=torch.float64)
-            for name in NUMBERS
-        }
-        try:
-            return cls(**tensors, allowed_categories=values.get("allowed_categories"))
-        except ValueError as error:
-            raise ValueError(f"{feature}: {error}") from error
+        limits.check(features, names)
+        return limits
 
     @property
     def numbers(self) -> dict[str, Tensor]:
         """The limits that are numbers, by name, each with shape (*, K)."""
-        values = {name: getattr(self, name) for name in NUMBERS}
-        return {
-            name: torch.full_like(self.low, torch.nan, dtype=torch.float64)
-            if value is None
-            else value
-            for name, value in values.items()
-        }
+        return {name: getattr(self, name) for name in NUMBERS}
 
     @property
     def is_stated(self) -> Tensor:
         """Whether anything is stated of each feature, with shape (*, K)."""
-        is_number = torch.stack([~n.isnan() for n in self.numbers.values()]).any(0)
-        (mask,) = _masks(self)
-        return is_number | mask.any(-1)
+        numbers = torch.stack([*self.numbers.values()])
+        return ~numbers.isnan().all(0) | self.allowed_categories.any(-1)
 
     def check(
         self, features: Sequence[str], categories: Mapping[str, Sequence[str]]
     ) -> None:
-        """Raise ValueError where limits do not suit categories.
+        """Raise ValueError where limits contradict each other, or do not suit categories.
+
+        The message names the feature, and the row if there are some.
 
         Arguments:
             features, categories: As for `from_words`.
         """
-        (mask,) = _masks(self)
-        for k, name in enumerate(features):
-            names = categories.get(name, ())
-            has_numbers = any(
-                not values[..., k].isnan().all() for values in self.numbers.values()
-            )
-            if names and has_numbers:
-                raise ValueError(
-                    f"{name}: a category has no direction and no limits: name those that "
-                    f'may be chosen, for instance "{ONE_OF}{OR.join(names)}".'
-                )
-            if mask[..., k, len(names) :].any():
-                raise ValueError(
-                    f"{name} has {len(names)} categories, and one beyond them may be "
-                    "chosen. Make limits with categories=population.categories."
-                )
+        numbers = self.numbers
+        is_number = torch.stack([~values.isnan() for values in numbers.values()]).any(0)
+        is_negative = torch.stack([numbers[name] < 0 for name in ("step", *CHANGES)]).any(0)
+        n_categories = torch.tensor([len(categories.get(name, ())) for name in features])
+        codes = torch.arange(self.allowed_categories.shape[-1])
+        is_unknown = self.allowed_categories & (codes >= n_categories[:, None])
+        mistakes = {
+            "The lowest value is above the highest: leave one out, or swap them.": (
+                self.low > self.high
+            ),
+            "A step or change is below zero: the direction is in its name.": is_negative,
+            'A category has no direction and no limits: say "one of cook or clerk".': (
+                is_number & (n_categories > 0)
+            ),
+            "It has fewer categories: give categories=population.categories.": (
+                is_unknown.any(-1)
+            ),
+        }
+        for mistake, is_made in mistakes.items():
+            if is_made.any():
+                *rows, k = place = tuple(is_made.nonzero()[0].tolist())
+                row = f" of row {rows[-1]}" if rows else ""
+                stated = {name: values[place] for name, values in numbers.items()}
+                listed = [f"{n} {value:g}" for n, value in stated.items() if value == value]
+                came = f" Stated: {', '.join(listed)}." if listed else ""
+                raise ValueError(f"{features[k]}{row}: {mistake}{came}")
 
     def fill_from(self, others: "Limits | None") -> "Limits":
         """Return these limits, and others where none is stated.
@@ -229,70 +189,75 @@ class Limits:
         """
         if others is None:
             return self
+        both = stack_limits([self, others])
         numbers = {
-            name: torch.where(values.isnan(), others.numbers[name], values)
-            for name, values in self.numbers.items()
+            name: torch.where(first.isnan(), second, first)
+            for name, (first, second) in both.numbers.items()
         }
-        mask, other_mask = _masks(self, others)
+        mask, other_mask = both.allowed_categories
         mask = torch.where(mask.any(-1, keepdim=True), mask, other_mask)
-        return Limits(**numbers, allowed_categories=mask if mask.any() else None)
+        return Limits(**numbers, allowed_categories=mask)
 
     def __getitem__(self, key: Any) -> "Limits":
         """Return the limits at this place, indexed as tensors (*, K) are."""
         numbers = {name: values[key] for name, values in self.numbers.items()}
-        return Limits(**numbers, allowed_categories=_at(self.allowed_categories, key))
+        axes = key if isinstance(key, tuple) else (key,)
+        mask = self.allowed_categories[(*axes, slice(None))]
+        return Limits(**numbers, allowed_categories=mask)
 
 
 def stack_limits(limits: Sequence[Limits]) -> Limits:
-    """Return several limits as one, with a leading axis."""
-    numbers = {name: torch.stack([one.numbers[name] for one in limits]) for name in NUMBERS}
-    mask = torch.stack(_masks(*limits))
-    return Limits(**numbers, allowed_categories=mask if mask.any() else None)
-
-
-def _masks(*limits: Limits) -> list[Tensor]:
-    """Return the allowed categories of several limits, with as many columns each."""
-    masks = [
-        torch.zeros(*one.low.shape, 0, dtype=torch.bool)
-        if one.allowed_categories is None
-        else one.allowed_categories
-        for one in limits
-    ]
+    """Return several limits as one, with a leading axis; shapes are broadcast."""
+    numbers = {
+        name: torch.stack(torch.broadcast_tensors(*[one.numbers[name] for one in limits]))
+        for name in NUMBERS
+    }
+    masks = [one.allowed_categories for one in limits]
     n_categories = max(mask.shape[-1] for mask in masks)
-    return [pad(mask, (0, n_categories - mask.shape[-1])) for mask in masks]
+    masks = [pad(mask, (0, n_categories - mask.shape[-1])) for mask in masks]
+    mask = torch.stack(torch.broadcast_tensors(*masks))
+    return Limits(**numbers, allowed_categories=mask)
 
 
-def _at(mask: Tensor | None, key: Any) -> Tensor | None:
-    """Return a mask of categories (*, K, C) at a place that is given for (*, K)."""
-    if mask is None:
-        return None
-    axes = key if isinstance(key, tuple) else (key,)
-    return mask[(*axes, slice(None))]
+def plain(text: object) -> str:
+    """Return a text in lower case, with single blanks and straight apostrophes."""
+    return " ".join(str(text).lower().replace("\u2019", "'").replace("_", " ").split())
 
 
-def _read(phrase: str, feature: str, categories: Sequence[str]) -> dict[str, Any]:
-    """Return the limits that one phrase sets, by name."""
-    plain = " ".join(phrase.lower().split())
-    if plain.startswith(ONE_OF):
-        return {"allowed_categories": _read_categories(plain, feature, categories)}
+def _read(text: str, feature: str, categories: Sequence[str]) -> Limits:
+    """Return the limits of one feature that phrases state, with shape ()."""
+    stated: dict[str, Tensor] = {}
+    for phrase in filter(None, map(plain, _BETWEEN_PHRASES.split(text))):
+        new = _read_phrase(phrase, feature, categories)
+        if new.keys() & stated.keys():
+            raise ValueError(
+                f"{feature}: {phrase!r} says again what another phrase says. Keep one of "
+                "them."
+            )
+        stated |= new
+    return replace(Limits.unlimited(), **stated)
+
+
+def _read_phrase(phrase: str, feature: str, categories: Sequence[str]) -> dict[str, Tensor]:
+    """Return the limits that one plain phrase sets, by name."""
+    if phrase.startswith(ONE_OF) and categories:
+        names = [plain(category) for category in categories]
+        chosen = [name.strip() for name in phrase.removeprefix(ONE_OF).split(OR)]
+        checks.one_of(f"category of {feature}:", chosen, names)
+        return {"allowed_categories": torch.tensor([name in chosen for name in names])}
     for pattern, limits in _PHRASES.items():
-        if match := re.fullmatch(pattern, plain):
+        if match := re.fullmatch(pattern, phrase):
             numbers = iter(match.groups())
             return {
-                name: float(next(numbers).replace(",", "")) if value is None else value
+                name: _number(next(numbers) if value is None else value)
                 for name, value in limits.items()
             }
-    raise ValueError(f"{feature}: can't read {phrase.strip()!r}. {HOW}")
+    raise ValueError(f"{feature}: can't read {phrase!r}. {HOW}")
 
 
-def _read_categories(plain: str, feature: str, categories: Sequence[str]) -> Tensor:
-    """Return which categories a phrase "one of cook or clerk" names, with shape (C,)."""
-    if not categories:
-        raise ValueError(f"{feature} has no categories, and can't be {plain!r}. {HOW}")
-    names = [" ".join(category.lower().split()) for category in categories]
-    chosen = {name.strip() for name in plain.removeprefix(ONE_OF).split(OR)}
-    checks.one_of(f"category of {feature}:", chosen, tuple(names))
-    return torch.tensor([name in chosen for name in names])
+def _number(text: str) -> Tensor:
+    """Return a number, of which commas may divide the thousands, with shape ()."""
+    return torch.tensor(float(text.replace(",", "")), dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -307,7 +272,7 @@ class Interval:
         low, high: The ends, with shape (*, N, K).
         step: Distance between values, with shape (*, N, K); 0: any
             value; None: nobody has a step.
-        origin: A value that lies on every step, with shape (K,).
+        origin: A value that lies on every step, with shape (*, N, K).
         allowed_categories: Which numbers of steps from the origin, 0
             to C - 1, may be chosen, with shape (*, N, K, C); none of
             a feature: any; None: nobody chooses among categories.
@@ -369,14 +334,9 @@ class Interval:
 
     def __getitem__(self, key: Any) -> "Interval":
         """Return the interval at this place, indexed as tensors (*, K) are."""
-        return Interval(
-            self.is_allowed[key],
-            self.low[key],
-            self.high[key],
-            None if self.step is None else self.step[key],
-            self.origin,
-            _at(self.allowed_categories, key),
-        )
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        chosen = {name: one[key] for name, one in tensors.items() if one is not None}
+        return replace(self, **chosen)
 
 
 def intersect(
@@ -408,12 +368,9 @@ def intersect(
     origin = -mean / std
     today = now.double()
     magnitude = ((today - origin) * std).abs()  # of today's value, in units
-    decrease, increase, percent_decrease, percent_increase = (
-        limits.numbers[name] for name in CHANGES
-    )
     # fmin and fmax pass over NaN: what is not stated limits nothing
-    decrease = decrease.fmin(magnitude * percent_decrease / 100)
-    increase = increase.fmin(magnitude * percent_increase / 100)
+    decrease = limits.max_decrease.fmin(magnitude * limits.max_percent_decrease / 100)
+    increase = limits.max_increase.fmin(magnitude * limits.max_percent_increase / 100)
     low, high = (end.double().expand(is_allowed.shape) for end in (low, high))
     low = low.fmax(origin + limits.low / std).fmax(today - decrease / std)
     high = high.fmin(origin + limits.high / std).fmin(today + increase / std)
@@ -428,22 +385,22 @@ def intersect(
     last = ((high - origin) / size + near).floor()
 
     mask = None
-    if limits.allowed_categories is not None and limits.allowed_categories.any():
+    if limits.allowed_categories.any():
         mask = limits.allowed_categories
-        codes = torch.arange(mask.shape[-1])
         is_stated = mask.any(-1)
+        codes = torch.arange(mask.shape[-1])
         mask = mask & (first[..., None] <= codes) & (codes <= last[..., None])
-        least = torch.where(mask, codes, torch.inf).amin(-1)
-        most = torch.where(mask, codes, -torch.inf).amax(-1)
-        is_allowed = is_allowed & (mask.any(-1) | ~is_stated)
-        first = torch.where(mask.any(-1), least, first)
-        last = torch.where(mask.any(-1), most, last)
+        is_left = mask.any(-1)
+        is_allowed = is_allowed & (is_left | ~is_stated)
+        first = torch.where(is_left, torch.where(mask, codes, torch.inf).amin(-1), first)
+        last = torch.where(is_left, torch.where(mask, codes, -torch.inf).amax(-1), last)
 
     low = torch.where(step > 0, origin + first * step, low)
     high = torch.where(step > 0, origin + last * step, high)
     is_allowed = is_allowed & (low <= high)
     low, high = _round_up(low, now.dtype), -_round_up(-high, now.dtype)
-    return Interval(is_allowed, low, high, step.to(now), origin.to(now), mask)
+    origin = origin.to(now).expand(low.shape)
+    return Interval(is_allowed, low, high, step.to(now), origin, mask)
 
 
 def _size(step: Tensor) -> Tensor:

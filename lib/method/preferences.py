@@ -11,12 +11,10 @@ cost. Every solver asks the preferences for these, and for the mask of
 what a person can act on.
 """
 
-import csv
+import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +22,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib import checks, io
-from lib.method.limits import Limits, stack_limits
+from lib import checks
+from lib.method.limits import Limits, plain, stack_limits
 
 # gamma of each cost profile of the paper; the numbers are reconstructed
 GAMMA = {"constant": None, "concave": 1 / 1.5, "linear": 1.0, "convex": 1.5}
@@ -76,10 +74,9 @@ class Profile:
         checks.one_of("curve", [self.curve], tuple(CURVES))
         if self.gamma is not None:
             checks.positive(gamma=self.gamma)
-        checks.positive(w_max=self.w_max)
-        if self.w_max < 1:
+        if not 1 <= self.w_max < math.inf:
             raise ValueError(
-                f"w_max must be at least 1, the weight of the easiest feature, got "
+                f"w_max must be 1, the weight of the easiest feature, or more, got "
                 f"{self.w_max!r}."
             )
 
@@ -139,30 +136,19 @@ class Preferences:
     profile: Profile = LINEAR
 
     def __post_init__(self) -> None:
-        if not isinstance(self.scores, Tensor):
+        scores = self.scores
+        is_number = isinstance(scores, Tensor) and scores.dtype != torch.bool
+        if not is_number or scores.is_floating_point() or scores.ndim < 2:
             raise ValueError(
-                f"scores must be a tensor of whole numbers with shape (N, K), "
-                f"got {type(self.scores).__name__}. Use torch.tensor(scores)."
+                "scores must be a tensor of whole numbers with shape (N, K), got "
+                f"{scores!r:.80}. To give a mask, use Preferences.from_mask."
             )
-        if (
-            self.scores.ndim < 2
-            or self.scores.is_floating_point()
-            or self.scores.dtype == torch.bool
-        ):
+        most = self.n_categories or scores.shape[-1]
+        object.__setattr__(self, "n_categories", most)
+        if ((scores < 1) | (scores > most + 1)).any():
             raise ValueError(
-                f"scores must be whole numbers with shape (N, K), got {self.scores.dtype} "
-                f"with shape {tuple(self.scores.shape)}. "
-                "To give a mask, use Preferences.from_mask."
-            )
-        if self.n_categories == 0:
-            object.__setattr__(self, "n_categories", self.scores.shape[-1])
-        checks.positive_int(n_categories=self.n_categories)
-        most = self.n_categories
-        if ((self.scores < 1) | (self.scores > most + 1)).any():
-            raise ValueError(
-                f"scores must lie between 1 and {most} ({most + 1} for a "
-                f"feature a person can't act on), got {int(self.scores.min())} to "
-                f"{int(self.scores.max())}."
+                f"scores must lie between 1 and {most} ({most + 1} for a feature a person "
+                f"can't act on), got {int(scores.min())} to {int(scores.max())}."
             )
         if self.limits is not None:
             checks.shape("limits", self.limits.low, self.scores.shape)
@@ -188,30 +174,12 @@ class Preferences:
             rows: Row numbers, a slice, or a mask with shape (N,).
                 One row number gives the preferences of one person,
                 still with shape (*, 1, K).
-        Raises: ValueError: rows are neither; a mask has another
-            length. IndexError: there is no such row.
+        Raises: IndexError: there is no such row, rows are neither, or
+            a mask has another length.
         """
-        chosen = rows if isinstance(rows, slice) else self._row_numbers(rows)
-        limits = None if self.limits is None else self.limits[..., chosen, :]
-        return replace(self, scores=self.scores[..., chosen, :], limits=limits)
-
-    def _row_numbers(self, rows: int | Sequence[int] | np.ndarray | Tensor) -> Tensor:
-        """Return row numbers, or a mask over the rows, as a tensor; see `__getitem__`."""
-        index = torch.atleast_1d(torch.as_tensor(np.asarray(rows)))
-        if index.numel() == 0:
-            index = index.long()
-        is_mask = index.dtype == torch.bool
-        if (
-            index.ndim > 1
-            or index.is_floating_point()
-            or (is_mask and len(index) != len(self))
-        ):
-            raise ValueError(
-                f"Expected row numbers of the {len(self)} people, a slice, or a mask with "
-                f"shape ({len(self)},), got {index.dtype} with shape "
-                f"{tuple(index.shape)}."
-            )
-        return index
+        index = torch.from_numpy(np.atleast_1d(np.arange(len(self))[rows]))
+        limits = None if self.limits is None else self.limits[..., index, :]
+        return replace(self, scores=self.scores[..., index, :], limits=limits)
 
     def members(self, index: Any) -> "Preferences":
         """Return those of some members, of preferences with scores (M, N, K).
@@ -233,20 +201,14 @@ class Preferences:
         Arguments:
             is_actionable: True where a person can act, with shape
                 (*, N, K).
-        Raises: ValueError: no mask, or someone may act on nothing
-            at all.
+        Raises: RuntimeError: no mask. ValueError: someone may act on
+            nothing at all.
 
         Example:
             >>> Preferences.from_mask(torch.tensor([[True, False, True]])).scores
             tensor([[1, 4, 1]])
         """
-        if is_actionable.dtype != torch.bool or is_actionable.ndim < 2:
-            raise ValueError(
-                f"A mask must be of bool with shape (N, K), got {is_actionable.dtype} "
-                f"with shape {tuple(is_actionable.shape)}."
-            )
-        n_features = is_actionable.shape[-1]
-        return cls(torch.where(is_actionable, 1, n_features + 1))
+        return cls(torch.where(is_actionable, 1, is_actionable.shape[-1] + 1))
 
     @property
     def is_actionable(self) -> Tensor:
@@ -267,16 +229,12 @@ class Preferences:
 def stack(members: Sequence[Preferences]) -> Preferences:
     """Return several preferences of the same people as one, with scores (M, N, K).
 
-    Raises: ValueError: they are of other people, features, numbers of
-        categories or profiles.
+    Raises: ValueError: they have other profiles or numbers of
+        categories. RuntimeError: they are of other people or features.
     """
-    kinds = {(p.n_categories, tuple(p.scores.shape), p.profile) for p in members}
-    if len(kinds) > 1:
-        listed = "; ".join(f"{n} categories, shape {shape}, {p}" for n, shape, p in kinds)
-        raise ValueError(
-            "Expected preferences of the same people, features, scale and profile, got "
-            f"{listed}."
-        )
+    scales = {(p.n_categories, p.profile) for p in members}
+    if len(scales) > 1:
+        raise ValueError(f"Expected preferences of one scale and profile, got {scales}.")
     limits = None
     if any(p.limits for p in members):
         limits = stack_limits(
@@ -287,7 +245,7 @@ def stack(members: Sequence[Preferences]) -> Preferences:
 
 
 def from_words(
-    answers: str | Mapping[str, str],
+    answers: str | Mapping[str, Any],
     features: Sequence[str],
     n_categories: int = 0,
     categories: Mapping[str, Sequence[str]] | None = None,
@@ -316,19 +274,34 @@ def from_words(
         >>> from_words(answers, features).scores
         tensor([[1, 2, 5, 3]])
     """
-    names = _plain_names(features)
     if isinstance(answers, str):
-        pairs: Iterable[tuple[str, str]] = _split_answers(answers)
-    elif isinstance(answers, Mapping):
-        pairs = answers.items()
+        entries = [entry.partition(":") for entry in re.split("[;\n]", answers)]
+        pairs = [(feature, answer) for feature, _, answer in entries if feature.strip()]
     else:
+        pairs = list(answers.items())
+    names = {plain(name): name for name in features}
+    answer_of: dict[str, str] = {}
+    for feature, answer in pairs:
+        name = names.get(plain(feature), feature)
+        if name in answer_of:
+            raise ValueError(f"{name} is answered twice. Keep one answer.")
+        answer_of[name] = plain(answer)
+    checks.one_of("feature", answer_of, features)
+    most = n_categories or len(features)
+    if missing := [name for name in features if name not in answer_of]:
+        raise ValueError(f"There is no answer about {', '.join(missing)}. {_how(most)}")
+    scores, phrases = [], {}
+    for name in features:
+        score, _, phrases[name] = answer_of[name].partition(",")
+        scores.append(_score(name, score.strip(), most))
+    if min(scores) > most:
         raise ValueError(
-            'Expected answers as a text, "income: hard; savings: easy", or a mapping from '
-            f"features to words, got {type(answers).__name__}."
+            "This person can't act on anything, so there is no action to recommend. "
+            "Is there one feature, however hard, that they could change?"
         )
-    most = n_categories or len(names)
-    person = _read_person(pairs, names, most, categories or {})
-    return _as_preferences([person], most, profile)
+    limits = Limits.from_words(phrases, features, categories)[None]
+    stated = limits if limits.is_stated.any() else None
+    return Preferences(torch.tensor([scores]), most, stated, profile)
 
 
 def from_frame(
@@ -347,168 +320,19 @@ def from_frame(
         features: Names of the K actionable features, in the order
             of the scores.
         n_categories, categories, profile: As for `from_words`.
-    Raises: ValueError: the frame is empty; a column is missing,
-        unknown or there twice; a cell is empty (NaN) or can't be
-        read. The message names the row as its index does.
+    Raises: ValueError: the frame is empty; a column is missing or
+        unknown; a cell can't be read, and the message names the row
+        as the frame's index does.
     """
-    names = _plain_names(features)
-    if not isinstance(frame, pd.DataFrame):
-        raise ValueError(
-            f"Expected a pandas frame with the columns {', '.join(features)}, "
-            f"got {type(frame).__name__}."
-        )
-    _check_columns("The frame", list(frame.columns), features)
-    checks.one_of("column", frame.columns, features)
     if len(frame) == 0:
         raise ValueError("The frame holds no answers: expected a row for each person.")
-    row_name, most = frame.index.name or "row", n_categories or len(features)
-    everyone = []
-    for label, row in zip(frame.index, frame[list(features)].to_numpy(object), strict=True):
+    people = []
+    for label, row in zip(frame.index, frame.to_dict("records"), strict=True):
         try:
-            empty = [
-                name
-                for name, cell in zip(features, row, strict=True)
-                if pd.api.types.is_scalar(cell) and pd.isna(cell)
-            ]
-            if empty:
-                raise ValueError(
-                    f"{empty[0]} is not answered (the cell is NaN or None). {_how(most)}"
-                )
-            pairs = zip(features, row, strict=True)
-            everyone.append(_read_person(pairs, names, most, categories or {}))
+            people.append(from_words(row, features, n_categories, categories, profile))
         except ValueError as error:
-            raise ValueError(f"{row_name} {label}: {error}") from error
-    return _as_preferences(everyone, most, profile)
-
-
-def read_answers(
-    path: Path,
-    features: Sequence[str],
-    n_categories: int = 0,
-    categories: Mapping[str, Sequence[str]] | None = None,
-    profile: Profile = LINEAR,
-) -> Preferences:
-    """Return the answers of many people in a CSV file, with scores of shape (N, K).
-
-    Arguments:
-        path: A file with a header, a column for each actionable
-            feature and a row for each person; cells as in
-            `from_words`. Other columns, such as names, are not
-            read.
-        features, n_categories, categories, profile: As for
-            `from_words`.
-    Raises: ValueError: the file is missing or empty, a column is
-        missing, or an answer can't be read (the message names its
-        line and its feature).
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(
-            f"Expected a table of answers at {path}, found none. "
-            f"It needs the columns {', '.join(features)}."
-        )
-    with io.in_file(path), path.open(newline="", encoding="utf-8-sig") as file:
-        table = csv.DictReader(file)
-        _check_columns("The table", list(table.fieldnames or ()), features)
-        lines, rows = [], []
-        for row in table:
-            lines.append(table.line_num)
-            rows.append([row[name] or "" for name in features])
-        if not rows:
-            raise ValueError("It holds no answers below its header.")
-        frame = pd.DataFrame(rows, pd.Index(lines, name="line"), list(features))
-        return from_frame(frame, features, n_categories, categories, profile)
-
-
-def _check_columns(what: str, columns: Sequence[Any], features: Sequence[str]) -> None:
-    """Raise ValueError unless every feature has exactly one column."""
-    if missing := [name for name in features if name not in columns]:
-        raise ValueError(
-            f"{what} has no column {', '.join(missing)}; "
-            f"found {', '.join(map(str, columns)) or 'nothing'}."
-        )
-    if twice := [name for name, n in Counter(columns).items() if n > 1 and name != ""]:
-        raise ValueError(f"{what} has the column {twice[0]} twice. Keep one of them.")
-
-
-def _plain_names(features: Sequence[str]) -> dict[str, str]:
-    """Return the features by their plain names; raise ValueError if two read alike."""
-    if isinstance(features, str) or len(features) == 0:
-        raise ValueError(
-            f"Expected the names of one feature or more, as a sequence, got {features!r}."
-        )
-    names = {_plain(name): name for name in features}
-    if len(names) < len(features):
-        raise ValueError(
-            f"Two features read alike, once case and blanks are left out: "
-            f"{', '.join(features)}. Rename one of them."
-        )
-    return names
-
-
-def _plain(text: object) -> str:
-    """Return a text in lower case, with single blanks and straight apostrophes."""
-    return " ".join(str(text).lower().replace("\u2019", "'").replace("_", " ").split())
-
-
-def _split_answers(text: str) -> list[tuple[str, str]]:
-    """Return the pairs of feature and answer in "income: hard; savings: easy"."""
-    answers = []
-    for entry in filter(None, (entry.strip() for entry in re.split(r"[;\n]", text))):
-        feature, colon, answer = entry.partition(":")
-        if not colon:
-            raise ValueError(
-                f'Expected "feature: answer", divided by semicolons, got {entry!r}.'
-            )
-        answers.append((feature.strip(), answer))
-    return answers
-
-
-def _as_preferences(
-    everyone: Sequence[tuple[list[int], list[Limits]]], most: int, profile: Profile
-) -> Preferences:
-    """Return the preferences of people whose answers were read, a pair a person."""
-    scores = torch.tensor([person_scores for person_scores, _ in everyone])
-    limits = stack_limits([stack_limits(person_limits) for _, person_limits in everyone])
-    return Preferences(scores, most, limits if limits.is_stated.any() else None, profile)
-
-
-def _read_person(
-    pairs: Iterable[tuple[str, object]],
-    names: Mapping[str, str],
-    most: int,
-    categories: Mapping[str, Sequence[str]],
-) -> tuple[list[int], list[Limits]]:
-    """Return one person's score and limits of each feature, from pairs with an answer.
-
-    Arguments:
-        names: The features by their plain names, as `_plain_names`
-            gives them.
-        most: The highest score of what can be done.
-        categories: Of features that have some.
-    """
-    features = tuple(names.values())
-    answers: dict[str, str] = {}
-    for feature, answer in pairs:
-        name = names.get(_plain(feature), feature)
-        if name in answers:
-            raise ValueError(f"{name} is answered twice. Keep one answer.")
-        answers[name] = _plain(answer)
-    checks.one_of("feature", answers, features)
-    if missing := [name for name in features if name not in answers]:
-        raise ValueError(f"There is no answer about {', '.join(missing)}. {_how(most)}")
-    phrases = {name: answers[name].split(",") for name in features}
-    scores = [_score(name, first.strip(), most) for name, (first, *_) in phrases.items()]
-    if min(scores) > most:
-        raise ValueError(
-            "This person can't act on anything, so there is no action to recommend. "
-            "Is there one feature, however hard, that they could change?"
-        )
-    limits = [
-        Limits.parse(rest, name, [_plain(label) for label in categories.get(name, ())])
-        for name, (_, *rest) in phrases.items()
-    ]
-    return scores, limits
+            raise ValueError(f"row {label}: {error}") from error
+    return stack(people).members((slice(None), 0))
 
 
 def _how(most: int) -> str:
@@ -526,9 +350,6 @@ def _score(feature: str, answer: str, most: int) -> int:
     if answer in WORDS:
         return 1 + round(WORDS.index(answer) * (most - 1) / (len(WORDS) - 1))
     number = answer.removesuffix(".0")  # pandas makes 1.0 of 1 beside a gap
-    if re.fullmatch("[0-9]{1,9}", number) and 1 <= int(number) <= most:
+    if number.isdecimal() and 1 <= int(number) <= most:
         return int(number)
-    raise ValueError(
-        f"{feature}: can't read {answer!r}. Say {', '.join(WORDS)}, "
-        f"a number from 1 (easiest) to {most}, or can't."
-    )
+    raise ValueError(f"{feature}: can't read {answer!r}. {_how(most)}")

@@ -269,8 +269,6 @@ KINDS = (
     | dict.fromkeys(("age", "dependents"), "immutable")
     | dict.fromkeys(("debt_ratio", *LATENESS), "mutable")
 )
-# what may be asked of anybody who does not say otherwise: a sensible default, chosen here
-LIMITS = {"income": "only up", "utilization": "only down"}
 SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the cap
 ALMOST = (
     0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1

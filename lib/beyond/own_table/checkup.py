@@ -282,8 +282,7 @@ def _limits(
         if data.has_categories(frame[name])
     }
     try:
-        limits_of = Limits.from_words(limits, actionable, categories)
-        limits_of.check(actionable, categories)
+        Limits.from_words(limits, actionable, categories)
     except ValueError as error:
         return from_error("limits", error)
     message = "; ".join(f"{name}: {phrases}" for name, phrases in limits.items())
