@@ -59,7 +59,7 @@ def test_phrases_set_limits(phrases, expected):
         ({"income": "at least 9, at most 3"}, "income: The lowest value is above"),
         ({"income": "between 1 and 3, at most 3"}, "income: 'at most 3' says again"),
         ({"income": "in steps of -5"}, "income: A step or change is below zero"),
-        ({"job": "at most 10 % more"}, "job: A category has no direction"),
+        ({"job": "at most 10 % more"}, "job: Categories have no direction"),
         ({"job": "one of docter"}, "Did you mean 'doctor'"),
         ({"jobs": "one of cook"}, "Unknown feature 'jobs'"),
     ],
@@ -203,18 +203,6 @@ def test_what_may_be_set_by_enumeration(case, wished):
         assert abs(value - wished) <= best + (1 if any(mask) else 1e-6)
         ends = (interval.low.item() * 2 + 4, interval.high.item() * 2 + 4)
         assert ends == pytest.approx((min(candidates), max(candidates)), abs=1e-6)
-
-
-def test_an_ordered_category_only_goes_up():
-    """Case 25: the codes are the order, also among the categories that are named."""
-    every = [True, False, True, True]
-    for today, expected in ((0, {0, 2, 3}), (1, {2, 3}), (3, {3})):
-        interval = interval_of(today, (0, 3), {"max_decrease": 0}, True, every)
-        wished = (torch.arange(-2.0, 6).double() - 4) / 2
-        values = interval.project(wished[:, None, None]) * 2 + 4
-        assert set(values.flatten().round().int().tolist()) == expected
-    alone = interval_of(3, (0, 3), {"max_decrease": 0}, True, [True, True, False, False])
-    assert not alone.is_allowed
 
 
 def test_ends_are_rounded_inward():
@@ -432,8 +420,7 @@ def test_a_person_who_contradicts_the_population_is_named(problem, people):
     limits = Limits.unlimited(*preferences.scores.shape)
     limits.low[3, 2] = 10
     careful = problem.with_limits({"income": "at most 5"})
-    message = "income of row 3: The lowest value is above the highest.* low 10, high 5"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"income of row 3: .* low 10, high 5"):
         careful.interval(x, replace(preferences, limits=limits))
 
 
@@ -469,14 +456,13 @@ def test_a_limit_conditioned_network_gets_more_people_accepted(problem):
 
 
 def test_a_known_action_beyond_limits_is_no_answer(problem, people):
-    """Neither as a start of the search nor in a table that was made before."""
+    """As a start of the search it is brought within them."""
     x, preferences = people
     search = Search(problem, n_samples=16, n_starts=1, n_steps=4)
     free = search.recommend(x, preferences)
     limits = random_limits(problem, len(x))
-    limited = replace(preferences, limits=limits)
     assert violation(problem, x, limits, free).max() > 0.1
-    interval = problem.interval(x, limited)
+    interval = problem.interval(x, replace(preferences, limits=limits))
     table = search.table(x, starts=[free], interval=interval)
     cost, which = table.cheapest(interval.is_allowed)
     for row in cost.isfinite().nonzero().squeeze(-1):
@@ -484,5 +470,3 @@ def test_a_known_action_beyond_limits_is_no_answer(problem, people):
         values = table.values[row, which[row]]
         nearest = interval[row : row + 1].project(values[None])[0]
         assert torch.equal(nearest[is_acted], values[is_acted])
-    with pytest.raises(ValueError, match="made before"):
-        search.recommend(x, limited, table=table)

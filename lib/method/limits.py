@@ -162,16 +162,13 @@ class Limits:
         codes = torch.arange(self.allowed_categories.shape[-1])
         is_unknown = self.allowed_categories & (codes >= n_categories[:, None])
         mistakes = {
-            "The lowest value is above the highest: leave one out, or swap them.": (
-                self.low > self.high
-            ),
+            "The lowest value is above the highest, a person's or the population's. "
+            "Leave one out, or swap them.": self.low > self.high,
             "A step or change is below zero: the direction is in its name.": is_negative,
-            'A category has no direction and no limits: say "one of cook or clerk".': (
+            'Categories have no direction and no limits. Say "one of cook or clerk".': (
                 is_number & (n_categories > 0)
             ),
-            "It has fewer categories: give categories=population.categories.": (
-                is_unknown.any(-1)
-            ),
+            "It has fewer categories. Read with population.categories.": is_unknown.any(-1),
         }
         for mistake, is_made in mistakes.items():
             if is_made.any():
