@@ -216,6 +216,7 @@ def test_answers_from_a_frame():
     [
         (lambda frame: frame[:0], "holds no answers: expected a row for each person"),
         (lambda frame: frame.drop(columns="income"), "no answer about income"),
+        (lambda frame: frame[[*LOAN, "income"]], "has the column income twice"),
         (lambda frame: frame.assign(incme="easy"), "Unknown feature 'incme'.*Did you mean"),
         (lambda frame: frame.assign(Income="easy"), "row Ada: income is answered twice"),
         (

@@ -320,12 +320,15 @@ def from_frame(
         features: Names of the K actionable features, in the order
             of the scores.
         n_categories, categories, profile: As for `from_words`.
-    Raises: ValueError: the frame is empty; a column is missing or
-        unknown; a cell can't be read, and the message names the row
-        as the frame's index does.
+    Raises: ValueError: the frame is empty; a column is missing,
+        unknown or there twice; a cell can't be read, and the message
+        names the row as the frame's index does.
     """
     if len(frame) == 0:
         raise ValueError("The frame holds no answers: expected a row for each person.")
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"The frame has the column {twice} twice. Keep one of them.")
     people = []
     for label, row in zip(frame.index, frame.to_dict("records"), strict=True):
         try:
