@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -11,17 +12,25 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import mannwhitneyu
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib import checks, io
 from lib.method.data import Population
 
-MIN_LABELS = 30  # of either kind, by which a classifier is judged
-Z_THRESHOLD = 5.0  # standard deviations that are no chance
+P_CHANCE = 3e-7  # what is rarer is no chance; five standard deviations
+HIDDEN = (32, 32)  # widths of the network's hidden layers
 EPSILON = 1e-7  # nearest to 0 and 1 that a probability is taken for
 OPTIMISERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 Logit = Callable[[Tensor], Tensor]
+
+# methods of other libraries' models, and the log-odds from what they give
+METHODS: dict[str, Logit] = {
+    "predict_proba": lambda p: torch.logit(p[:, -1], eps=EPSILON),
+    "decision_function": lambda values: values,
+    "predict": lambda decisions: 2 * decisions - 1,
+}
 
 
 class Classifier:
@@ -50,47 +59,37 @@ class Classifier:
         self._logit = logit.eval() if isinstance(logit, nn.Module) else logit
 
     @classmethod
-    def of(cls, model: Any, population: Population, in_units: bool = True) -> "Classifier":
+    def of(cls, model: Any, population: Population) -> "Classifier":
         """Return a fitted model of another library as a classifier.
 
         Arguments:
             model: With `predict_proba`, `decision_function` or
                 `predict` (the first that it has), as scikit-learn's
                 pipelines have; or a function or torch module that
-                gives log-odds.
+                gives log-odds. Fitted in the units of the data: to a
+                table with the population's columns, categories as
+                they are.
             population: Whose features the model was fitted to.
-            in_units: Whether it was fitted in the units of the data
-                (a table with the population's columns, categories as
-                they are), or to standardised features.
         Raises: ValueError: it has none of these.
         """
-        methods = ("predict_proba", "decision_function", "predict")
-        name = next((name for name in methods if hasattr(model, name)), None)
+        if isinstance(model, nn.Module):
+            model.eval()
+        name = next((name for name in METHODS if hasattr(model, name)), None)
         if name is None and not callable(model):
             raise ValueError(
-                f"A classifier must have one of {', '.join(methods)}, or be a function "
+                f"A classifier must have one of {', '.join(METHODS)}, or be a function "
                 f"that gives log-odds; got {type(model).__name__}."
             )
-        ask = model if name is None else getattr(model, name)
 
         def logit(x: Tensor) -> Tensor:
             if name is None:
-                return ask(population.inverse_transform(x) if in_units else x)
-            if in_units:
-                rows = population.to_frame(x)
-            else:
-                rows = pd.DataFrame(x.numpy(), columns=list(population.features))
+                return model(population.inverse_transform(x))
+            rows = population.to_frame(x)
             if name != "predict" and not hasattr(model, "feature_names_in_"):
                 rows = rows.to_numpy()
-            values = torch.as_tensor(np.asarray(ask(rows), dtype=float))
-            if name == "decision_function":
-                return values
-            if name == "predict":
-                return 2 * values - 1
-            return torch.logit(values[:, -1], eps=EPSILON)
+            values = np.asarray(getattr(model, name)(rows), dtype=float)
+            return METHODS[name](torch.from_numpy(values))
 
-        if isinstance(model, nn.Module) and not in_units:
-            return cls(population.features, model)
         return cls(population.features, logit)
 
     def logit(self, x: Tensor) -> Tensor:
@@ -115,10 +114,8 @@ class Classifier:
             )
         if not logits.isfinite().all():
             raise ValueError(
-                f"The classifier gave NaN or infinite log-odds for "
-                f"{int((~logits.isfinite()).sum())} of {len(rows)} people: expected a "
-                "number for each. Classifier.of(model, population) takes a model's "
-                "predict_proba as it is."
+                "The classifier gave NaN or infinite log-odds: expected a number for each "
+                "person. Classifier.of(model, population) takes a model's predict_proba."
             )
         return logits.to(x.dtype).reshape(x.shape[:-1]) - self.threshold_logit
 
@@ -127,12 +124,10 @@ class Classifier:
         """Whether torch can differentiate the log-odds."""
         for dtype in (torch.float32, torch.float64):
             x = torch.zeros(2, len(self.features), dtype=dtype, requires_grad=True)
-            try:
-                with torch.enable_grad():
-                    if torch.as_tensor(self._logit(x)).requires_grad:
-                        return True
-            except (RuntimeError, ValueError):  # numpy() of a gradient, another dtype
-                continue
+            # numpy() of a gradient, and another dtype
+            with suppress(RuntimeError, ValueError), torch.enable_grad():
+                if torch.as_tensor(self._logit(x)).requires_grad:
+                    return True
         return False
 
     def probability(self, x: Tensor) -> Tensor:
@@ -167,53 +162,39 @@ class Classifier:
         moved.threshold_logit = math.log(threshold / (1 - threshold))
         return moved
 
-    def with_acceptance_rate(self, share: float, x: Tensor) -> Self:
-        """Return this classifier with the threshold that accepts a share of some people.
-
-        Arguments:
-            share: Of those to be accepted, between 0 and 1.
-            x: People, standardised, with shape (N, D).
-        Raises: ValueError: the share is not between 0 and 1.
-        """
-        if not 0 < share < 1:
-            raise ValueError(f"The share is {share!r}, expected one between 0 and 1.")
-        log_odds = (self.logit(x) + self.threshold_logit).double()
-        n = min(max(round(share * len(x)), 1), len(x) - 1)
-        middle = log_odds.sort(descending=True).values[n - 1 : n + 1].mean()
-        return self.with_threshold(torch.sigmoid(middle).item())
-
     def check(self, x: Tensor, y: Tensor) -> None:
         """Raise ValueError unless the log-odds of people are some, and fit their labels.
 
-        Values from 0 to 1 only are probabilities or decisions. And of
-        a person with a positive label and one with a negative it must
-        not prefer the second more often than chance explains.
+        Values from 0 to 1 only are probabilities or decisions, unless
+        a `NetworkClassifier` gives them. And people with a positive
+        label must not have lower log-odds than those with a negative
+        one, more than chance explains.
 
         Arguments:
             x: People, with shape (N, D).
             y: Whether their labels are positive, with shape (N,); or
                 nobody's.
         """
-        raw = (self.logit(x) + self.threshold_logit).detach().double()
+        raw = self.logit(x).detach().double() + self.threshold_logit
+        if not raw.isfinite().all():
+            raise ValueError("The classifier gives NaN. Was its fit broken off?")
         low, high = raw.min().item(), raw.max().item()
-        if 0 <= low < high <= 1:
+        if 0 <= low < high <= 1 and not isinstance(self, NetworkClassifier):
             raise ValueError(
-                f"The classifier's values of {len(x)} people lie between {low:g} and "
-                f"{high:g}: these seem to be probabilities or decisions. Expected "
-                "log-odds, 0 or above for a positive decision: torch.logit(p), or 2 * "
-                "decision - 1."
+                f"The classifier's values lie between {low:g} and {high:g}, as "
+                "probabilities or decisions. Expected log-odds, 0 or above for a positive "
+                "decision: torch.logit(p), or 2 * decision - 1."
             )
-        positive, negative = (raw[: len(y)][rows] for rows in (y.bool(), ~y.bool()))
-        if min(len(positive), len(negative)) < MIN_LABELS:
+        if y.bool().all() or not y.any():
             return
-        auc = (positive[:, None] - negative).sign().mean().item() / 2 + 0.5
-        standard_error = math.sqrt((1 / len(positive) + 1 / len(negative)) / 12)
-        if auc < 0.5 - Z_THRESHOLD * standard_error:
+        positive, negative = raw[: len(y)][y.bool()], raw[: len(y)][~y.bool()]
+        n_better, p_value = mannwhitneyu(positive, negative, alternative="less")
+        if p_value < P_CHANCE:
+            share = n_better / (len(positive) * len(negative))
             raise ValueError(
-                "The classifier disagrees with the labels: of a person whose label is "
-                f"positive and one whose is not it prefers the first in {auc:.0%} of "
-                "cases. Is 1 the bad outcome, in the table or in the classifier? Turn one "
-                "of them round."
+                "The classifier prefers a person with a positive label to one with a "
+                f"negative in {share:.0%} of cases: expected half or more. Is 1 the bad "
+                "outcome, in the table or in the classifier? Turn one of them round."
             )
 
 
@@ -222,30 +203,20 @@ class NetworkClassifier(nn.Module, Classifier):
 
     Arguments:
         features: Names of the D features.
-        hidden: Widths of the hidden layers.
         dtype: Of weights and people.
     Source: section 5.1 of arXiv:2604.08030; the widths are those of
         CARMA's public code.
     """
 
-    def __init__(
-        self,
-        features: Sequence[str],
-        hidden: Sequence[int] = (32, 32),
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
+    has_gradient = True
+
+    def __init__(self, features: Sequence[str], dtype: torch.dtype = torch.float32) -> None:
         nn.Module.__init__(self)
         self.features = tuple(features)
         layers: list[nn.Module] = []
-        for n_in, n_out in pairwise([len(self.features), *hidden, 1]):
+        for n_in, n_out in pairwise([len(self.features), *HIDDEN, 1]):
             layers += [nn.Linear(n_in, n_out, dtype=dtype), nn.ReLU()]
         self.network = nn.Sequential(*layers[:-1])
-
-    has_gradient = True
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the log-odds of a positive decision, with shape (*,), for x (*, D)."""
-        return self.network(x).squeeze(-1) - self.threshold_logit
 
     def logit(self, x: Tensor) -> Tensor:
         """Return the log-odds of a positive decision, with shape (*,), for x (*, D).
@@ -253,12 +224,9 @@ class NetworkClassifier(nn.Module, Classifier):
         Where the threshold is not one half, its log-odds are
         subtracted.
         """
-        return self(x)
+        return self.network(x).squeeze(-1) - self.threshold_logit
 
-    def check(self, x: Tensor, y: Tensor) -> None:
-        """Raise ValueError if the log-odds of people (N, D) are NaN."""
-        if self.logit(x).isnan().any():
-            raise ValueError("The classifier gives NaN. Was its fit broken off?")
+    forward = logit
 
     def save(
         self,
@@ -268,9 +236,7 @@ class NetworkClassifier(nn.Module, Classifier):
         fingerprint: str = "",
     ) -> Path:
         """Save to folder/name.safetensors; arguments and result as for `io.save`."""
-        linear = [layer for layer in self.network if isinstance(layer, nn.Linear)]
-        hidden = [layer.out_features for layer in linear[:-1]]
-        settings: dict[str, Any] = {"features": self.features, "hidden": hidden}
+        settings: dict[str, Any] = {"features": self.features, "hidden": HIDDEN}
         if self.threshold_logit:
             settings["threshold_logit"] = self.threshold_logit
         return io.save(folder, name, self.state_dict(), settings, made_with, fingerprint)
@@ -284,9 +250,8 @@ class NetworkClassifier(nn.Module, Classifier):
         """
         weights, settings = io.load(folder, name, fingerprint)
         with io.loading("classifier", folder, name):
-            dtype = next(iter(weights.values())).dtype
-            loaded = cls(settings["features"], settings["hidden"], dtype)
-            loaded.load_state_dict(weights, strict=True)
+            loaded = cls(settings["features"], next(iter(weights.values())).dtype)
+            loaded.load_state_dict(weights)
             loaded.threshold_logit = float(settings.get("threshold_logit", 0.0))
         return loaded.requires_grad_(False)
 
