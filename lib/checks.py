@@ -61,11 +61,8 @@ def people(
         >>> people("x", torch.zeros(3, 2), ("income", "savings"))
     """
     if not isinstance(x, Tensor) or not x.is_floating_point():
-        kind = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(
-            f"{name} must be a floating-point tensor with shape (*, {len(features)}), "
-            f"got {kind}."
-        )
+        kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"{name} must be a floating-point tensor, got {kind}.")
     if x.ndim < 1 or x.shape[-1] != len(features):
         raise ValueError(
             f"{name} has shape {tuple(x.shape)}, but its last axis must hold the "
@@ -76,13 +73,11 @@ def people(
         raise ValueError(
             f"{name} holds {x.dtype}, the model works in {dtype}: use {name}.to({dtype})."
         )
-    is_finite = x.isfinite()
-    if not is_finite.all():
-        is_bad = (~is_finite).reshape(-1, len(features)).any(0).tolist()
-        where = ", ".join(f for f, bad in zip(features, is_bad, strict=True) if bad)
+    is_bad = ~x.isfinite().reshape(-1, len(features)).all(0)
+    if is_bad.any():
+        where = ", ".join(features[j] for j in is_bad.nonzero().flatten().tolist())
         raise ValueError(
-            f"{name} holds NaN or infinite values (in {where}). Drop or repair those rows "
-            "first."
+            f"{name} holds NaN or infinite values (in {where}). Drop or repair those rows."
         )
 
 
@@ -145,6 +140,6 @@ def converging(what: str, epoch: int, terms: Mapping[str, float]) -> None:
         if not math.isfinite(value):
             raise Diverged(
                 f"The fit of the {what} diverged: its {name} is {value} after epoch "
-                f"{epoch + 1}. Try a smaller learning_rate, a tenth of it say; and see "
-                "that no feature has values thousands of standard deviations from the mean."
+                f"{epoch + 1}. Try a tenth of the learning_rate, and see that no feature "
+                "has values thousands of standard deviations from the mean."
             )

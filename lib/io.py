@@ -10,11 +10,10 @@ import dataclasses
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -63,25 +62,18 @@ def write(path: Path, content: bytes | str) -> None:
         disk is full.
     """
     raw = content.encode("utf-8") if isinstance(content, str) else content
-    partial = None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".partial", delete=False
-        ) as file:
-            partial = Path(file.name)
-            file.write(raw)
-        partial.chmod(0o644)
-        os.replace(partial, path)
+        partial.write_bytes(raw)
+        partial.replace(path)
     except OSError as error:
         raise OSError(
             f"{path} can't be written, {len(raw):,} bytes: {error.strerror}. What was "
-            "there before is whole. Mend that, and start again."
+            "there before is whole."
         ) from error
     finally:
-        if partial is not None:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -114,9 +106,9 @@ def load_yaml(path: Path) -> dict[str, Any]:
         entries = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: This is not YAML: {error}.") from error
-    if not isinstance(entries, dict) or not all(isinstance(name, str) for name in entries):
+    if not isinstance(entries, dict):
         raise ValueError(
-            f"{path}: It should hold lines `name: value`, it holds {entries!r:.60}."
+            f"{path}: It should hold lines `name: value`, got {entries!r:.60}."
         )
     return entries
 
@@ -135,17 +127,8 @@ def read_csv(path: Path, columns: Iterable[str] = (), **options: Any) -> pd.Data
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: It can't be read: {error}.") from error
     with in_file(path):
-        check_columns(table, columns)
+        checks.one_of("column that it needs:", columns, tuple(map(str, table)))
     return table
-
-
-def check_columns(table: pd.DataFrame, columns: Iterable[str]) -> None:
-    """Raise ValueError if a column of a table is missing."""
-    names = list(map(str, table))
-    if missing := [name for name in columns if name not in names]:
-        raise ValueError(
-            f"It has no column {', '.join(missing)}; found {', '.join(names) or 'nothing'}."
-        )
 
 
 def save(
@@ -160,7 +143,7 @@ def save(
 
     Arguments:
         folder: Made if it does not exist.
-        name: A plain file name, without the ending.
+        name: Without the ending.
         tensors: The weights, as a `state_dict`.
         settings: What is needed to rebuild the model beside them, as
             JSON can hold it.
@@ -168,8 +151,8 @@ def save(
             population, seed, epochs.
         fingerprint: Of the population that it was fitted to
             (`Population.fingerprint`).
-    Raises: ValueError: the name is not a plain file name, or JSON
-        cannot hold the settings. OSError: as `write`.
+    Raises: TypeError: JSON cannot hold the settings. OSError: as
+        `write`.
 
     Example:
         >>> with TemporaryDirectory() as folder:
@@ -178,7 +161,7 @@ def save(
         >>> path.name, tensors["w"].tolist(), settings
         ('mine.safetensors', [1.0, 1.0], {'depth': 1})
     """
-    path = _model_path(folder, name)
+    path = folder / f"{name}{ENDING}"
     versions = {"torch": torch.__version__, "numpy": np.__version__}
     header = {
         "settings": settings,
@@ -186,11 +169,7 @@ def save(
         "fingerprint": fingerprint,
     }
     contents = {key: tensor.detach().contiguous() for key, tensor in tensors.items()}
-    try:
-        metadata = {"model": json.dumps(header)}
-    except TypeError as error:
-        raise ValueError(f"The settings of {name} can't be saved: {error}.") from error
-    write(path, to_bytes(contents, metadata=metadata))
+    write(path, to_bytes(contents, metadata={"model": json.dumps(header)}))
     return path
 
 
@@ -205,7 +184,7 @@ def load(
     Raises: ValueError: the file is missing or damaged, or the model
         was fitted to another population.
     """
-    path = _model_path(folder, name)
+    path = folder / f"{name}{ENDING}"
     if not path.is_file():
         raise ValueError(
             f"Expected a fitted model at {path}, found none. Restore the file, or fit it."
@@ -218,18 +197,17 @@ def load(
         fitted_to = header["fingerprint"]
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} is damaged, or was not written by this project ({error}). Restore "
-            "the file, or fit it again."
+            f"{path} is no model, or damaged: {error}. Restore it, or fit it again."
         ) from error
-    for key, tensor in tensors.items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
-            raise ValueError(f"{path} holds NaN or infinite values in {key}.")
+    if not all(tensor.isfinite().all() for tensor in tensors.values()):
+        raise ValueError(
+            f"{path} holds NaN or infinite values. Restore it, or fit it again."
+        )
     if fingerprint and fitted_to != fingerprint:
         sizes = ", ".join(f"{key} {value}" for key, value in made_with.items())
         raise ValueError(
-            f"{path} was fitted to another population (made with {sizes}): features, "
-            "their kinds, graph or scaler differ. Make the population with the same sizes "
-            "and seed, or fit the model again to this one."
+            f"{path} was fitted to another population (made with {sizes}). Make the "
+            "population with the same sizes and seed, or fit the model to this one."
         )
     return tensors, settings
 
@@ -241,14 +219,14 @@ def loading(what: str, folder: Path, name: str) -> Iterator[None]:
         yield
     except (ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
         raise ValueError(
-            f"{_model_path(folder, name)} holds no {what}: {error} Restore the file, or "
+            f"{folder / name}{ENDING} holds no {what}: {error} Restore the file, or "
             "fit and save it again."
         ) from error
 
 
 def same(name: str, folder: Path, other: Path) -> bool:
     """Return whether two folders hold the same model, settings and weights, to the bit."""
-    if not _model_path(other, name).is_file():
+    if not (other / f"{name}{ENDING}").is_file():
         return False
     (tensors, settings), (others, other_settings) = load(folder, name), load(other, name)
     return (
@@ -260,7 +238,11 @@ def same(name: str, folder: Path, other: Path) -> bool:
 
 def flatten(models: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """Return the tensors of models that share a file, called "model/tensor"."""
-    return {f"{a}/{b}": tensor for a, part in models.items() for b, tensor in part.items()}
+    return {
+        f"{model}/{name}": tensor
+        for model, tensors in models.items()
+        for name, tensor in tensors.items()
+    }
 
 
 def unflatten(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
@@ -278,20 +260,11 @@ def from_dict(kind: type[T], entries: Any) -> T:
     Raises: ValueError: an entry is missing or unknown, or the class
         refuses a value.
     """
-    if not isinstance(entries, dict):
-        raise ValueError(f"{kind.__name__} must be settings by name, got {entries!r}.")
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    checks.keys(entries, names, f"setting of {kind.__name__}")
     if missing := [name for name in names if name not in entries]:
         raise ValueError(f"{kind.__name__} lacks {', '.join(missing)}.")
-    checks.one_of(f"setting of {kind.__name__}", entries, names)
-    hints = get_type_hints(kind)
-    values = {
-        name: from_dict(hints[name], value)
-        if dataclasses.is_dataclass(hints[name])
-        else value
-        for name, value in entries.items()
-    }
-    return kind(**values)
+    return kind(**entries)
 
 
 def progress_bar(label: str) -> Callable[[range], Iterable[int]]:
@@ -306,14 +279,3 @@ def progress_bar(label: str) -> Callable[[range], Iterable[int]]:
     """
     watched = "JPY_SESSION_NAME" in os.environ or sys.stderr.isatty()
     return lambda steps: tqdm(steps, desc=label, leave=False, disable=not watched)
-
-
-def _model_path(folder: Path, name: str) -> Path:
-    """Return where a model lies; raise ValueError unless its name is a plain file name."""
-    is_plain = bool(name) and not name.startswith(".") and Path(name).name == name
-    if not is_plain or name.endswith(ENDING):
-        raise ValueError(
-            f"A model cannot be called {name!r}: expected a plain file name, without a "
-            f"folder and without {ENDING}."
-        )
-    return folder / f"{name}{ENDING}"

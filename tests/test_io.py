@@ -1,7 +1,7 @@
 """Files: whole or not at all, models with their settings, and what is wrong is named."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -31,30 +31,15 @@ def test_missing_and_damaged_models_are_named(tmp_path):
         io.load(tmp_path, "mine")
     path = io.save(tmp_path, "mine", {"a": torch.ones(100)}, {}, {})
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match=r"is damaged.*Restore the file"):
-        io.load(tmp_path, "mine")
-    path.write_text("not a model")
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match=r"damaged.*Restore it"):
         io.load(tmp_path, "mine")
     for header in (None, {"a": "b"}, {"model": "{"}, {"model": "[]"}, {"model": "{}"}):
         save_file({"a": torch.ones(2)}, path, metadata=header)
-        with pytest.raises(ValueError, match="is damaged, or was not written by"):
+        with pytest.raises(ValueError, match="is no model"):
             io.load(tmp_path, "mine")
     io.save(tmp_path, "mine", {"a": torch.tensor([1.0, torch.nan])}, {}, {})
-    with pytest.raises(ValueError, match="NaN or infinite values in a"):
+    with pytest.raises(ValueError, match="NaN or infinite values"):
         io.load(tmp_path, "mine")
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "../a", "..", "/a", "a.safetensors"])
-def test_a_name_is_a_plain_file_name(tmp_path, name):
-    for use in (
-        lambda: io.save(tmp_path, name, {"a": torch.ones(1)}, {}, {}),
-        lambda: io.load(tmp_path, name),
-        lambda: io.same(name, tmp_path, tmp_path),
-    ):
-        with pytest.raises(ValueError, match="expected a plain file name"):
-            use()
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch):
@@ -64,13 +49,11 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(io.os, "replace", full)
+    monkeypatch.setattr(io.Path, "replace", full)
     with pytest.raises(OSError, match=r"can't be written, 5 bytes: No space left"):
         io.write(path, "other")
     assert path.read_text() == "whole"
     assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
-    with pytest.raises(ValueError, match="can't be saved"):
-        io.save(tmp_path, "mine", {}, {"x": torch.ones(1)}, {})
 
 
 @pytest.mark.parametrize(
@@ -91,34 +74,22 @@ def test_same_means_to_the_bit(tmp_path, tensors, settings, expected):
 
 
 def test_several_models_share_a_file():
-    models = {"x": {"a": torch.ones(1), "b/c": torch.zeros(2)}, "y": {"a": torch.ones(3)}}
-    again = io.unflatten(io.flatten(models))
-    assert {name: list(tensors) for name, tensors in again.items()} == {
-        "x": ["a", "b/c"],
-        "y": ["a"],
-    }
-
-
-@dataclass(frozen=True)
-class Nested:
-    """A dataclass in a dataclass."""
-
-    width: int = 3
-    profile: Profile = field(default_factory=Profile)
+    models = {"x": {"a": 1, "b/c": 2}, "y": {"a": 3}}
+    assert io.unflatten(io.flatten(models)) == models
 
 
 def test_dataclasses_come_back_from_json():
-    nested = Nested(5, Profile(gamma=None, w_max=1.0))
-    assert io.from_dict(Nested, json.loads(json.dumps(asdict(nested)))) == nested
-    entries = asdict(nested)
+    profile = Profile(gamma=None, w_max=1.0)
+    entries = json.loads(json.dumps(asdict(profile)))
+    assert io.from_dict(Profile, entries) == profile
     for wrong, message in (
-        ({**entries, "depth": 1}, "Unknown setting of Nested 'depth'"),
-        ({"width": 1}, "Nested lacks profile"),
-        ([1], "must be settings by name"),
-        ({**entries, "profile": {"gamma": -1, "w_max": 1, "curve": "slope"}}, "gamma"),
+        ({**entries, "depth": 1}, "Unknown setting of Profile 'depth'"),
+        ({"gamma": 1, "curve": "slope"}, "Profile lacks w_max"),
+        ([1], "Expected gamma, w_max, curve"),
+        ({**entries, "gamma": -1}, "gamma"),
     ):
         with pytest.raises(ValueError, match=message):
-            io.from_dict(Nested, wrong)
+            io.from_dict(Profile, wrong)
 
 
 def test_yaml_by_name(tmp_path):
@@ -128,8 +99,7 @@ def test_yaml_by_name(tmp_path):
     assert io.load_yaml(path) == {"rates": rates, "by": "race"}
     for text, message in (
         ("n_actionable: [", "mine.yaml: This is not YAML"),
-        ("- 2", r"mine.yaml: It should hold lines `name: value`, it holds \[2\]"),
-        ("", "it holds None"),
+        ("", "mine.yaml: It should hold lines `name: value`, got None"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -142,9 +112,7 @@ def test_csv_with_its_columns(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("age,income\n30,2000\n")
     assert io.read_csv(path, ["age"]).income.tolist() == [2000]
-    with pytest.raises(
-        ValueError, match=r"people.csv: It has no column savings; found age"
-    ):
+    with pytest.raises(ValueError, match=r"people.csv: .* 'savings': expected .* age"):
         io.read_csv(path, ["savings"])
     with pytest.raises(ValueError, match=r"nowhere.csv: It can't be read"):
         io.read_csv(tmp_path / "nowhere.csv")

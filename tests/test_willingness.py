@@ -281,8 +281,7 @@ def test_answers_are_read(answers):
         (
             "proximity",
             "l1",
-            "answers.csv: It has no column proximity; found uid, sparsity, l1, acceptance, "
-            "action.",
+            "answers.csv: Unknown column that it needs: 'proximity': expected one of uid, ",
         ),
         ("P2", "", "answers.csv, line 4: uid is missing: whose answer is it? (1 such"),
         ("3,5", "0,5", "line 2: acceptance is off the scale of 1 to 7 (1 such lines)"),
