@@ -26,7 +26,7 @@ Read `lib.method` in this order; each module uses only those before it:
     problem      population, classifier and flow; what a recommendation is
     icarma       the mask network, the action network, their loss and fit
     grid         the oracle: the cheapest action on a grid
-    metrics      validity, plausibility, hap, cost, efficiency; pruning
+    metrics      validity, plausibility, hap, cost; pruning
     report       recommendations in words and tables
     loan         the population that most notebooks are about
 

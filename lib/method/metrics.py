@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from lib import checks
 from lib.method.preferences import Preferences
@@ -17,21 +16,8 @@ from lib.method.problem import (
     Recommendation,
     is_plausible,
     is_valid,
-    scatter_to_features,
 )
 from lib.method.scm import CausalModel
-
-# columns of `per_person` that `summarise` reads
-AVERAGED = (
-    "has_recourse",
-    "valid",
-    "plausible",
-    "joint",
-    "cost",
-    "hard_action",
-    "n_acted",
-    "outside",
-)
 
 
 def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
@@ -55,12 +41,11 @@ def hard_action(preferences: Preferences, is_acted: Tensor) -> Tensor:
         >>> hard_action(preferences, torch.tensor([[True, True, True, False]] * 2))
         tensor([False,  True])
     """
-    expected = tuple(preferences.scores.shape)
-    if tuple(is_acted.shape[-len(expected) :]) != expected or is_acted.dtype != torch.bool:
+    expected = preferences.scores.shape
+    if is_acted.shape[-len(expected) :] != expected or is_acted.dtype != torch.bool:
         raise ValueError(
             f"is_acted is of {is_acted.dtype} with shape {tuple(is_acted.shape)}, expected "
-            f"a mask of torch.bool with shape (*, {', '.join(map(str, expected))}). Was it "
-            "cut to the actionable features?"
+            f"a mask over the actionable features with shape (*, *{tuple(expected)})."
         )
     scores = torch.where(preferences.is_actionable, preferences.scores, 0)
     is_hardest = scores == scores.amax(-1, keepdim=True)
@@ -97,8 +82,8 @@ def per_person(
     checks.shape("preferences.scores", preferences.scores, (len(x), n_actionable))
     if truth is not None and truth.features != population.features:
         raise ValueError(
-            f"truth has the features {', '.join(truth.features)}; the population has "
-            f"{', '.join(population.features)}. List them in the population's order."
+            f"truth has the features {', '.join(truth.features)}: list them in the "
+            f"population's order, {', '.join(population.features)}."
         )
     is_acted, x_cf = recommendation.is_acted, recommendation.x_cf
     log_p, log_p_cf = problem.flow.log_prob(x), problem.flow.log_prob(x_cf)
@@ -127,9 +112,7 @@ def outside(problem: Problem, x: Tensor, x_cf: Tensor) -> Tensor:
     Arguments:
         x, x_cf: Features before and after an action, with shape
             (*, D).
-    Raises: ValueError: shapes differ.
     """
-    checks.shape("x_cf", x_cf, x.shape)
     low, high = problem.population.low, problem.population.high
     return (((x_cf > high) | (x_cf < low)) & (x_cf != x)).any(-1)
 
@@ -171,45 +154,15 @@ def is_joint(problem: Problem, x: Tensor, x_cf: Tensor, tolerance: float = 0.0) 
     return is_valid(log_odds, tolerance=tolerance) & is_plausible(gain, tolerance=tolerance)
 
 
-def efficiency(joint: Tensor, cost: Tensor, cheapest: Tensor) -> Tensor:
-    r"""Return how near each person's cost is to the lowest known, from 0 to 1, (*,).
-
-    .. math:: e = \mathbb 1[\text{valid and plausible}] \cdot \min(1, c^* / c)
-
-    Arguments:
-        joint: Whether a recommendation is valid and plausible, with
-            shape (*,).
-        cost: By the person's weights, with shape (*,).
-        cheapest: The lowest cost known for this person, by the same
-            weights, infinite where none is known, with shape (*,).
-    Raises: ValueError: shapes differ.
-    Example:
-        Twice the lowest cost; not plausible; cheaper than all known.
-
-        >>> joint, cost = torch.tensor([True, False, True]), torch.tensor([0.4, 0.1, 0.2])
-        >>> efficiency(joint, cost, torch.tensor([0.2, 0.1, torch.inf]))
-        tensor([0.5000, 0.0000, 1.0000])
-    """
-    checks.shape("cost", cost, joint.shape)
-    checks.shape("cheapest", cheapest, joint.shape)
-    ratio = torch.where(cheapest < cost, cheapest / cost, 1.0)
-    return torch.where(joint, ratio, 0.0)
-
-
 def check_one_each(problem: Problem, x: Tensor, recommendation: Recommendation) -> None:
     """Raise ValueError unless there is one recommendation for each person of x (N, D)."""
-    features = problem.population.features
-    checks.people("x", x, features)
-    if x.ndim != 2 or len(x) == 0:
-        raise ValueError(
-            f"x has shape {tuple(x.shape)}, expected (N, {len(features)}) with one person "
-            "or more. A single person is x[None]."
-        )
+    checks.people("x", x, problem.population.features)
+    checks.not_empty("x", x)
+    if x.ndim != 2:
+        raise ValueError(f"x has shape {tuple(x.shape)}. A single person is x[None].")
     if recommendation.values.ndim == 3:
         raise ValueError(
-            "The recommendation is an ensemble's, with shape "
-            f"{tuple(recommendation.values.shape)}: choose a member first, "
-            "recommendation[member]."
+            "The recommendation is an ensemble's: choose a member, recommendation[member]."
         )
     checks.shape("recommendation.values", recommendation.values, x.shape)
 
@@ -226,15 +179,9 @@ def summarise(people: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         people: As `per_person` gives them, with further columns for
             `by`.
         by: Names of columns.
-    Raises: ValueError: `people` is empty or lacks a column.
     Source: section 5.1 of arXiv:2604.08030; it says of the oracle's
         plausibility whom it is the mean of, and of nothing else.
     """
-    if isinstance(by, str):
-        raise ValueError(f"by is the name {by!r}: give a list of names, [{by!r}].")
-    checks.one_of("column of people", [*by, *AVERAGED], tuple(people.columns))
-    if people.empty:
-        raise ValueError("people is empty: there is nobody to average over.")
     rows = []
     for key, group in people.groupby(list(by), sort=False):
         has_recourse, valid = group[group.has_recourse], group[group.valid]
@@ -306,18 +253,16 @@ class Pruned:
         cost = preferences.weight * effort
         # scores are whole numbers, so that cost decides between equal ones only
         order = (preferences.scores + cost / (1 + cost)).argsort(-1, descending=True)
+        order = torch.tensor(columns)[order]
         for feature in order.unbind(-1):
-            chosen = one_hot(feature, len(columns)) > 0
-            is_acted = best.is_acted & ~scatter_to_features(chosen, columns, x.shape[-1])
+            is_acted = best.is_acted.scatter(-1, feature[..., None], False)
             values = torch.where(is_acted, best.values, x)
             fewer = problem.discretise(x, Recommendation(is_acted, values, values))
             is_left_out = is_joint_before & is_joint(problem, x, fewer.x_cf, ROUNDING)
+            is_left_out = is_left_out[..., None]
             best = Recommendation(
-                *(
-                    torch.where(is_left_out[..., None], new, old)
-                    for new, old in zip(
-                        vars(fewer).values(), vars(best).values(), strict=True
-                    )
-                )
+                torch.where(is_left_out, fewer.is_acted, best.is_acted),
+                torch.where(is_left_out, fewer.values, best.values),
+                torch.where(is_left_out, fewer.x_cf, best.x_cf),
             )
         return best

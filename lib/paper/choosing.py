@@ -16,7 +16,9 @@ The rule was fixed and committed before the search:
    avoidable: a feature among those that a person finds hardest is
    acted on, and the search helps the same person without it. Again
    within two standard errors.
-3. Of those, the most efficient is chosen (`metrics.efficiency`).
+3. Of those, the most efficient is chosen. A person's efficiency is the
+   lowest cost known divided by that of the recommendation, 1 at most;
+   it is 0 where the recommendation is not valid and plausible.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -148,11 +150,13 @@ class Validation:
         hard = torch.tensor(people.hard_action.to_numpy())
         cost = problem.cost_of(self.x, recommendation, self.preferences.weight)
         both = joint & self.cheapest.isfinite()
+        ratio = torch.where(self.cheapest < cost, self.cheapest / cost, 1.0)
+        efficiency = torch.where(joint, ratio, 0.0)
         return {
             "joint": joint.float().mean().item(),
             "validity": people.valid.mean(),
             "avoidable": hard[self.can_be_spared].float().mean().item(),
-            "efficiency": metrics.efficiency(joint, cost, self.cheapest).mean().item(),
+            "efficiency": efficiency.mean().item(),
             "hap": people.hard_action[people.has_recourse].mean(),
             "cost_ratio": (cost[both].mean() / self.cheapest[both].mean()).item(),
             "n_acted": people.n_acted[people.has_recourse].mean(),
