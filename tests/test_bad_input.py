@@ -1,7 +1,7 @@
 """Argument validation: what was expected, what came, and the way out.
 
 The table walks all entry points that take people through all that can be wrong with
-people. The second test has what the tests of single modules leave out.
+people.
 """
 
 import re
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lib.io import MODELS
-from lib.method import classifier, grid, icarma, loan, metrics, report
+from lib.method import grid, icarma, loan, metrics, report
 from lib.method.classifier import NetworkClassifier
 from lib.method.icarma import ICarma, Settings
 from lib.method.preferences import Preferences
@@ -23,10 +23,6 @@ from lib.search import continuous
 # what is wrong with people of 7 features, float64, and what the error must name
 FAULTS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a feature is missing": (lambda x: x[:, :6], r"7 features|label column"),
-    "a feature too many": (
-        lambda x: torch.cat([x, x[:, :1]], -1),
-        r"7 features|label column",
-    ),
     "whole numbers": (lambda x: x.long(), r"torch.int64|floating"),
     "other floats": (lambda x: x.float(), r"float32.*float64|double\(\)"),
     "a gap": (lambda x: torch.where(torch.arange(7) == 2, torch.nan, x), r"NaN.*education"),
@@ -58,7 +54,6 @@ SOLVERS = (
 # causal models and classifiers answer for either floats where the mathematics does
 EITHER_FLOAT = (
     "SCM.counterfactual",
-    "SCM.counterfactual by name",
     "Classifier.accepts",
     "Classifier.probability",
 )
@@ -69,22 +64,16 @@ ANYBODY = {
 }
 
 
-def nothing(x: Tensor) -> Recommendation:
-    """Return the recommendation to do nothing."""
-    return Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
-
-
 def entry_points(
     problem: Problem, x: Tensor, preferences: Preferences, network: ICarma
 ) -> dict[str, Callable]:
     """Return every function that takes people, by name, as a function of them alone."""
-    still = nothing(x)
+    still = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
     truth, density, h = problem.causal_model, problem.flow, problem.classifier
     coarse = grid.Grid(problem, truth, n_values=3)
     refined = continuous.Refined(PrecomputedSolver(still), problem, truth)
     return {
         "SCM.counterfactual": lambda x: truth.counterfactual(x, still.is_acted, still.x_cf),
-        "SCM.counterfactual by name": lambda x: truth.counterfactual(x, do={"income": 1.0}),
         "CausalFlow.counterfactual": lambda x: density.counterfactual(
             x, do={"income": 1.0}
         ),
@@ -105,8 +94,7 @@ def entry_points(
 
 @pytest.fixture(scope="module")
 def network(problem):
-    sampler = RankingSampler(problem.population.actionable)
-    return icarma.fit(problem, sampler, Settings(n_epochs=1, batch_size=64, width=8))[0]
+    return ICarma(problem, [Settings(width=8)], [0])
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, *ONLY_FOR_SOLVERS])
@@ -138,21 +126,12 @@ def error_of(call: Callable[[], object]) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in matmul")
-def test_other_arguments_that_are_refused(problem, people):
-    x, preferences = people
+def test_other_arguments_that_are_refused(problem):
     sampler = RankingSampler(problem.population.actionable)
     diverging = Settings(n_epochs=2, learning_rate=1e200)
-    few = Preferences(preferences.scores[:3])
     for call, message in (
-        (lambda: classifier.fit(problem.population, n_epochs=0), "n_epochs must be"),
         (lambda: icarma.fit(problem, sampler, diverging), "diverged"),
-        (lambda: loan.problem(MODELS, seed=1), "another population"),
-        (lambda: loan.problem(MODELS, n_recourse=400), "n_recourse.? 20000"),
+        (lambda: loan.problem(MODELS, n_recourse=400), "another population.*n_recourse"),
         (lambda: NetworkClassifier.load(MODELS, "loan_flow"), "holds no classifier"),
-        (lambda: problem.refused("tset"), "mean 'test'"),
-        (
-            lambda: grid.Grid(problem).recommend(x, few),
-            r"scores has shape \(3, 4\), expected \(30, 4\)",
-        ),
     ):
         assert re.search(message, error_of(call)), message
