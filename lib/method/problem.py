@@ -59,9 +59,8 @@ class Problem:
         classifier: The decision h, for the population's features.
         flow: Fitted to the population, under its graph.
     Raises: ValueError: features, graphs or dtypes differ; the
-        classifier gives NaN for these people, or, where it is not a
-        `NetworkClassifier`, contradicts their labels; the flow was
-        fitted in other units.
+        classifier fails for these people, or contradicts their
+        labels; the flow was fitted in other units.
     """
 
     population: Population

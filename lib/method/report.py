@@ -18,13 +18,7 @@ from lib import checks
 from lib.method.classifier import Classifier
 from lib.method.data import Population, to_table
 from lib.method.preferences import LINEAR, Preferences
-from lib.method.problem import (
-    Problem,
-    Recommendation,
-    Solver,
-    is_plausible,
-    is_valid,
-)
+from lib.method.problem import Problem, Recommendation, Solver, is_plausible, is_valid
 
 OUTCOMES = {
     "joint": "accepted, and as plausible as before",
@@ -64,19 +58,19 @@ def table(
         people do not fit; a feature is called like a column.
     """
     population = problem.population
-    if people is not None and len(people) != len(x):
-        raise ValueError(f"people names {len(people)}, but x holds {len(x)}.")
-    if clash := [name for name in population.features if name in COLUMNS]:
-        raise ValueError(
-            f"A feature is called {clash[0]!r}, as a column of this table is: rename it."
-        )
+    for name in population.features:
+        if name in COLUMNS:
+            raise ValueError(
+                f"A column of this table is called {name!r}: rename the feature."
+            )
     recommendation = _discretise(problem, x, recommendation)
     has_recourse = recommendation.has_recourse.numpy()
     with torch.no_grad():
         log_odds, gain = problem.outcome(x, recommendation.x_cf)
     valid, plausible = is_valid(log_odds).numpy(), is_plausible(gain).numpy()
-    kinds = np.where(valid, np.where(plausible, "joint", "implausible"), "refused")
-    kinds = np.where(has_recourse, kinds, "nothing").tolist()
+    kinds = np.select(
+        [~has_recourse, ~valid, ~plausible], ["nothing", "refused", "implausible"], "joint"
+    ).tolist()
     outcomes = zip(kinds, log_odds.tolist(), gain.tolist(), strict=True)
     actions, effects = _in_words(population, x, recommendation)
     columns = (
@@ -89,10 +83,9 @@ def table(
         gain.numpy(),
     )
     rows = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
-    names = range(len(x)) if people is None else people
-    index = pd.Index(list(names), name="person", tupleize_cols=False)
-    features = population.to_frame(recommendation.x_cf)
-    return pd.concat([rows, features], axis=1).set_axis(index)
+    rows = pd.concat([rows, population.to_frame(recommendation.x_cf)], axis=1)
+    names = list(range(len(x)) if people is None else people)
+    return rows.set_axis(pd.Index(names, name="person", tupleize_cols=False))
 
 
 def recommend_frame(
@@ -145,12 +138,11 @@ def options(problem: Problem, x: Tensor, recommendation: Recommendation) -> list
     Raises: ValueError: x and the recommendation differ in shape.
     """
     recommendation = _discretise(problem, x, recommendation)
-    lines = []
     in_words = _in_words(problem.population, x, recommendation)
+    lines = []
     for actions, effects in zip(*in_words, strict=True):
         follows = f"then follows: {effects}" if effects else ""
-        texts = [text for text in (actions, follows) if text]
-        lines.append("; ".join(texts) or "nothing changes")
+        lines.append("; ".join(filter(None, [actions, follows])) or "nothing changes")
     return lines
 
 
@@ -204,16 +196,16 @@ def changes(population: Population, x: Tensor, x_cf: Tensor) -> list[dict[str, s
     """
     texts = [_texts(population, people) for people in (x, x_cf)]
     ranks = [percentile_ranks(population, people).tolist() for people in (x, x_cf)]
-    return [
-        {
-            name: _shown(population, name, (before, after), (low, high))
-            for name, before, after, low, high in zip(
-                population.features, *person, strict=True
-            )
-            if before != after
-        }
-        for person in zip(*texts, *ranks, strict=True)
-    ]
+    moves = []
+    for before, after, low, high in zip(*texts, *ranks, strict=True):
+        moves.append(
+            {
+                name: _shown(population, name, (before[j], after[j]), (low[j], high[j]))
+                for j, name in enumerate(population.features)
+                if before[j] != after[j]
+            }
+        )
+    return moves
 
 
 def _shown(
@@ -256,10 +248,11 @@ def _in_words(
         acted: list[str] = []
         following: list[str] = []
         for j, name in enumerate(population.features):
-            causes = population.graph.parents[name]
             if name in moved:
                 (acted if is_acted[j] else following).append(f"{name} {moved[name]}")
-            elif is_acted[j] and any(cause in moved for cause in causes):
+            elif is_acted[j] and not moved.keys().isdisjoint(
+                population.graph.parents[name]
+            ):
                 value = _shown(population, name, [now[j]], [rank[j]])
                 acted.append(f"keep {name} at {value}")
         actions.append("; ".join(acted))
