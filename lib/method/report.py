@@ -248,11 +248,10 @@ def _in_words(
         acted: list[str] = []
         following: list[str] = []
         for j, name in enumerate(population.features):
+            causes = population.graph.parents[name]
             if name in moved:
                 (acted if is_acted[j] else following).append(f"{name} {moved[name]}")
-            elif is_acted[j] and not moved.keys().isdisjoint(
-                population.graph.parents[name]
-            ):
+            elif is_acted[j] and any(cause in moved for cause in causes):
                 value = _shown(population, name, [now[j]], [rank[j]])
                 acted.append(f"keep {name} at {value}")
         actions.append("; ".join(acted))
