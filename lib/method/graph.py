@@ -22,8 +22,8 @@ class Graph:
             keep the order in which they are listed; causes may be
             listed after their effects.
     Raises: ValueError: there are no features; causes are unknown,
-        listed twice, or not a sequence of names; a feature causes
-        itself; features cause each other in a circle.
+        listed twice, or not a sequence of names; features cause each
+        other in a circle.
     Example:
         >>> graph = Graph({"savings": ("income",), "income": (), "age": ()})
         >>> graph.features, graph.parent_index, graph.order
@@ -31,23 +31,24 @@ class Graph:
     """
 
     def __init__(self, parents: Mapping[str, Sequence[str]]) -> None:
-        if not parents:
-            raise ValueError("A graph needs at least one feature, got none.")
+        checks.not_empty("parents", parents)
         self.features = tuple(parents)
-        self.parents = {
-            name: _checked_causes(name, causes, self.features)
-            for name, causes in parents.items()
-        }
+        for name, causes in parents.items():
+            _check_causes(name, causes, self.features)
+        self.parents = {name: tuple(causes) for name, causes in parents.items()}
         self.parent_index = [
             [self.features.index(cause) for cause in causes]
             for causes in self.parents.values()
         ]
-        self._graph = nx.DiGraph()
-        self._graph.add_nodes_from(range(len(self.features)))
-        self._graph.add_edges_from(
-            (i, j) for j, causes in enumerate(self.parent_index) for i in causes
-        )
-        self.order = self._causal_order()
+        self._graph = nx.DiGraph(dict(enumerate(self.parent_index))).reverse()
+        if not nx.is_directed_acyclic_graph(self._graph):
+            edges = nx.find_cycle(self._graph)
+            circle = " -> ".join(self.features[i] for i, _ in [*edges, edges[0]])
+            raise ValueError(
+                f"Some features cause each other in a circle: {circle}. "
+                "Remove or turn round one of these edges."
+            )
+        self.order = list(nx.lexicographical_topological_sort(self._graph))
 
     @classmethod
     def from_edges(
@@ -60,7 +61,7 @@ class Graph:
 
         Arguments:
             edges: Pairs (cause, effect), or a networkx DiGraph.
-        Raises: ValueError: as `Graph`; an edge is no pair or given
+        Raises: ValueError: as `Graph`; an edge is no pair, or given
             twice; a feature is listed twice.
         Example:
             >>> Graph.from_edges(["age", "income"], [("age", "income")]).parents
@@ -72,47 +73,26 @@ class Graph:
                     "The graph has no directions: give a networkx.DiGraph, from causes to "
                     "effects."
                 )
-            edges = list(edges.edges)
+            edges = edges.edges
+        if len(set(features)) < len(features):
+            raise ValueError(f"Expected each feature once, got {', '.join(features)}.")
         parents: dict[str, list[str]] = {name: [] for name in features}
-        if len(parents) < len(features):
-            twice = sorted({name for name in features if list(features).count(name) > 1})
-            raise ValueError(
-                f"Features are listed twice: {', '.join(twice)}. Expected each once."
-            )
         for edge in edges:
             if isinstance(edge, str) or len(edge) != 2:
                 raise ValueError(f"Expected edges as pairs (cause, effect), got {edge!r}.")
+            checks.one_of("feature of an edge", edge, features)
             cause, effect = edge
-            checks.one_of("feature of an edge", (cause, effect), tuple(parents))
-            if cause in parents[effect]:
-                raise ValueError(
-                    f"The edge {cause} -> {effect} is given twice. Expected each once."
-                )
             parents[effect].append(cause)
-        order = list(parents).index
+        order = list(features).index
         return cls({name: sorted(causes, key=order) for name, causes in parents.items()})
-
-    def _causal_order(self) -> list[int]:
-        """Return columns with causes first, else in the order in which they are listed."""
-        try:
-            return list(nx.lexicographical_topological_sort(self._graph, key=int))
-        except nx.NetworkXUnfeasible:
-            edges = nx.find_cycle(self._graph)
-            columns = [edges[0][0], *(j for _, j in edges)]
-            circle = " -> ".join(self.features[i] for i in columns)
-            raise ValueError(
-                f"Some features cause each other in a circle: {circle}. "
-                "Remove or turn round one of these edges."
-            ) from None
 
     def __eq__(self, other: object) -> bool:
         """Return whether both list the same features in one order, with equal causes."""
-        return isinstance(other, Graph) and [
-            (name, set(causes)) for name, causes in self.parents.items()
-        ] == [(name, set(causes)) for name, causes in other.parents.items()]
-
-    def __hash__(self) -> int:
-        return hash(self.features)
+        return (
+            isinstance(other, Graph)
+            and self.features == other.features
+            and self._graph.adj == other._graph.adj
+        )
 
     def __repr__(self) -> str:
         return f"Graph({self.parents})"
@@ -132,10 +112,8 @@ class Graph:
             >>> Graph({"age": (), "income": ("age",)}).adjacency().tolist()
             [[False, False], [True, False]]
         """
-        matrix = torch.zeros(len(self.features), len(self.features), dtype=torch.bool)
-        for j, causes in enumerate(self.parent_index):
-            matrix[j, causes] = True
-        return matrix
+        causes_whom = nx.to_numpy_array(self._graph, dtype=bool)
+        return torch.from_numpy(causes_whom).T.contiguous()
 
     @cached_property
     def reachability(self) -> Tensor:
@@ -148,10 +126,8 @@ class Graph:
                     [0, 0, 1],
                     [0, 0, 0]], dtype=torch.int32)
         """
-        matrix = torch.zeros(len(self.features), len(self.features), dtype=torch.bool)
-        for i in range(len(self.features)):
-            matrix[i, sorted(nx.descendants(self._graph, i))] = True
-        return matrix
+        paths = nx.transitive_closure_dag(self._graph)
+        return torch.from_numpy(nx.to_numpy_array(paths, dtype=bool))
 
     def descendants_of(self, columns: Iterable[int]) -> list[int]:
         """Return the columns downstream of an action on these columns, ascending.
@@ -174,11 +150,7 @@ class Graph:
         return sorted({*columns, *self.descendants_of(columns)})
 
     def roots_within(self, columns: Sequence[int]) -> list[int]:
-        """Return those of these columns none of whose direct causes is among them.
-
-        Raises: ValueError: there is no such column.
-        """
-        checks.one_of("column", columns, range(len(self.features)))
+        """Return those of these columns none of whose direct causes is among them."""
         return [j for j in columns if not set(self.parent_index[j]) & set(columns)]
 
     def components(self, columns: Iterable[int]) -> list[list[int]]:
@@ -198,24 +170,15 @@ class Graph:
         return sorted(sorted(component) for component in components)
 
 
-def _checked_causes(
-    name: str, causes: Sequence[str], features: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the causes of a feature, or raise ValueError."""
-    if isinstance(causes, str):
+def _check_causes(name: str, causes: Sequence[str], features: Sequence[str]) -> None:
+    """Raise ValueError unless the causes of a feature are features, each once."""
+    if isinstance(causes, str | Mapping) or not isinstance(causes, Iterable):
         raise ValueError(
-            f"The causes of {name} are the text {causes!r}. Expected names in a tuple "
-            f"or a list, such as ({causes!r},)."
-        )
-    if isinstance(causes, Mapping) or not isinstance(causes, Iterable):
-        raise ValueError(
-            f"The causes of {name} are {causes!r}. Expected names in a tuple or a list."
+            f"The causes of {name} are {causes!r}. Expected names in a tuple or a list, "
+            "such as ('income',), and no text or mapping."
         )
     checks.one_of(f"cause of {name}", causes, features)
     if len(set(causes)) < len(causes):
         raise ValueError(
             f"The causes of {name} are {', '.join(causes)}: expected each once."
         )
-    if name in causes:
-        raise ValueError(f"{name} is listed among its own causes. Remove it there.")
-    return tuple(causes)
