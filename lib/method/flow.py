@@ -87,21 +87,19 @@ class CausalFlow(CausalModel, nn.Module):
         for width in hidden:
             checks.positive_int(hidden=width)
         checks.one_of("activation", [activation], tuple(ACTIVATIONS))
-        if n_bins:
-            checks.positive_int(n_bins=n_bins)
         self.graph = graph
         self.settings = {
+            "parents": {name: list(causes) for name, causes in graph.parents.items()},
             "hidden": list(hidden),
             "activation": activation,
             "n_bins": n_bins,
         }
-        self._univariate: type[Transform] = MonotonicAffineTransform
-        self._shapes: tuple[tuple[int, ...], ...] = ((), ())
+        univariate: dict[str, Any] = {}  # zuko's default is affine
         if n_bins:
-            self._univariate = ArsinhSpline
-            self._shapes = ((n_bins,), (n_bins,), (n_bins - 1,))
+            checks.positive_int(n_bins=n_bins)
+            shapes = [(n_bins,), (n_bins,), (n_bins - 1,)]
+            univariate = {"univariate": ArsinhSpline, "shapes": shapes}
         n_features, adjacency = len(graph.features), graph.adjacency()
-        univariate = {"univariate": self._univariate, "shapes": self._shapes}
         if adjacency.any():
             self.layer = MaskedAutoregressiveTransform(
                 n_features,
@@ -139,24 +137,16 @@ class CausalFlow(CausalModel, nn.Module):
             x_parents: The direct causes of j, with shape (*, P).
         Raises: ValueError: another number of causes.
         """
-        causes = self.graph.parents[self.features[j]]
-        if x_parents.shape[-1] != len(causes):
-            raise ValueError(
-                f"x_parents of {self.features[j]} has shape {tuple(x_parents.shape)}: its "
-                f"last axis must hold the {len(causes)} causes "
-                f"({', '.join(causes) or 'none'})."
-            )
+        n_causes = len(self.graph.parent_index[j])
+        checks.shape("x_parents", x_parents, (*x_parents.shape[:-1], n_causes))
         *hidden_layers, (weight, bias) = self._feature_networks()[j]
         h = x_parents
         for hidden_weight, hidden_bias in hidden_layers:
             h = self._activation(F.linear(h, hidden_weight, hidden_bias))
-        if weight.shape[-1]:
-            parameters = F.linear(h, weight, bias)
-        else:  # a root: the same for everyone
-            parameters = bias.expand(*x_parents.shape[:-1], -1)
+        parameters = F.linear(h, weight, bias)
         if not self.settings["n_bins"]:
-            return self._univariate(*parameters.unbind(-1))
-        return self._univariate(*parameters.split([n for (n,) in self._shapes], -1))
+            return MonotonicAffineTransform(*parameters.unbind(-1))
+        return ArsinhSpline(*parameters.split([n for (n,) in self.layer.shapes], -1))
 
     def transforms(self, x: Tensor, columns: Iterable[int]) -> dict[int, Transform]:
         """Return the transforms of these columns, given their parents in x (*, D)."""
@@ -182,16 +172,15 @@ class CausalFlow(CausalModel, nn.Module):
         if isinstance(self.layer, ElementWiseTransform):
             bias = torch.cat([phi[j].reshape(-1) for phi in self.layer.phi])
             return [(bias.new_zeros(len(bias), 0), bias)]
-        n = sum(math.prod(shape) for shape in self._shapes)
-        rows = torch.arange(j * n, (j + 1) * n)
+        rows = torch.arange(j * self.layer.total, (j + 1) * self.layer.total)
         linears = [layer for layer in self.layer.hyper if isinstance(layer, nn.Linear)]
         layers: list[tuple[Tensor, Tensor]] = []
-        for depth in reversed(range(len(linears))):
-            weight = (linears[depth].weight * linears[depth].get_buffer("mask"))[rows]
-            inputs = torch.tensor(self.graph.parent_index[j], dtype=torch.long)
-            if depth > 0:
-                inputs = weight.any(0).nonzero().squeeze(-1)
-            layers.insert(0, (weight[:, inputs], linears[depth].bias[rows].detach()))
+        for linear in reversed(linears):
+            weight = (linear.weight * linear.get_buffer("mask"))[rows]
+            inputs = weight.any(0).nonzero().squeeze(-1)
+            if linear is linears[0]:
+                inputs = torch.tensor(self.graph.parent_index[j], dtype=torch.long)
+            layers.insert(0, (weight[:, inputs], linear.bias[rows]))
             rows = inputs
         return layers
 
@@ -202,7 +191,7 @@ class CausalFlow(CausalModel, nn.Module):
             finite.
         """
         self.check("x", x)
-        return self._noise_and_slopes(x, range(len(self.features)), {})[0]
+        return self._noise_and_log_p(x)[0]
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Return the log-density of standardised features (*, D), in nats, with shape (*,).
@@ -222,31 +211,26 @@ class CausalFlow(CausalModel, nn.Module):
 
         Arguments:
             x: With shape (*, D); it is not checked.
-            columns: Of the terms; None: all.
+            columns: Of the terms, one or more; None: all.
             cached: Transforms that are known already, by column.
         Returns: With shape (*, len(columns)).
-        Raises: ValueError: columns is empty, or there is no such one.
         """
-        every = range(len(self.features))
-        columns = every if columns is None else columns
-        checks.one_of("column", columns, every)
-        checks.not_empty("columns", columns)
-        z, log_slope = self._noise_and_slopes(x, columns, cached or {})
-        return log_slope + log_normal(z)
+        return self._noise_and_log_p(x, columns, cached)[1]
 
-    def _noise_and_slopes(
-        self, x: Tensor, columns: Iterable[int], cached: Mapping[int, Transform]
+    def _noise_and_log_p(
+        self,
+        x: Tensor,
+        columns: Iterable[int] | None = None,
+        cached: Mapping[int, Transform] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return z and log dz/dx of these features, each with shape (*, len(columns))."""
-        z, log_slopes = [], []
-        for j in columns:
-            transform = cached.get(j)
-            if transform is None:
-                transform = self.transform_of(j, x[..., self.graph.parent_index[j]])
-            z_j, log_slope = transform.call_and_ladj(x[..., j])
-            z.append(z_j)
-            log_slopes.append(log_slope)
-        return torch.stack(z, -1), torch.stack(log_slopes, -1)
+        """Return z and the terms of the log-density; arguments as for `log_prob_terms`."""
+        columns = range(len(self.features)) if columns is None else columns
+        cached = cached or {}
+        transforms = self.transforms(x, [j for j in columns if j not in cached])
+        transforms.update(cached)
+        each = [transforms[j].call_and_ladj(x[..., j]) for j in columns]
+        z, log_slope = (torch.stack(part, -1) for part in zip(*each, strict=True))
+        return z, log_slope + log_normal(z)
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
         """Return feature j, with shape (*,); see `CausalModel.feature`."""
@@ -283,8 +267,8 @@ class CausalFlow(CausalModel, nn.Module):
         log_p holds the terms of the log-density. Each has shape (*, D).
         """
         self.check("x", x)
-        z, log_slope = self._noise_and_slopes(x, range(len(self.features)), {})
-        return {"x": x, "z": z, "log_p": log_slope + log_normal(z)}
+        z, log_p = self._noise_and_log_p(x)
+        return {"x": x, "z": z, "log_p": log_p}
 
     def act(
         self, factual: Mapping[str, Tensor], columns: Sequence[int], m: Tensor, a: Tensor
@@ -333,25 +317,20 @@ class CausalFlow(CausalModel, nn.Module):
         for name, median in zip(self.features, size.tolist(), strict=True):
             if not 1 / MAX_MEDIAN_ABS_NOISE < median < MAX_MEDIAN_ABS_NOISE:
                 raise ValueError(
-                    f"The flow does not fit these people: half of the noise behind {name} "
-                    f"lies beyond {median:.3g}, of a normal beyond 0.67. Was it fitted in "
-                    "other units? Expected standardised features, as in population.x."
+                    f"Half of the noise behind {name} lies beyond {median:.3g}, of a "
+                    "normal beyond 0.67. Was the flow fitted in other units? Expected "
+                    "standardised features, as in population.x."
                 )
-
-    def _header(self) -> dict[str, Any]:
-        """Return what rebuilds the flow beside its weights, as JSON can hold it."""
-        parents = {name: list(causes) for name, causes in self.graph.parents.items()}
-        return {"parents": parents, **self.settings}
 
     @classmethod
     def _rebuilt(
-        cls, weights: Mapping[str, Tensor], header: Mapping[str, Any]
+        cls, weights: Mapping[str, Tensor], settings: Mapping[str, Any]
     ) -> "CausalFlow":
-        """Return the flow with these weights, frozen."""
-        settings = dict(header)
+        """Return the flow with these weights, frozen; settings as it has them."""
         dtype = next(w.dtype for w in weights.values() if w.is_floating_point())
-        flow = cls(Graph(settings.pop("parents")), dtype=dtype, **settings)
-        flow.load_state_dict(dict(weights), strict=True)
+        how = dict(settings)
+        flow = cls(Graph(how.pop("parents")), dtype=dtype, **how)
+        flow.load_state_dict(dict(weights))
         return flow.requires_grad_(False)
 
     def save(
@@ -362,9 +341,8 @@ class CausalFlow(CausalModel, nn.Module):
         fingerprint: str = "",
     ) -> Path:
         """Save to folder/name.safetensors; arguments and result as for `io.save`."""
-        return io.save(
-            folder, name, self.state_dict(), self._header(), made_with, fingerprint
-        )
+        weights = self.state_dict()
+        return io.save(folder, name, weights, self.settings, made_with, fingerprint)
 
     @classmethod
     def load(cls, folder: Path, name: str, fingerprint: str = "") -> "CausalFlow":
@@ -373,9 +351,9 @@ class CausalFlow(CausalModel, nn.Module):
         Raises: ValueError: no such file, it holds no flow, or it is of
             another population.
         """
-        weights, header = io.load(folder, name, fingerprint)
+        weights, settings = io.load(folder, name, fingerprint)
         with io.loading("causal flow", folder, name):
-            return cls._rebuilt(weights, header)
+            return cls._rebuilt(weights, settings)
 
 
 def log_normal(z: Tensor) -> Tensor:
@@ -411,20 +389,13 @@ def fit(
     Returns: The flow, and a table by epoch with the mean
         log-likelihood of x ("train") and x_validation ("validation"),
         in nats.
-    Raises: ValueError: shapes or dtypes differ, a number is not above
-        zero, or the fit diverges.
+    Raises: ValueError: shapes or dtypes differ, there are no people, a
+        number is not above zero, or the fit diverges.
     """
-    for name, people in (("x", x), ("x_validation", x_validation)):
-        checks.people(name, people, graph.features)
-        if people.ndim != 2 or not len(people):
-            raise ValueError(
-                f"{name} has shape {tuple(people.shape)}, expected (N, "
-                f"{len(graph.features)}) with at least one person."
-            )
-    if x.dtype != x_validation.dtype:
-        raise ValueError(
-            f"x is {x.dtype} and x_validation {x_validation.dtype}: expected the same."
-        )
+    checks.people("x", x, graph.features)
+    checks.people("x_validation", x_validation, graph.features, x.dtype)
+    checks.not_empty("x", x)
+    checks.not_empty("x_validation", x_validation)
     checks.positive_int(n_epochs=n_epochs, batch_size=batch_size)
     checks.positive(learning_rate=learning_rate)
     with torch.random.fork_rng():
@@ -467,16 +438,13 @@ def save_all(
 ) -> Path:
     """Save flows that belong together as one file, and return its path."""
     weights = io.flatten({key: flow.state_dict() for key, flow in flows.items()})
-    headers = {key: flow._header() for key, flow in flows.items()}
-    return io.save(folder, name, weights, headers, made_with, fingerprint)
+    settings = {key: flow.settings for key, flow in flows.items()}
+    return io.save(folder, name, weights, settings, made_with, fingerprint)
 
 
 def load_all(folder: Path, name: str, fingerprint: str = "") -> dict[str, CausalFlow]:
     """Return the flows that `save_all` saved, by name."""
-    weights, headers = io.load(folder, name, fingerprint)
+    weights, settings = io.load(folder, name, fingerprint)
     by_flow = io.unflatten(weights)
     with io.loading("causal flow", folder, name):
-        return {
-            key: CausalFlow._rebuilt(by_flow[key], header)
-            for key, header in headers.items()
-        }
+        return {key: CausalFlow._rebuilt(by_flow[key], settings[key]) for key in settings}
