@@ -21,7 +21,7 @@ decisions, never for gradients.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from functools import reduce
 
 import numpy as np
 import torch
@@ -36,7 +36,6 @@ from lib.method.problem import (
     check_bounds,
     is_plausible,
     is_valid,
-    scatter_to_features,
 )
 from lib.method.scm import CausalModel
 
@@ -48,20 +47,10 @@ BATCH_COMPONENT_ACTIONS, BATCH_ACTIONS = 2**15, 2**23
 FIRST_ASKED, ASKED_GROWTH = 256, 8
 CLASSIFIER_BATCH = 2**15
 
-
-@dataclass(frozen=True)
-class Component:
-    """Hold all actions on one causally connected component of the graph.
-
-    Arguments:
-        columns: The features that these actions can change.
-        is_acted, values: The actions, over all D features, each with
-            shape (C, D). The first is "no action".
-    """
-
-    columns: list[int]
-    is_acted: Tensor
-    values: Tensor
+# All actions on one causally connected component of the graph: the F columns that they can
+# change, and the values (C, F) of each action, NaN where it is not on a feature. The first
+# is no action at all.
+Component = tuple[list[int], Tensor]
 
 
 @dataclass(frozen=True)
@@ -130,19 +119,17 @@ class Grid:
     def __post_init__(self) -> None:
         self.problem.resolve_model(self.model)
         check_bounds(self.margin, self.slack)
-        if not isinstance(self.n_values, Integral) or self.n_values < 2:
-            raise ValueError(
-                f"n_values is {self.n_values!r}, expected a whole number of 2 or more: a "
-                "grid needs at least its two ends."
-            )
+        checks.positive_int(n_values=self.n_values)
+        if self.n_values == 1:
+            raise ValueError("n_values is 1: a grid needs at least its two ends.")
         if self.max_acted is not None:
             checks.positive_int(max_acted=self.max_acted)
         if self.half_width is not None:
             checks.positive(half_width=self.half_width)
             if self.problem.population.discretisation is not None:
                 raise ValueError(
-                    "This population has whole numbers, and a grid around a person's own "
-                    "value would try others. Leave half_width out."
+                    "A grid around a person's value would try fractions, and this "
+                    "population has whole numbers. Leave half_width out."
                 )
 
     def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
@@ -173,7 +160,7 @@ class Grid:
             tables = [self._tabulate(component, *about) for component in components]
             rows = self._cheapest(x[people], tables)
             for table, row in zip(tables, rows.unbind(-1), strict=True):
-                at = people[:, None], torch.tensor(table.columns)
+                at = people[:, None], table.columns
                 is_acted[at] = table.is_acted[row]
                 values[at] = table.values[person, row]
                 x_cf[at] = table.x_cf[person, row]
@@ -185,22 +172,27 @@ class Grid:
         Arguments:
             is_allowed: The features that each person may act on, with
                 shape (N, K).
-        Raises: ValueError: somebody has too many actions.
+        Raises: ValueError: somebody has more actions than memory
+            holds.
         """
-        graph, grids = self.problem.population.graph, self._grids()
+        population, grids = self.problem.population, self._grids()
         masks, group = torch.unique(is_allowed, dim=0, return_inverse=True)
         batches = []
         for i, mask in enumerate(masks.tolist()):
             tried = {j: grids[j] for j, is_on in zip(grids, mask, strict=True) if is_on}
             if not tried:  # limits close all that they can act on
                 continue
-            parts = graph.components(tried)
-            sizes = [math.prod(1 + len(tried.get(j, ())) for j in part) for part in parts]
-            self._check_sizes(sizes)
-            n_features = len(graph.features)
-            components = [
-                _component(part, tried, n_features, self.max_acted) for part in parts
-            ]
+            connected = population.graph.components(tried)
+            sizes = [math.prod(1 + len(tried.get(j, ())) for j in c) for c in connected]
+            if math.prod(sizes) > MAX_ACTIONS or max(sizes) > MAX_COMPONENT_ACTIONS:
+                raise ValueError(
+                    f"The grid is too large: one person has up to {math.prod(sizes):,} "
+                    f"actions, up to {max(sizes):,} of them on one component of the graph. "
+                    f"Memory holds {MAX_ACTIONS:,} and {MAX_COMPONENT_ACTIONS:,}. Lower "
+                    "n_values, let people act on fewer features, or use "
+                    "lib.search.continuous.Search."
+                )
+            components = [(c, _actions(c, tried, self.max_acted)) for c in connected]
             n_people = BATCH_COMPONENT_ACTIONS // max(sizes)
             n_people = max(1, min(n_people, BATCH_ACTIONS // math.prod(sizes)))
             people = (group == i).nonzero().squeeze(-1)
@@ -212,28 +204,16 @@ class Grid:
 
         With `half_width` they are distances from a person's value.
         """
-        problem, population = self.problem, self.problem.population
-        if self.half_width is None:
-            return {
-                j: population.grid(population.features[j], self.n_values)
-                for j in population.actionable_index
-            }
-        steps = torch.linspace(
-            -self.half_width, self.half_width, self.n_values, dtype=problem.range.dtype
-        )
-        return {j: steps * problem.range[j] for j in population.actionable_index}
-
-    def _check_sizes(self, sizes: Sequence[int]) -> None:
-        """Raise ValueError unless memory holds so many actions on each component."""
-        if math.prod(sizes) > MAX_ACTIONS or max(sizes) > MAX_COMPONENT_ACTIONS:
-            raise ValueError(
-                f"The grid is too large: with {self.n_values} values a feature one person "
-                f"has up to {math.prod(sizes):,} actions, up to {max(sizes):,} of them on "
-                f"one component of the causal graph. Memory holds {MAX_ACTIONS:,}, and "
-                f"{MAX_COMPONENT_ACTIONS:,} on a component. Lower n_values, or let people "
-                "act on fewer features; else use lib.search.continuous.Search, or fit "
-                "lib.method.icarma."
+        population, half_width = self.problem.population, self.half_width
+        columns = population.actionable_index
+        if half_width is None:
+            grids = [population.grid(name, self.n_values) for name in population.actionable]
+        else:
+            shares = torch.linspace(
+                -half_width, half_width, self.n_values, dtype=self.problem.range.dtype
             )
+            grids = [shares * self.problem.range[j] for j in columns]
+        return dict(zip(columns, grids, strict=True))
 
     def _tabulate(
         self,
@@ -252,15 +232,18 @@ class Grid:
             interval: Where values may lie, for these people.
         """
         problem, population = self.problem, self.problem.population
-        columns, actionable = component.columns, population.actionable_index
-        shape = len(x), *component.values.shape
-        is_acted = component.is_acted.expand(shape)
+        columns, actions = component
+        actionable, shape = population.actionable_index, (len(x), len(actions), x.shape[-1])
         before, noise = (tensor[:, None].expand(shape) for tensor in (x, noise))
-        a = component.values[:, actionable]
+        chosen = x.new_full(shape[1:], torch.nan)
+        chosen[:, columns] = actions
+        is_acted = (~chosen.isnan()).expand(shape)
+        a = chosen[:, actionable].nan_to_num()
         if self.half_width is not None:
             a = before[..., actionable] + a
-        a = scatter_to_features(interval[:, None].project(a), actionable, x.shape[-1])
-        values = torch.where(is_acted, a, before)
+        values = before.clone()
+        values[..., actionable] = interval[:, None].project(a)
+        values = torch.where(is_acted, values, before)
         values = population.round_counterfactual(before, values)
         model = problem.resolve_model(self.model)
         x_cf = model.counterfactual(before, is_acted, values, noise=noise)
@@ -268,7 +251,7 @@ class Grid:
         x_k, m_k, a_k = (part[..., actionable] for part in (before, is_acted, values))
         return Table(
             columns=columns,
-            is_acted=component.is_acted[:, columns],
+            is_acted=~actions.isnan(),
             values=values[..., columns],
             x_cf=x_cf[..., columns],
             cost=problem.action_cost(x_k, m_k, a_k, weights[:, None]),
@@ -283,10 +266,8 @@ class Grid:
             x_cf: Features after each action, with shape (P, C, D).
         """
         flow = self.problem.flow
-        cached = {  # their causes stay as they are: one transform a person
-            j: flow.transform_of(j, x[:, None, flow.graph.parent_index[j]])
-            for j in flow.graph.roots_within(columns)
-        }
+        # the causes of these stay as they are: one transform a person
+        cached = flow.transforms(x[:, None], flow.graph.roots_within(columns))
         log_p = flow.log_prob_terms(x_cf, columns, cached).sum(-1)
         return (log_p - log_p[:, :1]).nan_to_num(nan=-math.inf)  # the first: no action
 
@@ -307,7 +288,10 @@ class Grid:
             bound = cost.kthvalue(n_asked, keepdim=True).values.clamp(max=largest)
             place, action = (cost <= bound).nonzero(as_tuple=True)  # and all ties
             person, price = people[place], cost[place, action]
-            chosen = _rows_of_combination(rows, person, action)
+            places = torch.unravel_index(action, [row.shape[1] for row in rows])
+            chosen = torch.stack(
+                [row[person, at] for row, at in zip(rows, places, strict=True)], -1
+            )
             is_valid = self._is_valid(x, tables, person, chosen)
             n_acted = torch.zeros_like(person)
             for table, row in zip(tables, chosen.unbind(-1), strict=True):
@@ -345,8 +329,8 @@ class Grid:
 
         def total(parts: Iterable[Tensor]) -> Tensor:
             """Return the sums over all combinations of parts (P, C), one a table."""
-            chosen = [part.gather(1, row) for part, row in zip(parts, rows, strict=True)]
-            return _outer_sum(chosen)
+            kept = [part.gather(1, row) for part, row in zip(parts, rows, strict=True)]
+            return reduce(lambda a, b: (a[:, :, None] + b[:, None]).flatten(1), kept)
 
         cost, gain = (total(getattr(t, name) for t in tables) for name in ("cost", "gain"))
         cost.masked_fill_(~is_plausible(gain, self.slack), torch.inf)
@@ -369,48 +353,20 @@ class Grid:
         return is_valid(torch.cat(log_odds), self.margin)
 
 
-def _component(
-    columns: list[int],
-    values: Mapping[int, Tensor],
-    n_features: int,
-    max_acted: int | None,
-) -> Component:
-    """Return every combination of "no action" and one of a feature's values.
+def _actions(
+    columns: list[int], values: Mapping[int, Tensor], max_acted: int | None
+) -> Tensor:
+    """Return every combination of "no action", as NaN, and one of a feature's values.
 
     Arguments:
         columns: Of the component.
         values: Of the features that may be acted on, by column.
-        n_features: D.
         max_acted: As for `Grid`.
+    Returns: With shape (C, F).
     """
-    choices = [torch.arange(1 + len(values.get(j, ()))) for j in columns]  # 0: no action
-    chosen = torch.cartesian_prod(*choices).reshape(-1, len(columns))
+    nothing = next(iter(values.values())).new_full((1,), torch.nan)
+    choices = [torch.cat([nothing, values.get(j, nothing[:0])]) for j in columns]
+    actions = torch.cartesian_prod(*choices).reshape(-1, len(columns))
     if max_acted is not None:
-        chosen = chosen[(chosen > 0).sum(-1) <= max_acted]
-    is_acted = torch.zeros(len(chosen), n_features, dtype=torch.bool)
-    is_acted[:, columns] = chosen > 0
-    by_column = [next(iter(values.values())).new_zeros(len(chosen))] * n_features
-    for j, choice in zip(columns, chosen.unbind(-1), strict=True):
-        if j in values:
-            by_column[j] = torch.cat([values[j].new_zeros(1), values[j]])[choice]
-    return Component(columns, is_acted, torch.stack(by_column, -1))
-
-
-def _outer_sum(parts: Sequence[Tensor]) -> Tensor:
-    """Return the sums over every choice of one entry of each part.
-
-    Arguments:
-        parts: Each with shape (P, n_b).
-    Returns: With shape (P, n_1 * n_2 * ...).
-    """
-    total = parts[0]
-    for part in parts[1:]:
-        total = (total[:, :, None] + part[:, None]).flatten(1)
-    return total
-
-
-def _rows_of_combination(rows: Sequence[Tensor], person: Tensor, entry: Tensor) -> Tensor:
-    """Return the rows (n, B) of the tables that make up entries (n,) of an `_outer_sum`."""
-    places = np.unravel_index(entry.numpy(), [part.shape[1] for part in rows])
-    chosen = zip(rows, places, strict=True)
-    return torch.stack([part[person, torch.from_numpy(at)] for part, at in chosen], -1)
+        actions = actions[(~actions.isnan()).sum(-1) <= max_acted]
+    return actions
