@@ -149,9 +149,8 @@ def population(
         >>> {split: len(x) for split, x in people.x.items() if "recourse" in split}
         {'recourse/train': 200, 'recourse/validation': 100, 'recourse/test': 100}
     """
-    drawn = Population.from_scm(
-        scm(), KINDS, label, "Loan", n_classifier, n_flow, n_recourse, seed
-    )
+    sizes = n_classifier, n_flow, n_recourse
+    drawn = Population.from_scm(scm(), KINDS, label, "Loan", *sizes, seed)
     return replace(drawn, has_units=False)
 
 
@@ -199,14 +198,11 @@ def first_applicant(population: Population, classifier: Classifier) -> Tensor:
     Arguments:
         population: Loan.
         classifier: Who decides.
-    Raises: ValueError: no woman is refused.
     """
     assert population.truth is not None  # Loan's equations are known
     x = population.x["recourse/test"]
     x = x[~classifier.accepts(x)]
     women = (population.inverse_transform(x)[:, 0] < 0.5).nonzero()[:, 0]
-    if len(women) == 0:
-        raise ValueError("No woman of the test split is refused: draw more people.")
     both = torch.stack([classifier.logit(x), population.truth.log_prob(x)])
     places = both.argsort(-1).argsort(-1) / len(x)
     order = (places - 0.5).abs().amax(0)[women].argsort(stable=True)
