@@ -229,7 +229,7 @@ class CausalFlow(CausalModel, nn.Module):
         transforms = self.transforms(x, [j for j in columns if j not in cached])
         transforms.update(cached)
         each = [transforms[j].call_and_ladj(x[..., j]) for j in columns]
-        z, log_slope = (torch.stack(part, -1) for part in zip(*each, strict=True))
+        z, log_slope = (torch.stack(values, -1) for values in zip(*each, strict=True))
         return z, log_slope + log_normal(z)
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:

@@ -248,7 +248,7 @@ class Grid:
         model = problem.resolve_model(self.model)
         x_cf = model.counterfactual(before, is_acted, values, noise=noise)
         x_cf = population.round_counterfactual(before, x_cf)
-        x_k, m_k, a_k = (part[..., actionable] for part in (before, is_acted, values))
+        x_k, m_k, a_k = (tensor[..., actionable] for tensor in (before, is_acted, values))
         return Table(
             columns=columns,
             is_acted=~actions.isnan(),
@@ -327,9 +327,9 @@ class Grid:
             kept_first = is_kept.sort(dim=-1, descending=True, stable=True).indices
             rows.append(kept_first[:, : int(is_kept.sum(-1).amax())])
 
-        def total(parts: Iterable[Tensor]) -> Tensor:
-            """Return the sums over all combinations of parts (P, C), one a table."""
-            kept = [part.gather(1, row) for part, row in zip(parts, rows, strict=True)]
+        def total(terms: Iterable[Tensor]) -> Tensor:
+            """Return the sums over all combinations of terms (P, C), one a table."""
+            kept = [term.gather(1, row) for term, row in zip(terms, rows, strict=True)]
             return reduce(lambda a, b: (a[:, :, None] + b[:, None]).flatten(1), kept)
 
         cost, gain = (total(getattr(t, name) for t in tables) for name in ("cost", "gain"))
