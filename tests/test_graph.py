@@ -79,7 +79,10 @@ def test_rows_of_a_table_are_edges():
         ({}, "parents is empty"),
         ({"a": ["c"], "b": []}, r"cause of a 'c': expected one of a, b"),
         ({"a": [], "b": ["a", "a"]}, r"causes of b are a, a: expected each once"),
-        ({"income": [], "b": "income"}, r"b are 'income'. Expected names in a tuple"),
+        (
+            {"income": [], "b": "income"},
+            r"b are the text 'income'. Expected names in a tuple",
+        ),
         ({"a": ["a"]}, r"in a circle: a -> a\."),
         ({"c": [], "a": ["b", "c"], "b": ["a"]}, r"circle: (a -> b -> a|b -> a -> b)\."),
     ],

@@ -173,9 +173,10 @@ class Graph:
 def _check_causes(name: str, causes: Sequence[str], features: Sequence[str]) -> None:
     """Raise ValueError unless the causes of a feature are features, each once."""
     if isinstance(causes, str | Mapping) or not isinstance(causes, Iterable):
+        text = "the text " if isinstance(causes, str) else ""
         raise ValueError(
-            f"The causes of {name} are {causes!r}. Expected names in a tuple or a list, "
-            "such as ('income',), and no text or mapping."
+            f"The causes of {name} are {text}{causes!r}. Expected names in a tuple or a "
+            "list, such as ('income',)."
         )
     checks.one_of(f"cause of {name}", causes, features)
     if len(set(causes)) < len(causes):
