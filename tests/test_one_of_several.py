@@ -167,8 +167,8 @@ def test_the_grid_finds_whom_the_allowed_categories_help(problem):
     ("answers", "message"),
     [
         ("job: 1, one of baker or cook; income: 1; debt: 1", "Unknown category of job"),
-        ("job: 1; income: 1, one of cook; debt: 1", "income has no categories"),
-        ("job: 1, only up; income: 2; debt: 3", "job: a category has no direction"),
+        ("job: 1; income: 1, one of cook; debt: 1", "income: can't read 'one of cook'"),
+        ("job: 1, only up; income: 2; debt: 3", "job: Categories have no direction"),
     ],
 )
 def test_limits_that_do_not_fit_categories_are_named(problem, answers, message):

@@ -91,7 +91,7 @@ def write(folder, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n_actionable: 5", "n_actionable is 5: expected 1 to 4"),
+        ("n_actionable: 5", "Expected that people can act on 1 to 4"),
         ("n_actionable: two", "n_actionable is 'two': expected how many"),
         (
             "privileged: {by: race, rates: {white: 1, non-white: 0}}",
@@ -147,7 +147,7 @@ def test_a_scenario_made_by_hand_is_checked_too(population):
         Scenario("mine", 2, "race", {"white": 1.5, "non-white": -0.5})
     with pytest.raises(ValueError, match="got None for 'non-white'"):
         Scenario("mine", 2, "race", {"white": 0.5}).chances(population.actionable, labels)
-    with pytest.raises(ValueError, match="n_actionable is 7"):
+    with pytest.raises(ValueError, match="act on 1 to 4 features, got 7"):
         Scenario("mine", 7).chances(population.actionable, labels)
 
 
