@@ -11,7 +11,9 @@ likely as before, once everything has followed from them?
         \frac{(x_j - a_j)^2}{\text{range}_j}
     \quad \text{with} \quad h(x^{CF}) \ge \tfrac12, \quad
     \log p(x^{CF}) \ge \log p(x), \quad
-    x^{CF} = f^{-1}\big(f(x);\, do(x_I = a)\big)
+    x^{CF} = f\big(f^{-1}(x);\, do(x_I = a)\big)
+
+Here f gives the features that follow from a person's noise.
 
 Read `lib.method` in this order; each module uses only those before it:
 

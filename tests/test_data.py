@@ -505,6 +505,8 @@ def test_a_population_is_checked(frame):
         replace(population, x=empty)
     with pytest.raises(ValueError, match="y of split 'flow/test'"):
         replace(population, y={"flow/test": torch.zeros(3, dtype=torch.bool)})
+    with pytest.raises(ValueError, match="Unknown split with labels: 'train'"):
+        replace(population, y={"train": population.y["flow/test"]})
 
 
 def test_limits_in_words(frame):
@@ -512,3 +514,4 @@ def test_limits_in_words(frame):
     assert population.limits.low.shape == (2,)
     with pytest.raises(ValueError, match=r"'incom'.*mean 'income'"):
         population.with_limits({"incom": "only up"})
+    assert population.with_limits({}).limits is None  # nothing stated: nothing is cut

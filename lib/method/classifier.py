@@ -136,7 +136,7 @@ class Classifier:
         return torch.sigmoid(self.logit(x) + self.threshold_logit)
 
     def accepts(self, x: Tensor) -> Tensor:
-        """Return whether the decision is positive, h(x) >= 0.5, with shape (*,)."""
+        """Return whether h(x) is at the threshold or above, with shape (*,)."""
         checks.people("x", x, self.features)
         return self.logit(x) >= 0
 

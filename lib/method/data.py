@@ -157,6 +157,7 @@ class Population:
         for split_name, x in self.x.items():
             checks.people(f"split {split_name!r}", x, self.features)
             checks.not_empty(f"Split {split_name!r}", x)
+        checks.one_of("split with labels:", self.y, tuple(self.x))
         for split_name, y in self.y.items():
             checks.shape(f"y of split {split_name!r}", y, (len(self.x[split_name]),))
 
@@ -387,7 +388,7 @@ class Population:
         Raises: ValueError: as `Limits.from_words`.
         """
         limits = Limits.from_words(words, self.actionable, self.categories)
-        return replace(self, limits=limits)
+        return replace(self, limits=limits if limits.is_stated.any() else None)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -480,7 +481,8 @@ class Population:
         """Return counterfactual features as people can have them.
 
         A value that changed becomes the nearest possible one. One
-        that did not is returned unchanged, to the bit.
+        that did not, or by so little that rounding undoes it, is
+        returned as it was, to the bit.
 
         Arguments:
             x, x_cf: Standardised features before and after an action,
@@ -532,7 +534,7 @@ class Population:
         people = self.x["recourse/train"]
         shares = torch.linspace(0, 1, n_values, dtype=torch.float64)
         quantiles = torch.quantile(self.to_feasible(people)[:, column].double(), shares)
-        grid = people.mean(0).expand(n_values, -1).clone()
+        grid = people.mean(0).expand(n_values, -1).clone()  # the others do not matter
         grid[:, column] = quantiles.to(people)
         return self.to_feasible(grid)[:, column].unique()
 

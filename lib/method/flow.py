@@ -157,8 +157,10 @@ class CausalFlow(CausalModel, nn.Module):
     def _feature_networks(self) -> list[list[tuple[Tensor, Tensor]]]:
         """Return weight and bias of each layer, of each feature's part of the network.
 
-        They are cut out of the masked network again when a weight has
-        changed: torch counts the changes of each tensor.
+        The masked network is evaluated as one small network a
+        feature, so that a few features can be asked for. These are
+        cut out again when a weight has changed: torch counts the
+        changes of each tensor.
         """
         state = [(p.data_ptr(), p._version) for p in self.parameters()]
         if self._cache[0] != state:
@@ -168,7 +170,11 @@ class CausalFlow(CausalModel, nn.Module):
         return self._cache[1]
 
     def _network_of(self, j: int) -> list[tuple[Tensor, Tensor]]:
-        """Return weight and bias of each layer of feature j, from its parents on."""
+        """Return weight and bias of each layer of feature j, from its parents on.
+
+        Its parameters are some rows of the last layer. From these it
+        goes back to the units that feed them, layer by layer.
+        """
         if isinstance(self.layer, ElementWiseTransform):
             bias = torch.cat([phi[j].reshape(-1) for phi in self.layer.phi])
             return [(bias.new_zeros(len(bias), 0), bias)]
@@ -299,7 +305,7 @@ class CausalFlow(CausalModel, nn.Module):
             transform = self.transform_of(j, self.parent_values(j, after))
             if moves:
                 follows = transform.inv(z[j])
-                stays = x[j] + (follows - follows.detach())
+                stays = with_gradient_of(follows, x[j])
                 after[j] = torch.where(torch.stack(moves).any(0), follows, stays)
             if j in columns:
                 m_j, a_j = m[..., columns.index(j)], a[..., columns.index(j)]
@@ -308,11 +314,11 @@ class CausalFlow(CausalModel, nn.Module):
             moved[j] = torch.stack(moves).any(0)
             z_cf, log_slope = transform.call_and_ladj(after[j])
             term = log_slope + log_normal(z_cf)
-            terms[j] = torch.where(moved[j], term, terms[j] + (term - term.detach()))
+            terms[j] = torch.where(moved[j], term, with_gradient_of(term, terms[j]))
         return torch.stack(after, -1), torch.stack(terms, -1).sum(-1)
 
     def check_units(self, x: Tensor) -> None:
-        """Raise ValueError if the noise behind people (N, D) is none that a fit leaves."""
+        """Raise ValueError if the noise behind people (N, D) is far from a normal."""
         size = self.abduct(x).detach().abs().median(0).values
         for name, median in zip(self.features, size.tolist(), strict=True):
             if not 1 / MAX_MEDIAN_ABS_NOISE < median < MAX_MEDIAN_ABS_NOISE:
@@ -354,6 +360,11 @@ class CausalFlow(CausalModel, nn.Module):
         weights, settings = io.load(folder, name, fingerprint)
         with io.loading("causal flow", folder, name):
             return cls._rebuilt(weights, settings)
+
+
+def with_gradient_of(tensor: Tensor, value: Tensor) -> Tensor:
+    """Return the value, with the gradient of another tensor of this shape."""
+    return value + (tensor - tensor.detach())
 
 
 def log_normal(z: Tensor) -> Tensor:

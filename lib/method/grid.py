@@ -292,16 +292,16 @@ class Grid:
             chosen = torch.stack(
                 [row[person, at] for row, at in zip(rows, places, strict=True)], -1
             )
-            is_valid = self._is_valid(x, tables, person, chosen)
+            will_do = self._is_valid(x, tables, person, chosen)
             n_acted = torch.zeros_like(person)
             for table, row in zip(tables, chosen.unbind(-1), strict=True):
                 n_acted += table.is_acted.sum(-1)[row]
-            order = np.lexsort((n_acted[is_valid], price[is_valid], person[is_valid]))
-            helped, first = np.unique(person[is_valid][order], return_index=True)
-            best[helped] = chosen[is_valid][order[first]]
+            order = np.lexsort((n_acted[will_do], price[will_do], person[will_do]))
+            helped, first = np.unique(person[will_do][order], return_index=True)
+            best[helped] = chosen[will_do][order[first]]
             cost[place, action] = torch.inf
             is_left = bound.squeeze(-1) < largest
-            is_left[place[is_valid]] = False
+            is_left[place[will_do]] = False
             people, cost = people[is_left], cost[is_left]
             n_asked *= ASKED_GROWTH
         return best
@@ -311,7 +311,8 @@ class Grid:
 
         Left out are actions that are implausible beside the most
         plausible ones on the other components. Sums are taken in the
-        same order here and below, so rounding loses nothing.
+        same order here and below: one that is larger term by term is
+        not smaller when it is rounded, so nothing is lost.
 
         Returns: The rows of each table that are combined, each with
             shape (P, n_b); and the cost of each combination, with

@@ -11,9 +11,10 @@ on what the person can do (A_u), and on how hard it is, h(s).
           - \beta_4 \log p(x^{CF}) + \beta_5\, \text{out of range}(x^{CF})\Big]
 
 The weights :math:`\beta` are `Settings.cost`, `mask`, `plausibility`
-and `feasibility`. The fourth, c, is `hinge`, or a multiplier as in
-CARMA's code: the sum of the batch means H of the hinge so far, less 10
-of the present one, so that it is below zero in the first batches.
+and `feasibility`. The fourth, c, is the setting `hinge`, or a Lagrange
+multiplier as in CARMA's code. With :math:`H_t`, the mean of the hinge
+in batch t, it is :math:`c_t = H_1 + \dots + H_t - 10 H_t`, so that it is
+below zero in the first batches.
 
 Networks of several seeds are trained together as one ensemble: each
 weight has a leading member axis M, and one batched product serves all
@@ -76,7 +77,8 @@ class Settings:
             the log-density falls.
         saturation: Level, in nats, that such a drop of one person
             approaches and never exceeds, and so does the hinge where
-            it is on the log-odds; math.inf: none.
+            it is on the log-odds; math.inf: none. It counts for
+            these two forms alone, not for the defaults.
         margin: Demanded of 2 h(x_cf) - 1, or of the log-odds.
         margin_on: "probability", as printed in the paper, or
             "log_odds". For people far from acceptance 2 h - 1 is near
@@ -317,8 +319,8 @@ class ICarma(nn.Module):
             factual: As `CausalFlow.factual` gives it, each tensor
                 with shape (N, D) or (M, N, D).
             preferences: With scores (N, K) or (M, N, K).
-            noise: Difference of two Gumbel draws, with shape (M, N,
-                K).
+            noise: Logistic noise, the difference of two Gumbel draws,
+                with shape (M, N, K).
         """
         rows = dict(factual) | {
             "context": self.context(factual["x"], factual["z"], preferences),
@@ -382,7 +384,7 @@ class ICarma(nn.Module):
         logits = self.mask_logits(batch["context"])
         soft = torch.sigmoid((logits + batch["noise"]) / self._setting("tau")[..., None])
         hard = (soft > 0.5).to(soft.dtype)
-        m = (hard + soft - soft.detach()) * is_allowed
+        m = (hard + soft - soft.detach()) * is_allowed  # its gradient is that of soft
         a = self.action_values(x, batch["context"], m)
         if self.limit_conditioned:
             a = Interval(is_allowed > 0, batch["low"], batch["high"]).soft_clamp(a)
@@ -588,7 +590,8 @@ def fit(
     Arguments:
         samplers, settings: Of each of the M members; one alone serves
             them all. Settings left out: the paper's. Where a sampler
-            draws limits, the networks are conditioned on them.
+            draws limits, the networks are conditioned on them; limits
+            of the population alone only bind their answers.
         seeds: Of each member.
         progress: Wraps the range of epochs; None: a progress bar.
         after_epoch: Called with the number of epochs done and the

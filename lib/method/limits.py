@@ -261,7 +261,8 @@ def _number(text: str) -> Tensor:
 class Interval:
     """Hold to what values each person may set each actionable feature, standardised.
 
-    `Problem.interval` makes it, for every solver.
+    `Problem.interval` makes it. Without any limits it is the range of
+    each feature, which iCARMA's answers may leave.
 
     Arguments:
         is_allowed: Whether they may set it at all, with shape
@@ -305,10 +306,11 @@ class Interval:
         return torch.where(is_stated, self.origin + nearest * self.step, values)
 
     def soft_clamp(self, values: Tensor) -> Tensor:
-        """Return values bent into the interval, with a gradient everywhere, (*, N, K).
+        """Return values bent into the interval, with shape (*, N, K).
 
-        It replaces `project` in training: values well inside hardly
-        change, and steps do not count.
+        It replaces `project` in training, since it has a gradient
+        near the ends, too: values well inside hardly change, and
+        steps do not count.
         """
         above_low = softplus(values - self.low, SHARPNESS)
         above_high = softplus(values - self.high, SHARPNESS)
@@ -375,7 +377,7 @@ def intersect(
     step = limits.step.nan_to_num(0.0).expand(is_allowed.shape)
     step = torch.where(is_whole, step.clamp_min(1.0), step) / std
     size = _size(step)
-    # in steps, by how much rounding can move an end off one: x has few digits
+    # in steps: x is in float32, so that an end may lie beside the step that it means
     digits = torch.finfo(now.dtype).eps * torch.maximum(low.abs(), high.abs()) / size
     near = (4 * digits).clamp(CLOSE, 0.49)
     first = ((low - origin) / size - near).ceil()

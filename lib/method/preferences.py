@@ -105,7 +105,7 @@ PROFILES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Preferences:
     """Hold the scores of N people, and derive what solvers ask: mask, difficulty, weight.
 

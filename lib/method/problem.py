@@ -50,7 +50,7 @@ def is_plausible(gain: Tensor, slack: float = 0.0, tolerance: float = 0.0) -> Te
     return gain >= -slack + tolerance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Hold who applies, who decides, and the flow that measures plausibility.
 
@@ -214,17 +214,17 @@ class Problem:
         """Raise ValueError unless x are refused people (N, D), of the flow's dtype."""
         features = self.population.features
         checks.people("x", x, features, self.flow.dtype)
-        if (is_far := x.abs() > MAX_ABS_X).any():
-            row, j = is_far.nonzero()[0].tolist()[-2:]
-            raise ValueError(
-                f"{features[j]} of row {row} is {x[..., row, j].item():,.0f} standard "
-                f"deviations from the mean: expected {MAX_ABS_X:,} at most. Is it in "
-                "another unit?"
-            )
         if x.ndim != 2 or len(x) == 0:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}: expected a row a person, (N, "
                 f"{len(features)}), and at least one of them."
+            )
+        if (is_far := x.abs() > MAX_ABS_X).any():
+            row, j = is_far.nonzero()[0].tolist()
+            raise ValueError(
+                f"{features[j]} of row {row} is {x[row, j].item():,.0f} standard "
+                f"deviations from the mean: expected {MAX_ABS_X:,} at most. Is it in "
+                "another unit?"
             )
         checks.refused(self.accepts(x))
 
@@ -279,8 +279,9 @@ class Problem:
     def discretise(self, x: Tensor, recommendation: "Recommendation") -> "Recommendation":
         """Return the recommendation as people can carry it out, in whole numbers.
 
-        Consequences follow by the flow. Who is left with nothing to
-        change stays as they are.
+        Consequences follow by the flow. Features of people whose
+        changes all vanish by the rounding stay as they are, though
+        they count as acted on.
 
         Arguments:
             x: Refused people, with shape (N, D).

@@ -197,10 +197,10 @@ def changes(population: Population, x: Tensor, x_cf: Tensor) -> list[dict[str, s
     texts = [_texts(population, people) for people in (x, x_cf)]
     ranks = [percentile_ranks(population, people).tolist() for people in (x, x_cf)]
     moves = []
-    for before, after, low, high in zip(*texts, *ranks, strict=True):
+    for before, after, first, last in zip(*texts, *ranks, strict=True):
         moves.append(
             {
-                name: _shown(population, name, (before[j], after[j]), (low[j], high[j]))
+                name: _shown(population, name, (before[j], after[j]), (first[j], last[j]))
                 for j, name in enumerate(population.features)
                 if before[j] != after[j]
             }

@@ -40,10 +40,9 @@ def permutation_probabilities(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return all K! rankings of the features and how often each occurs.
 
-    In a named distribution with favourites {a, b}, a ranking whose
-    first two are a and b has probability 1/6 (four features: there
-    are four of them). The other rankings that begin with a or b share
-    the remaining third.
+    In a named distribution with favourites {a, b}, the rankings whose
+    first two are a and b have probability two thirds together. The
+    other rankings that begin with a or b share the remaining third.
 
     Arguments:
         distribution: A key of `FAVOURITES`.
@@ -213,8 +212,9 @@ class TableSampler:
 class WithLimits:
     """Draw directions and limits beside what another sampler draws.
 
-    Each feature of a person has, with probability `share`, one of six
-    limits, each as often: only up, only down, at most so much more, at
+    What the other sampler draws of limits is replaced. Each feature of
+    a person has, with probability `share`, one of six limits, each as
+    often: only up, only down, at most so much more, at
     most so much less, at least, at most. How much is drawn evenly from
     the feature's range. Of categories any set may be chosen from, each
     as often.
