@@ -143,7 +143,10 @@ class CausalFlow(CausalModel, nn.Module):
         h = x_parents
         for hidden_weight, hidden_bias in hidden_layers:
             h = self._activation(F.linear(h, hidden_weight, hidden_bias))
-        parameters = F.linear(h, weight, bias)
+        if n_causes:
+            parameters = F.linear(h, weight, bias)
+        else:  # a root: the same for everyone
+            parameters = bias.expand(*x_parents.shape[:-1], -1)
         if not self.settings["n_bins"]:
             return MonotonicAffineTransform(*parameters.unbind(-1))
         return ArsinhSpline(*parameters.split([n for (n,) in self.layer.shapes], -1))
@@ -232,10 +235,13 @@ class CausalFlow(CausalModel, nn.Module):
         """Return z and the terms of the log-density; arguments as for `log_prob_terms`."""
         columns = range(len(self.features)) if columns is None else columns
         cached = cached or {}
-        transforms = self.transforms(x, [j for j in columns if j not in cached])
-        transforms.update(cached)
-        each = [transforms[j].call_and_ladj(x[..., j]) for j in columns]
-        z, log_slope = (torch.stack(values, -1) for values in zip(*each, strict=True))
+        pairs = []
+        for j in columns:
+            transform = cached.get(j)
+            if transform is None:
+                transform = self.transform_of(j, x[..., self.graph.parent_index[j]])
+            pairs.append(transform.call_and_ladj(x[..., j]))
+        z, log_slope = (torch.stack(values, -1) for values in zip(*pairs, strict=True))
         return z, log_slope + log_normal(z)
 
     def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
