@@ -151,7 +151,7 @@ class CommittedOutputs(pytest.Item):
                 raise OutputsDiffer(
                     f"code cell {number} is committed as In [{cell.execution_count}], "
                     f"expected In [{number}]: execute the notebook from top to bottom "
-                    "(make notebooks)."
+                    "(workflow/notebooks.sh)."
                 )
             for output in cell.outputs:
                 if output.output_type == "error" or output.get("name") == "stderr":

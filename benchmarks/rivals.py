@@ -1,4 +1,4 @@
-"""What people would install today, on the same people as ours: `make rivals`.
+"""What people would install today, on the same people as ours: `benchmarks/rivals.py`.
 
     .venv/bin/python benchmarks/rivals.py             everything, an hour of two cores
     .venv/bin/python benchmarks/rivals.py dice-ml     one package is asked anew

@@ -1,6 +1,6 @@
 """Make the students' files from the solutions, and the lists at the end of the notebooks.
 
-    python exercises/make.py             or: make exercises
+    python exercises/make.py
 
 The source is exercises/solutions. There, a cell's lines between `# solution: BLANK` and
 `# end` become BLANK in the student's file; cells tagged `solution` are left out, with a

@@ -34,7 +34,7 @@ Read `lib.method` in this order; each module uses only those before it:
 
 `lib.search` finds cheapest actions over all values and minimal
 unlocking sets, `lib.paper` holds the paper's studies, `lib.beyond`
-what goes further (evaluation, hare, own_table, propose). Imports go
+what goes further (batches, evaluation, hare, own_table, propose). Imports go
 one way: method < search < paper < beyond. Beside them are `io`
 (files), `checks` (argument validation) and `reproducible` (seeds, one
 thread).

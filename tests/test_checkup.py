@@ -9,7 +9,6 @@ import nbformat
 import numpy as np
 import own_table as own_table_program
 import pandas as pd
-import parameters
 import pytest
 import torch
 import yaml
@@ -416,24 +415,23 @@ def test_the_notebook_lists_what_is_wrong_and_fails(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"seperator": ";"}, "has no parameter 'seperator'; did you mean separator?"),
-        ({"n_people": "4000"}, "n_people is '4000' (str), expected int"),
+        ({"seperator": ";"}, "Did you mean 'separator'?"),
+        ({"n_people": "4000"}, "n_people is '4000', a str; expected an int"),
     ],
 )
 def test_a_parameter_file_that_does_not_fit_starts_no_kernel(tmp_path, values, message):
-    notebook = ROOT / "notebooks" / "12_your_own_problem.ipynb"
     path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(values))
+    path.write_text(yaml.safe_dump(values | {"outputs": str(tmp_path)}))
     with pytest.raises(ValueError, match=re.escape(message)):
-        parameters.read_own(path, parameters.notebook_defaults(notebook))
+        own_table_program.run(path)
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({}, "does not name outputs"),
-        ({"outputs": "models"}, "outputs is 'models', expected a folder below runs"),
-        ({"outputs": "runs/mine", "figures": "figures"}, "figures is 'figures', expected"),
+        ({"outputs": "models"}, "outputs is 'models', a folder of the repository"),
+        ({"outputs": "runs/mine", "figures": "figures"}, "figures is 'figures', a folder"),
     ],
 )
 def test_a_run_writes_below_runs_only(tmp_path, values, message):

@@ -3,25 +3,29 @@
 import shutil
 from dataclasses import replace
 
-import how_sure as job
+import fit
 import pandas as pd
 import parameters
 import pytest
 import torch
 
 from lib.io import MODELS
+from lib.paper import designs
+from lib.search.thorough import Looks
 
 N_PEOPLE, N_VALUES = 12, 9
 
 
 @pytest.fixture(scope="module")
 def looks(problem):
-    return job.Looks(problem, problem.population.truth, N_PEOPLE, seed=0)
+    x = problem.refused("test")[:N_PEOPLE]
+    preferences = designs.hard_preferences(problem, N_PEOPLE, 1)
+    return Looks(problem, problem.population.truth, x, preferences, seed=0)
 
 
-def knows_nothing(looks: job.Looks) -> job.Looks:
+def knows_nothing(looks: Looks) -> Looks:
     """The same people, and a search that found an action for none."""
-    other = object.__new__(job.Looks)
+    other = object.__new__(Looks)
     table = replace(looks.table, cost=torch.full_like(looks.table.cost, torch.inf))
     other.__dict__ |= vars(looks) | {"table": table}
     other.known = table.cheapest(looks.is_allowed)[0]
@@ -58,14 +62,14 @@ def test_what_costs_twice_as_much_is_told(looks):
 def test_the_job_leaves_a_row_for_each_look(tmp_path):
     for name in ("loan_classifier", "loan_flow"):
         shutil.copy(MODELS / f"{name}.safetensors", tmp_path)
-    given = parameters.read_network_parameters("paper") | {
+    given = parameters.of_fits("paper") | {
         "size": "smoke",
         "models": str(tmp_path),
         "n_searched": {"loan_how_sure": 1},
         "n_scan": {"loan_how_sure": 5},
-        "n_harder": {"scouts": 16, "starts": 1, "steps": 1},
+        "effort": {"n_samples": 16, "n_starts": 1, "n_steps": 1},
     }
-    job.loan_how_sure(given, "loan_how_sure")
+    fit.how_sure(given, "loan_how_sure")
     looks = pd.read_csv(tmp_path / "loan_how_sure.csv").look
     assert looks[0] == "ten times, all fifteen sets"
     assert looks.str.contains("scan, random").sum() == 1
@@ -73,7 +77,7 @@ def test_the_job_leaves_a_row_for_each_look(tmp_path):
 
 def test_what_is_committed_is_of_the_people_that_the_parameters_name():
     """Fifteen sets a person, and nobody counted twice."""
-    sizes = parameters.read_network_parameters("paper")["n_searched"]
+    sizes = parameters.of_fits("paper")["n_searched"]
     for name, n in sizes.items():
         rows = pd.read_csv(MODELS / f"{name}.csv", index_col="look")
         of = rows["answers"] + rows["none found"]

@@ -48,7 +48,7 @@ def test_as_printed_reads_what_was_chosen_and_says_what_was_not(folder):
         readings.as_printed("ranking", "steep")
     del entries["width"]
     (folder / "calibrated.yaml").write_text(yaml.safe_dump(entries))
-    with pytest.raises(ValueError, match="not chosen width yet: `make calibrate`"):
+    with pytest.raises(ValueError, match="not chosen width yet: workflow/calibrate"):
         readings.as_printed("ranking", "linear")
 
 

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
+import fit
 import numpy as np
 import pandas as pd
 import parameters
 import pytest
-import willingness as job
 
-from lib.beyond.evaluation import refits
+from lib.beyond.evaluation import refits, simulations
 from lib.beyond.evaluation.willingness import POOLS
 
 RESULTS = ["willingness.csv", "willingness_latent.csv"]
 NAMES = ["study", "pool", "shape", "setting"]
-SMOKE = parameters.read_network_parameters("smoke")
+SMOKE = parameters.of_fits("smoke")
 
 
 def run(folder):
     """Run the job at smoke size, and return the bytes of what it leaves."""
-    job.willingness(SMOKE | {"models": str(folder)}, "willingness")
+    fit.willingness(SMOKE | {"models": str(folder)}, "willingness")
     assert sorted(path.name for path in folder.iterdir()) == RESULTS
     return [(folder / name).read_bytes() for name in RESULTS]
 
@@ -30,19 +30,19 @@ def read(folder):
 @pytest.fixture
 def quick(monkeypatch):
     """Keep four quick settings: a line that falls by 0.2, 0.3, 0.4, 0.6."""
-    every = job.Job.settings
+    every = simulations.Studies.settings
 
     def settings(self):
         lines = [("power", "line")]
         return [one for one in every(self) if (one[0]["study"], one[0]["shape"]) in lines]
 
-    monkeypatch.setattr(job.Job, "settings", settings)
+    monkeypatch.setattr(simulations.Studies, "settings", settings)
 
 
 def test_the_job_leaves_both_results(tmp_path, monkeypatch):
     """All studies, with one of three pools and two of ten shapes."""
-    monkeypatch.setattr(job, "POOLS", {"middle": POOLS["middle"]})
-    monkeypatch.setattr(job, "SHAPES", ("1/x", "line"))
+    monkeypatch.setattr(simulations, "POOLS", {"middle": POOLS["middle"]})
+    monkeypatch.setattr(simulations, "SHAPES", ("1/x", "line"))
     folder = tmp_path / "not" / "there"
     run(folder)
     rows, latents = read(folder)
@@ -97,7 +97,8 @@ def test_a_row_is_what_refits_give(tmp_path, quick):
 
 def test_every_setting_is_there():
     names = [
-        tuple(names.values()) for names, _ in job.Job(SMOKE["n_datasets"], 0).settings()
+        tuple(names.values())
+        for names, _ in simulations.Studies(SMOKE["n_datasets"], 0).settings()
     ]
     assert len(names) == len(set(names)) == 4 * 12 + 2 + 2 * 4 + 3
     assert {name[0] for name in names} == set(SMOKE["n_datasets"])

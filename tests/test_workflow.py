@@ -1,4 +1,4 @@
-"""The batch: parameters, what it is made of, what an edit touches, pins, the report."""
+"""The batch: parameters, rules, pins, and the report."""
 
 from lib.reproducible import VARIABLES
 
@@ -10,337 +10,143 @@ import subprocess
 import sys
 from pathlib import Path
 
-import chain
-import hare
-import how_sure
-import nbformat
-import networks
+import fit
 import numpy as np
-import other_flows
 import pandas as pd
 import parameters
-import proposers
 import pytest
 import report
-import reproduce
-import torch
-import willingness
 import yaml
-from nbformat.v4 import new_code_cell, new_notebook
 
-from lib import io
-from lib.io import MODELS
-from lib.paper import claims, gmsc, stacks
+from lib.io import ROOT
+from lib.paper import claims
 
-ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
-SIZES = sorted(path.parent.name for path in (ROOT / "params").glob("*/networks.yaml"))
-DEFAULTS = {
-    "seed": 0,
-    "rate": 1e-3,
-    "fast": True,
-    "models": "models",
-    "ks": [4, 3],
-    "weights": [0.5],
-    "limit": None,
-    "any": [],
-}
+SIZES = ("paper", "quick", "smoke")
+DEFAULTS = {"n": 10, "rate": 0.5, "folder": "models", "n_epochs": None, "kinds": {"a": 1}}
 
 
-# --- one parameter file against a notebook's defaults
+@pytest.mark.parametrize("size", SIZES)
+def test_each_size_fits_all_notebooks_and_fits(size):
+    parameters.check_size(size)
 
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "seed: 7",
-        "rate: 0.01",
-        "rate: 1",
-        "rate: 1.0e-3",
-        "fast: false",
-        "models: runs/x",
-        "ks: [1]",
-        "ks: []",
-        "weights: [1, 0.5]",
-        "limit: 3",
-        "limit: text",
-        "any: [1, a]",
-    ],
+    ["n: 3", "rate: 1", "rate: 0.1", "n_epochs: 4", "n_epochs: null", "kinds: {b: x}"],
 )
-def test_parameter_that_fits(line):
-    parameters.check_parameters(yaml.safe_load(line), DEFAULTS, "p.yaml")
+def test_a_parameter_that_fits(line):
+    parameters.check(yaml.safe_load(line), DEFAULTS, "mine.yaml")
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("sed: 7", "p.yaml: the notebook has no parameter 'sed'; did you mean seed"),
-        ("zzz: 7", "known are seed, rate"),
-        (
-            "rate: 1e-3",
-            "rate is '1e-3' (str), expected float like the notebook's 0.001. "
-            "YAML reads 1e-3 as text: write 0.001",
-        ),
-        ("seed: '7'", "no quotes around a number"),
-        ("seed: 1.5", "seed is 1.5 (float), expected int"),
-        ("seed: true", "seed is True (bool), expected int"),
-        ("rate: true", "expected float"),
-        ("fast: 1", "fast is 1 (int), expected bool"),
-        ("models: no", "YAML reads no, off, yes and on as true or false: put quotes"),
-        ("models: 3", "expected str"),
-        ("ks: 4", "ks is 4 (int), expected list of int"),
-        ("ks: [4, 1.5]", "expected list of int"),
-        (
-            "weights: [0.5, 1e-3]",
-            "expected list of float like the notebook's [0.5]. YAML reads 1e-3 as text",
-        ),
-        ("seed:", "seed is None (NoneType), expected int"),
-        ("", "should hold lines `name: value`"),
-        ("- seed", "should hold lines `name: value`"),
+        ("N: 3", "Unknown parameter of mine.yaml: 'N'"),
+        ("folders: x", "Did you mean 'folder'"),
+        ("n: 3.0", "n is 3.0, a float; expected an int, such as 10"),
+        ("n: true", "n is True, a bool"),
+        ("rate: 1e-3", "rate is '1e-3', a str"),  # YAML reads it as a text
+        ("folder: off", "folder is False, a bool"),
     ],
 )
-def test_parameter_that_does_not_fit(line, message):
+def test_a_parameter_that_does_not_fit(line, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        parameters.check_parameters(yaml.safe_load(line), DEFAULTS, "p.yaml")
-
-
-def write_notebook(path: Path, *sources: str, tag: str = "parameters") -> Path:
-    """A notebook of code cells, the first one tagged."""
-    cells = [new_code_cell(source) for source in sources]
-    cells[0].metadata["tags"] = [tag]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(new_notebook(cells=cells), path)
-    return path
-
-
-def test_defaults_are_read(tmp_path):
-    path = write_notebook(
-        tmp_path / "a.ipynb",
-        "# of draws\nseed = -1  # any\nrate = 1e-3\nn = 20_000\nks = [4, 3]\nlimit = None",
-    )
-    assert parameters.notebook_defaults(path) == {
-        "seed": -1,
-        "rate": 1e-3,
-        "n": 20_000,
-        "ks": [4, 3],
-        "limit": None,
-    }
+        parameters.check(yaml.safe_load(line), DEFAULTS, "mine.yaml")
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("changes", "message"),
     [
-        "n = 2 * 10",
-        "n = f()",
-        "import os",
-        "a = b = 1",
-        "a, b = 1, 2",
-        "n: int = 1",
-        "n =",
-        "%matplotlib",
-    ],
-)
-def test_parameters_cell_holds_literals_only(tmp_path, source):
-    with pytest.raises(
-        ValueError,
-        match=r"a.ipynb: the parameters cell may hold only lines `name = literal`",
-    ):
-        parameters.notebook_defaults(write_notebook(tmp_path / "a.ipynb", source))
-
-
-def test_parameters_cell_must_be_tagged(tmp_path):
-    with pytest.raises(ValueError, match=r"a.ipynb has 0 code cells tagged `parameters`"):
-        parameters.notebook_defaults(
-            write_notebook(tmp_path / "a.ipynb", "n = 1", tag="other")
-        )
-
-
-# --- this repository's own parameter files
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS)
-@pytest.mark.parametrize("size", SIZES)
-def test_parameter_file_fits_its_notebook(size, notebook):
-    values = parameters.read_parameters(size, notebook)
-    defaults = parameters.notebook_defaults(ROOT / "notebooks" / f"{notebook}.ipynb")
-    # From nothing: a batch reads what it made itself, not the committed models, and leaves
-    # what is committed as it is.
-    folders = {
-        "models": f"runs/{size}/models",
-        "outputs": f"runs/{size}",
-        "figures": f"runs/{size}/figures",
-    }
-    assert {name: values.get(name) for name in folders if name in defaults} == {
-        name: folder for name, folder in folders.items() if name in defaults
-    }
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_each_parameter_file_has_a_notebook(size):
-    names = sorted(path.stem for path in (ROOT / "params" / size).iterdir())
-    assert names == sorted([*NOTEBOOKS, "networks", "run"])
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS)
-@pytest.mark.parametrize("size", SIZES)
-def test_what_is_shared_reaches_each_notebook(size, notebook):
-    """Whoever reads the same name gets the same value, and the networks do as well."""
-    defaults = parameters.notebook_defaults(ROOT / "notebooks" / f"{notebook}.ipynb")
-    shared = parameters.read_shared(size)
-    values = parameters.read_parameters(size, notebook)
-    networks = parameters.read_network_parameters(size)
-    assert shared.keys() & defaults.keys() >= {"seed"}
-    for name in shared.keys() & defaults.keys():
-        assert values[name] == shared[name] == networks[name], name
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_networks_are_described(size):
-    values = parameters.read_network_parameters(size)
-    assert values["models"] == f"runs/{size}/models"
-    fitted_with = {"gmsc_classifier", "gmsc_flow", "gmsc_icarma", "gmsc_other_flows"}
-    fitted_with |= {"gmsc_propose", "loan_propose", "loan_propose_others", *stacks.TRANSFER}
-    assert sorted(values["n_epochs"]) == sorted(set(networks.STACKS) | fitted_with)
-
-
-NOTEBOOK = "n_people = 10\nn_values = 25\nseed = 0"
-
-
-@pytest.fixture
-def sizes(tmp_path):
-    """A repository with one notebook and the sizes paper and tiny."""
-    write_notebook(tmp_path / "notebooks" / "one.ipynb", NOTEBOOK)
-    for size in ("paper", "tiny"):
-        folder = tmp_path / "params" / size
-        folder.mkdir(parents=True)
-        (folder / "run.yaml").write_text("n_people: 5\nseed: 1\n")
-        (folder / "one.yaml").write_text("n_values: 3\n")
-        (folder / "networks.yaml").write_text("n_seeds: 2\nn_epochs:\n  a: 1\n  b: 1\n")
-    return tmp_path
-
-
-def test_shared_values_are_merged(sizes):
-    (sizes / "params" / "tiny" / "run.yaml").write_text("n_people: 7\nseed: 1\n")
-    assert parameters.read_parameters("tiny", "one", sizes) == {
-        "n_people": 7,
-        "seed": 1,
-        "n_values": 3,
-    }
-    assert parameters.read_network_parameters("tiny", sizes) == {
-        "n_people": 7,
-        "seed": 1,
-        "n_seeds": 2,
-        "n_epochs": {"a": 1, "b": 1},
-    }
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("run", None, "params/tiny/run.yaml is missing"),
-        ("one", None, "params/tiny/one.yaml is missing"),
-        ("run", "n_people: 5", "params/tiny/run.yaml says nothing about seed"),
-        ("run", "n_people: 5\nseed: a", "seed is 'a' (str), expected int"),
-        ("run", "n_poeple: 5\nseed: 1", "no parameter 'n_poeple'; did you mean n_people"),
-        ("run", "", "should hold lines `name: value`"),
-        ("one", "n_people: 9", "run.yaml says n_people for all notebooks of this size"),
-        ("one", "n_vlaues: 9", "no parameter 'n_vlaues'; did you mean n_values?"),
-    ],
-)
-def test_shared_values_that_do_not_fit(sizes, file, content, message):
-    path = sizes / "params" / "tiny" / f"{file}.yaml"
-    path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(ValueError, match=re.escape(message)):
-        parameters.read_parameters("tiny", "one", sizes)
-
-
-def test_a_shared_name_is_one_of_some_notebook(sizes):
-    """Else a slip in the paper's own file would leave a notebook its default, unseen."""
-    for size in ("paper", "tiny"):
-        (sizes / "params" / size / "run.yaml").write_text("n_poeple: 5\nseed: 1\n")
-    with pytest.raises(ValueError, match=r"no notebook has .*'n_poeple'; did you"):
-        parameters.read_parameters("paper", "one", sizes)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "params/tiny/networks.yaml is missing"),
-        ("n_seeds: 2", "params/tiny/networks.yaml says nothing about n_epochs"),
+        ({"all": {"n_flow": "800"}}, "n_flow is '800', a str"),
+        ({"all": {"n_flows": 800}}, "Did you mean 'n_flow'?"),
+        ({"notebooks": {"04_hard": {}}}, "Unknown notebook '04_hard'"),
         (
-            "n_sedes: 2\nn_epochs: {a: 1, b: 1}",
-            "params/paper has no parameter 'n_sedes'; did you mean n_seeds",
+            {"notebooks": {"04_hard_constraints": {"n_value": 3}}},
+            "Did you mean 'n_values'?",
         ),
-        ("n_seeds: 2\nn_epochs: {a: 1}", "networks.yaml, n_epochs says nothing about b"),
-        (
-            "n_seeds: 2\nn_epochs: {a: 1, c: 1}",
-            "params/paper has no parameter 'c'",
-        ),
-        ("n_seeds: 2\nn_epochs: {a: 1, b: x}", "b is 'x' (str), expected int"),
-        ("n_seeds: 2\nn_epochs: 3", "n_epochs is 3 (int), expected dict"),
+        ({"fits": {"n_seeds": 1.5}}, "n_seeds is 1.5, a float"),
+        ({"fits": {"n_epochs": {"loan_carma": 2}}}, "fits, n_epochs lacks loan_icarma"),
     ],
 )
-def test_networks_that_are_described_wrongly(sizes, content, message):
-    path = sizes / "params" / "tiny" / "networks.yaml"
-    path.unlink() if content is None else path.write_text(content)
+def test_a_size_that_does_not_fit_is_refused_before_any_kernel(tmp_path, changes, message):
+    sections = parameters.read("smoke")
+    for section, values in changes.items():
+        sections[section] = sections[section] | values
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(sections))
     with pytest.raises(ValueError, match=re.escape(message)):
-        parameters.read_network_parameters("tiny", sizes)
+        parameters.check_size("mine", tmp_path)
 
 
-# --- what the batch is made of
+def test_what_is_printed_for_papermill_are_the_parameters():
+    command = [sys.executable, "workflow/parameters.py", "smoke", "04_hard_constraints"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    expected = parameters.given("smoke", "04_hard_constraints")
+    assert yaml.safe_load(printed.stdout) == expected
+    assert expected["n_values"] == 4 and expected["models"] == "runs/smoke/models"
 
 
-def test_the_batch_runs_each_notebook_and_each_stack():
-    assert sorted(chain.NEEDS) == NOTEBOOKS
-    paper, beyond = chain.PARTS["paper"], chain.PARTS["beyond"]
-    assert sorted([*paper, *beyond]) == NOTEBOOKS and "07_gmsc_transfer" in paper
-    for program in (networks, other_flows, proposers, hare, willingness, how_sure):
-        fits = {fit for fit, (name, _) in chain.FITS.items() if name == program.__name__}
-        assert fits == set(program.JOBS)
-    assert set(networks.JOBS) == {*networks.STACKS, *stacks.TRANSFER}
+# --- the rules
 
 
-def test_every_model_is_left_by_one_job():
-    jobs = [*chain.NEEDS, *chain.FITS]
-    maker = {model: job for job in jobs for model in chain.left_by(job)}
-    assert len(maker) == sum(len(chain.left_by(job)) for job in jobs)
-    assert {chain.file_of(model) for model in maker} == {
-        path.name for path in MODELS.iterdir() if path.is_file()
-    }
+RULES = """
+import json
+from pathlib import Path
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import (
+    ConfigSettings, OutputSettings, ResourceSettings, StorageSettings)
+
+with SnakemakeApi(OutputSettings()) as api:
+    batch = api.workflow(
+        ResourceSettings(cores=1), ConfigSettings(config={"size": "paper"}),
+        StorageSettings(), snakefile=Path("workflow/Snakefile"))._workflow
+    rules = {rule.name: [list(map(str, rule.input)), list(map(str, rule.output))]
+             for rule in batch.rules}
+    print(json.dumps(rules))
+"""
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_a_notebook_is_behind_the_models_that_it_names(notebook):
-    before = {model for job in chain.run_for([notebook]) for model in chain.left_by(job)}
-    models = {model for job in (*chain.NEEDS, *chain.FITS) for model in chain.left_by(job)}
-    assert models & set(re.findall(r'"(\w+)"', code_of(notebook))) <= before
+@pytest.fixture(scope="module")
+def rules() -> dict[str, tuple[list[str], list[str]]]:
+    """Inputs and outputs of each rule, as Snakemake reads them."""
+    command = [sys.executable, "-c", RULES]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(run.stdout.splitlines()[-1])
 
 
-def code_of(notebook: str) -> str:
-    """The code of a notebook."""
-    cells = nbformat.read(ROOT / "notebooks" / f"{notebook}.ipynb", as_version=4).cells
-    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+def test_the_batch_runs_each_notebook_and_each_fit(rules):
+    notebooks = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    made = {Path(path).name for _, outputs in rules.values() for path in outputs}
+    assert notebooks <= made
+    fits = {name for name in rules if not name.startswith("notebook_")}
+    assert fits - {"all", "paper", "beyond"} == set(fit.JOBS)
 
 
-def test_what_a_job_reads_is_there():
-    assert chain.READS.keys() <= chain.NEEDS.keys() | chain.FITS.keys()
-    for job in (*chain.NEEDS, *chain.FITS):
-        for pattern in (*chain.READS.get(job, ()), *chain.code_of(job)):
-            assert list(ROOT.glob(pattern.format(size="paper"))), (job, pattern)
+def test_what_a_rule_reads_is_there_or_is_made(rules):
+    made = [path for _, outputs in rules.values() for path in outputs]
+    assert len(made) == len(set(made))
+    for name, (inputs, _) in rules.items():
+        for path in inputs:
+            assert path in made or (ROOT / path).is_file(), (name, path)
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_a_notebook_runs_again_for_the_folders_that_it_imports(notebook):
-    imported = set(re.findall(r"lib\.beyond\.(\w+)", code_of(notebook)))
-    assert imported == set(chain.BEYOND_FOLDERS.get(notebook, ()))
+def test_every_committed_model_is_made(rules):
+    made = {Path(path).name for _, outputs in rules.values() for path in outputs}
+    assert {path.name for path in (ROOT / "models").iterdir()} <= made
 
 
-def test_a_program_runs_again_for_the_folders_that_it_imports():
-    for program in (networks, other_flows, proposers, hare, willingness, how_sure):
-        imported = set(
-            re.findall(r"lib\.beyond\.(\w+)", Path(program.__file__).read_text())
-        )
-        assert imported == set(chain.BEYOND_FOLDERS.get(program.__name__, ()))
+def test_a_notebook_waits_for_the_models_and_modules_that_it_names(rules):
+    for name, (inputs, outputs) in rules.items():
+        if not name.startswith("notebook_"):
+            continue
+        (path,) = [path for path in inputs[:1] if path.endswith(".ipynb")]
+        cells = json.loads((ROOT / path).read_text())["cells"]
+        source = "".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+        for folder in re.findall(r"lib\.beyond\.(\w+)", source):
+            assert any(f"lib/beyond/{folder}/" in read for read in inputs), (name, folder)
+        files = {Path(path).stem for path in inputs + outputs}
+        for model in re.findall(r'"((?:loan|gmsc)_[a-z_]+)"', source):
+            if (ROOT / "models" / f"{model}.safetensors").is_file():
+                assert model in files, (name, model)
 
 
 # --- pins
@@ -361,10 +167,10 @@ def test_lock_pins_each_direct_dependency(folder):
             name, operator, version = re.fullmatch(
                 r"([a-z0-9-]+)(==|<|)([0-9.*]*)", line
             ).groups()
-            assert name in pins, f"{name} is not in the lock: make lock"
+            assert name in pins, f"{name} is not in the lock: workflow/lock.py"
             if operator == "==":
                 assert re.fullmatch(version.replace("*", r"\d+"), pins[name]), (
-                    f"{name} is {pins[name]}: make lock"
+                    f"{name} is {pins[name]}: workflow/lock.py"
                 )
 
 
@@ -382,16 +188,12 @@ def test_only_builds_of_torch_without_cuda_are_allowed():
 
 def test_conda_and_make_install_the_same():
     pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"][-1]["pip"]
-    makefile = (ROOT / "Makefile").read_text()
-    index = re.search(r"^TORCH := (.*)$", makefile, re.MULTILINE)[1]
+    script = (ROOT / "workflow" / "environment.sh").read_text()
+    index = re.search(r"^torch=(.*)$", script, re.MULTILINE)[1]
     assert pip == [f"--find-links {index}", "--require-hashes", "-r requirements.lock"]
-    recipe = re.search(r"^environment:(.*\n(?:\t.*\n)+)", makefile, re.MULTILINE)[1]
-    assert re.findall(r"--require-hashes \$\$links -r (\S+)", recipe) == [
-        "requirements.lock"
-    ]
-    (line,) = re.findall(r'\t@echo "\$\(CURDIR\)" > (.*)\n', recipe)
-    line = line.replace("$$", "$").replace("$(BIN)/python", "python")
-    assert f'echo "$PWD" > {line}\n' in (ROOT / "postBuild").read_text()
+    assert re.findall(r"--require-hashes \$links -r (\S+)", script) == ["requirements.lock"]
+    (line,) = re.findall(r'echo "\$PWD" > (.*)\n', script)
+    assert line.replace(".venv/bin/", "") in (ROOT / "postBuild").read_text()
 
 
 # --- the report
@@ -424,56 +226,23 @@ def test_report_joins_the_tables(tmp_path):
     folder = tmp_path / "tables"
     write_table(folder, "04_hard")
     write_table(folder, "05_soft", table="Table 2", networks="pruned", calibration=True)
-    nothing = dict.fromkeys(("paper", "difference", "agrees", "networks"))
-    write_table(folder, "05_table6", table="Table 6", **nothing)
-    rows = report.collect(tmp_path)
-    assert list(rows["table"]) == ["Table 1", "Table 2", "Table 6"]
-    assert (tmp_path / "paper_vs_ours.csv").is_file()
-    first, second = report.as_text(rows).splitlines()[-2:]  # nothing is printed of table 6
-    assert first.split()[:6] == ["Table", "1", "as", "printed", "1", "1"]
-    assert "0.001" in first and "nan" not in second.lower()
-    assert second.split()[:5] == ["Table", "2", "pruned", "1", "0"]
+    write_table(folder, "07_gmsc", table="1, GMSC")
+    rows = report.collect(tmp_path, report.TABLES)
+    assert list(rows["table"]) == ["Table 1", "Table 2", "1, GMSC"]
+    without = report.collect(tmp_path, report.TABLES, has_data=False)
+    assert list(without["table"]) == ["Table 1", "Table 2"]
+    with pytest.raises(ValueError, match="There is no table"):
+        report.collect(tmp_path, report.CLAIMS)
 
 
-def test_report_counts_the_verdicts(tmp_path):
-    folder = tmp_path / "tables"
-    write_table(folder, "04_hard")
+def test_report_counts_the_verdicts():
     verdicts = claims.Verdicts()
     for what, value in {"4": 0.5, "3": -0.5}.items():
         estimate = claims.Estimate(value, value, value, 0.01)
         verdicts.ask("5.3: validity falls", "search", what, estimate, below=0)
         verdicts.ask("5.3: cost rises", "search", what, claims.ratio(np.ones(9)), above=0)
-    pd.DataFrame(verdicts.parts).to_csv(folder / "04_claims.csv", index=False)
-    counts = report.verdicts(tmp_path)
+    counts = report.count_verdicts(pd.DataFrame(verdicts.parts))
     assert counts.loc["search"].to_dict() == {"holds": 1, "in part": 1}
-    assert len(pd.read_csv(tmp_path / "claims.csv")) == 4
-
-
-def test_report_refuses_other_columns(tmp_path):
-    write_table(tmp_path / "tables", "04_hard", note="x")
-    with pytest.raises(ValueError, match=r"04_hard_paper_vs_ours.csv has the columns"):
-        report.collect(tmp_path)
-
-
-@pytest.mark.parametrize("people", ["real", "synthetic"])
-def test_the_paper_is_not_put_beside_a_stand_in(tmp_path, capsys, people):
-    write_table(tmp_path / "tables", "04_hard")
-    write_table(tmp_path / "tables", "07", table="Table 1, GMSC")
-    ones = torch.ones(len(gmsc.COLUMNS), dtype=torch.float64)
-    scaler = {"mean": ones, "std": ones.clone(), "weight": torch.tensor(1.0)}
-    io.save(tmp_path / "models", "gmsc_scaler", scaler, {"people": people}, {})
-    expected = ["Table 1", "Table 1, GMSC"] if people == "real" else ["Table 1"]
-    assert report.collect(tmp_path).table.tolist() == expected
-    assert pd.read_csv(tmp_path / "paper_vs_ours.csv").table.tolist() == expected
-    reproduce.print_table(tmp_path)
-    output = capsys.readouterr().out
-    assert ("GMSC" in output) is (people == "real")
-    assert (reproduce.LEFT_OUT in output) is (people == "synthetic")
-
-
-def test_report_needs_a_table(tmp_path):
-    with pytest.raises(ValueError, match="No table"):
-        report.collect(tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -1,211 +1,157 @@
-"""Which files of a batch equal the committed ones, to the bit, and in what others differ.
+"""Compare the tables of a batch with the committed ones, cell by cell, with a tolerance.
 
-Compared are the folders models, tables and figures of a batch with
-those of the repository. Figures without a notebook's number in front
-are not the batch's.
+`python workflow/compare.py [SIZE]`
+
+On one machine, and on other x86 processors with the variables of
+`lib.reproducible`, a batch gives the same bits. Elsewhere another
+rounding acts like another seed. So a number may differ
+
+- by six standard errors of the mean over seeds, in tables that have
+  them (a single member's by fourteen), or by `LEAST` if that is more;
+- in tables with an interval, by half its width;
+- else by `ABSOLUTE` and `RELATIVE` of its size.
+
+Texts must be the same but for the numbers in them, and a verdict may
+be undecided in one of the two: then it is at its bound. What lies
+outside is printed, and fails.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
-import chain
 import numpy as np
 import pandas as pd
-import torch
-from PIL import Image
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from lib import io
 from lib.paper import gmsc
 
-PATTERNS = {
-    "models": ("*.safetensors", "*.csv"),
-    "tables": ("*.csv",),
-    "figures": ("[0-9]*.png", "[0-9]*.pdf"),
-}
-NO_DATA = "not rebuilt (no data)"
+LEAST, ABSOLUTE, RELATIVE = 0.005, 0.02, 0.05
+OF_MEMBERS = ("lowest", "highest", "reported")
+FOLLOWS = ("agrees", "members")  # from the numbers beside them
+VERDICTS, UNDECIDED = ("here", "verdict"), ["undecided", "open"]
+NUMBER = r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?![\w.])"
+SHOWN = 20  # cells outside that are printed, of each table
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Hold a file's verdict, and print as a line.
-
-    Arguments:
-        file: Folder and name.
-        verdict: "equal", "DIFFERS: ...", "missing" (committed, and not
-            made by the batch), "not committed", or `NO_DATA`.
-
-    Example:
-        >>> one = Compared("models/loan_flow.safetensors", "missing")
-        >>> print(one, one.is_equal, one.fails)
-        models/loan_flow.safetensors: missing False True
-    """
-
-    file: str
-    verdict: str
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.verdict}"
-
-    @property
-    def is_equal(self) -> bool:
-        """Return whether the file was rebuilt to the bit."""
-        return self.verdict.startswith("equal")
-
-    @property
-    def fails(self) -> bool:
-        """Return whether the committed file was not rebuilt, though it could have been."""
-        return self.verdict == "missing" or self.verdict.startswith("DIFFERS")
-
-
-def compare(
-    run: Path, root: Path, has_data: bool, notebooks: Collection[str] | None = None
-) -> list[Compared]:
-    """Return a verdict for each model, table and figure of a batch or of the repository.
+def compare(run: Path, root: Path, names: Collection[str]) -> pd.DataFrame:
+    """Return how tables of a batch compare with the committed ones, a row a table.
 
     Arguments:
         run: Folder of the batch.
         root: The repository.
-        has_data: Whether the batch had the data of Give Me Some
-            Credit; without it, nothing of it is compared.
-        notebooks: Only what is made when these are run; None: all.
+        names: Of the files in tables.
+    Returns: By name: `verdict`, "equal" (to the byte), "within the
+        tolerance", "OUTSIDE" or "MISSING", and `cells`, what is
+        outside.
+    """
+    rows: dict[str, tuple[str, list[str]]] = {}
+    for name in names:
+        ours, committed = run / "tables" / name, root / "tables" / name
+        if not ours.is_file():
+            rows[name] = ("MISSING", [])
+        elif ours.read_bytes() == committed.read_bytes():
+            rows[name] = ("equal", [])
+        else:
+            cells = outside(io.read_csv(ours), io.read_csv(committed))
+            rows[name] = ("OUTSIDE" if cells else "within the tolerance", cells)
+    return pd.DataFrame.from_dict(rows, "index", columns=["verdict", "cells"])
+
+
+def outside(ours: pd.DataFrame, committed: pd.DataFrame) -> list[str]:
+    """Return the cells of a table that differ by more than they may, a text each.
 
     Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as run, TemporaryDirectory() as root:
-        ...     for folder, number in ((run, 1), (root, 2)):
-        ...         (Path(folder) / "tables").mkdir()
-        ...         table = pd.DataFrame({"k": [4, 3], "validity": [0.5, number]})
-        ...         table.to_csv(Path(folder) / "tables" / "04_hard.csv", index=False)
-        ...     print(*compare(Path(run), Path(root), has_data=True))
-        tables/04_hard.csv: DIFFERS: 1 of 4 cells, by 1 at most, in validity
+        >>> committed = pd.DataFrame({"setting": ["1", "2"], "validity": [0.50, 0.80]})
+        >>> outside(committed.assign(validity=[0.51, 0.95]), committed)
+        ['validity of row 1 (2): 0.95, committed 0.8, may differ by 0.06']
     """
-    compared = []
-    for folder, patterns in PATTERNS.items():
-        names = {
-            path.name
-            for where in (run, root)
-            for pattern in patterns
-            for path in (where / folder).glob(pattern)
-        }
-        for name in sorted(names):
-            if notebooks is not None and not chain.is_of(notebooks, folder, name):
-                continue
-            rebuilt, committed = run / folder / name, root / folder / name
-            no_data = chain.is_of_the_data(name) and not has_data
-            verdict = NO_DATA if no_data else verdict_on(rebuilt, committed)
-            compared.append(Compared(f"{folder}/{name}", verdict))
-    return compared
+    if list(ours) != list(committed) or len(ours) != len(committed):
+        return [f"{ours.shape} with {', '.join(ours)}; committed {committed.shape}"]
+    cells = []
+    for column in committed:
+        new, old = ours[column], committed[column]
+        if column in FOLLOWS:
+            continue
+        if pd.api.types.is_numeric_dtype(old) and pd.api.types.is_numeric_dtype(new):
+            limit = tolerance(committed, str(column))
+            differs = (new.astype(float) - old.astype(float)).abs() > limit
+            differs |= new.isna() != old.isna()
+        else:
+            limit = pd.Series(np.nan, old.index)
+            differs = words(new) != words(old)
+            if column in VERDICTS:
+                differs &= ~(new.isin(UNDECIDED) | old.isin(UNDECIDED))
+        for i in differs.to_numpy().nonzero()[0]:
+            may = "" if np.isnan(limit[i]) else f", may differ by {limit[i]:.2g}"
+            row = committed.iloc[i, 0]
+            cells.append(f"{column} of row {i} ({row}): {new[i]}, committed {old[i]}{may}")
+    return cells
 
 
-def count(compared: Sequence[Compared]) -> str:
-    """Return how many of each kind are equal, and a line for each that is not.
+def words(column: pd.Series) -> pd.Series:
+    """Return texts without their numbers: these stand in columns of their own.
 
     Example:
-        >>> two = [Compared("tables/a", "equal"), Compared("tables/b", "missing")]
-        >>> print(count(two))  # doctest: +NORMALIZE_WHITESPACE
-        Equal to the committed files, to the bit:
-        0 of 0 models, 1 of 2 tables, 0 of 0 figures (PNG and PDF)
-          tables/b: missing
+        >>> words(pd.Series(["savings 36 -> 51 of 100 (-4.239)", None])).tolist()
+        ['savings # -> # of # (#)', '']
     """
-    judged = [one for one in compared if one.verdict != NO_DATA]
-    counts = []
-    for folder in PATTERNS:
-        of_folder = [one for one in judged if one.file.startswith(folder)]
-        n_equal = sum(one.is_equal for one in of_folder)
-        counts.append(f"{n_equal} of {len(of_folder)} {folder}")
-    lines = [
-        f"Equal to the committed files, to the bit: {', '.join(counts)} (PNG and PDF)",
-        *(f"  {one}" for one in judged if not one.is_equal),
-    ]
-    if left_out := [one.file for one in compared if one.verdict == NO_DATA]:
-        lines.append(f"  {NO_DATA}: {', '.join(left_out)}")
-    return "\n".join(lines)
+    texts = column.astype(object).where(column.notna(), "").astype(str)
+    return texts.str.replace(NUMBER, "#", regex=True)
 
 
-def is_of_real_people(models: Path) -> bool:
-    """Return whether the models of Give Me Some Credit were fitted to the real people.
+def tolerance(committed: pd.DataFrame, column: str) -> pd.Series:
+    """Return by how much each number of a column may differ."""
+    size = committed[column].astype(float).abs()
+    usual = ABSOLUTE + RELATIVE * size
+    if "se_networks" in committed:
+        n_errors = 14 if column in OF_MEMBERS else 6
+        errors = n_errors * committed["se_networks"]
+        return errors.clip(lower=LEAST).fillna(LEAST)
+    if {"low", "high"} <= set(committed) and column in ("low", "high", "ours", "estimate"):
+        half = (committed["high"] - committed["low"]).abs() / 2
+        return half.clip(lower=LEAST).fillna(usual)
+    return usual
 
-    Raises: ValueError: there is no gmsc_scaler.
 
-    Example:
-        >>> is_of_real_people(io.MODELS)
-        True
-    """
+def has_real_people(models: Path) -> bool:
+    """Return whether models of Give Me Some Credit were fitted to the real people."""
     return gmsc.scaler(models)[1] == "real"
 
 
-def verdict_on(rebuilt: Path, committed: Path) -> str:
-    """Return the verdict on one file, of which one of the two may not be there.
+def is_of_credit(name: str) -> bool:
+    """Return whether a table, a model or a figure is of Give Me Some Credit.
 
     Example:
-        >>> from lib.io import MODELS
-        >>> path = MODELS / "loan_flow.safetensors"
-        >>> verdict_on(path, path), verdict_on(Path("nowhere"), path)
-        ('equal', 'missing')
+        >>> is_of_credit("11_gmsc.csv"), is_of_credit("07_past.csv"), is_of_credit("04_a")
+        (True, True, False)
     """
-    if not rebuilt.is_file():
-        return "missing"
-    if not committed.is_file():
-        return "not committed"
-    if rebuilt.read_bytes() == committed.read_bytes():
-        return "equal"
-    kinds = {io.ENDING: _difference_of_models, ".csv": _difference_of_tables}
-    kinds[".png"] = _difference_of_images
-    try:
-        difference = kinds.get(rebuilt.suffix, lambda *_: "its bytes")(rebuilt, committed)
-    except (ValueError, OSError, SafetensorError) as error:
-        return f"DIFFERS: one of the files is damaged ({error})"
-    return f"DIFFERS: {difference}"
+    return name.startswith(("07_", "gmsc_")) or "_gmsc" in name
 
 
-def _difference_of_models(rebuilt: Path, committed: Path) -> str:
-    """Return in what two models differ: names and shapes, values, or the header only."""
-    ours, theirs = load_file(rebuilt), load_file(committed)
-    shapes = [
-        {name: tensor.shape for name, tensor in model.items()} for model in (ours, theirs)
-    ]
-    if shapes[0] != shapes[1]:
-        odd = sorted(dict(shapes[0].items() ^ shapes[1].items()))
-        return f"names or shapes of tensors: {', '.join(odd)}"
-    differ = [name for name in ours if not torch.equal(ours[name], theirs[name])]
-    if not differ:
-        return "only the header"
-    most = max(float((ours[n].double() - theirs[n].double()).abs().max()) for n in differ)
-    return f"{len(differ)} of {len(ours)} tensors, by {most:.2g} at most"
+def main(size: str = "paper") -> None:
+    """Print how the tables of a batch compare; exit with 1 if one is outside."""
+    run = io.ROOT / "runs" / size
+    names = sorted(path.name for path in (io.ROOT / "tables").glob("*.csv"))
+    done = {path.name.partition("_")[0] for path in (run / "done").iterdir()}
+    names = [name for name in names if name.partition("_")[0] in done]
+    if not has_real_people(run / "models"):
+        left_out = [name for name in names if is_of_credit(name)]
+        names = [name for name in names if name not in left_out]
+        print(f"Not compared, without the data: {', '.join(left_out)}")
+    result = compare(run, io.ROOT, names)
+    models = sorted(path.stem for path in (run / "models").glob("*.safetensors"))
+    same = [name for name in models if io.same(name, run / "models", io.MODELS)]
+    print(f"{len(same)} of {len(models)} models are equal to the bit.")
+    counts = result.verdict.value_counts()
+    print(f"Tables: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}")
+    for name, row in result[result.verdict != "equal"].iterrows():
+        print(f"  {name}: {row.verdict}")
+        for cell in row["cells"][:SHOWN]:
+            print(f"    {cell}")
+    if result.verdict.isin(["OUTSIDE", "MISSING"]).any():
+        sys.exit(1)
 
 
-def _difference_of_tables(rebuilt: Path, committed: Path) -> str:
-    """Return in what two tables differ: shape, columns or cells."""
-    as_text: dict[str, Any] = {"dtype": str, "keep_default_na": False}
-    ours, theirs = (io.read_csv(path, **as_text) for path in (rebuilt, committed))
-    if ours.shape != theirs.shape:
-        rows, columns = theirs.shape
-        return f"{len(ours)} rows of {ours.shape[1]}, not {rows} of {columns}"
-    if list(ours) != list(theirs):
-        return f"columns {', '.join(ours)}, not {', '.join(theirs)}"
-    differs = (ours != theirs).to_numpy()
-    numbers = [
-        table.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)[differs]
-        for table in (ours, theirs)
-    ]
-    apart = np.abs(np.subtract(*numbers))
-    most = f", by {np.nanmax(apart):.2g} at most" if np.isfinite(apart).any() else ""
-    columns = ours.columns[differs.any(0)]
-    return f"{differs.sum()} of {ours.size} cells{most}, in {', '.join(columns)}"
-
-
-def _difference_of_images(rebuilt: Path, committed: Path) -> str:
-    """Return in what two images differ: size or pixels."""
-    ours, theirs = (
-        np.asarray(Image.open(path).convert("RGBA")).astype(int)
-        for path in (rebuilt, committed)
-    )
-    if ours.shape != theirs.shape:
-        return "its size"
-    apart = np.abs(ours - theirs).max(-1)
-    n_differ = np.count_nonzero(apart)
-    return f"{n_differ:,} of {apart.size:,} pixels, by {apart.max()} of 255 at most"
+if __name__ == "__main__":
+    main(*sys.argv[1:])

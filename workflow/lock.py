@@ -1,4 +1,4 @@
-"""Write the locks: exact pins, each with the checksums of what may be installed; make lock.
+"""Write the locks: exact pins, each with the checksums of what may be installed.
 
 `python workflow/lock.py`, with uv on the PATH (`pip install uv`).
 
@@ -41,7 +41,9 @@ def main() -> None:
             if not entry.startswith(OF_CUDA)
         ]
         name = path.relative_to(io.ROOT).with_suffix(".in")
-        io.write(path, f"# Exact pins, made from {name} by 'make lock'.\n{''.join(pins)}")
+        io.write(
+            path, f"# Exact pins, made from {name} by workflow/lock.py.\n{''.join(pins)}"
+        )
 
 
 def resolved(requirements: Path, lock: Path) -> list[str]:

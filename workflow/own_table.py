@@ -17,14 +17,14 @@ from pathlib import Path
 
 import nbformat
 import papermill
-from parameters import ROOT, check_own_folder, notebook_defaults, read_own
+import parameters
 
 from lib import io
 
 OURS = "ours"  # tag of cells about the table of the repository
 CLAIM = ("**Claim.**", "| claim")  # and paragraphs about it
 LINK = re.compile(r"\]\((?!\w+:|#|/)([^)]+)\)")  # to another file
-NOTEBOOK = ROOT / "notebooks" / "12_your_own_problem.ipynb"
+NOTEBOOK = parameters.NOTEBOOKS / "12_your_own_problem.ipynb"
 
 
 def run(path: Path) -> Path:
@@ -34,17 +34,22 @@ def run(path: Path) -> Path:
         papermill.PapermillExecutionError: a cell failed, for instance
         because the table can't be used; the notebook is kept.
     """
-    defaults = notebook_defaults(NOTEBOOK)
-    given = read_own(path, defaults)
+    defaults, given = parameters.defaults_of(NOTEBOOK.stem), io.load_yaml(path)
+    parameters.check(given, defaults, str(path))
     if "outputs" not in given:
         raise ValueError(
             f"{path} does not name outputs, a folder for what is made, such as "
             "outputs: runs/mine."
         )
     given = {"figures": str(Path(given["outputs"], "figures"))} | given
+    runs = io.ROOT / "runs"
     for name in ("outputs", "figures"):
-        if io.inside(given[name]).is_relative_to(ROOT):
-            check_own_folder(os.path.relpath(io.inside(given[name]), ROOT), name)
+        where = io.inside(given[name])
+        if where.is_relative_to(io.ROOT) and not where.is_relative_to(runs):
+            raise ValueError(
+                f"{name} is {given[name]!r}, a folder of the repository: name one below "
+                "runs, such as runs/mine, or one elsewhere."
+            )
     folder = io.inside(given["outputs"])
     executed = folder / NOTEBOOK.name
     notebook = nbformat.read(NOTEBOOK, as_version=4)
@@ -59,7 +64,9 @@ def run(path: Path) -> Path:
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(partial(_from, folder), cell.source)
     folder.mkdir(parents=True, exist_ok=True)
-    papermill.execute_notebook(notebook, executed, given, kernel_name="python3", cwd=ROOT)
+    papermill.execute_notebook(
+        notebook, executed, given, kernel_name="python3", cwd=io.ROOT
+    )
     return executed
 
 

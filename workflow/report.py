@@ -1,122 +1,75 @@
-"""What a batch says of the paper: its numbers beside ours, and its claims."""
+"""Print the paper's numbers beside ours, and how many of its claims hold.
 
+`python workflow/report.py [SIZE]` reads the tables of runs/SIZE, and
+leaves paper_vs_ours.csv and claims.csv there.
+"""
+
+import sys
 from pathlib import Path
 
-import chain
+import compare
 import pandas as pd
 
 from lib import io
 from lib.paper import claims
 
-COLUMNS = [
-    "table",
-    "setting",
-    "method",
-    "networks",
-    "metric",
-    "calibration",
-    "paper",
-    "mean",
-    "lowest",
-    "highest",
-    "reported",
-    "difference",
-    "se_people",
-    "se_networks",
-    "se_paper",
-    "agrees",
-]
 TABLES, CLAIMS = "*_paper_vs_ours.csv", "*_claims.csv"
+LEFT_OUT = (
+    "Left out: Give Me Some Credit. Its data was not there, and the paper's numbers are "
+    "about its people (docs/run.md says where to get the data)."
+)
 
 
-def collect(run: Path) -> pd.DataFrame:
-    """Return the rows of all tables/*_paper_vs_ours.csv of a batch, notebook by notebook.
+def collect(run: Path, pattern: str, has_data: bool = True) -> pd.DataFrame:
+    """Return the rows of all tables of a batch that match a pattern, notebook by notebook.
 
-    Those of a stand-in are left out: what the paper says is about
-    people who were not there. The rows are also saved as
-    paper_vs_ours.csv in the folder of the batch.
-
-    Raises: ValueError: there is no such table, or one has other
-        columns.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     (Path(folder) / "tables").mkdir()
-        ...     table = pd.DataFrame([["Table 1"] + [0.5] * 15], columns=COLUMNS)
-        ...     path = Path(folder) / "tables" / "04_paper_vs_ours.csv"
-        ...     table.to_csv(path, index=False)
-        ...     collect(Path(folder)).table.tolist()
-        ['Table 1']
+    Arguments:
+        run: Folder of the batch.
+        pattern: Of the files' names.
+        has_data: Whether the batch had the data of Give Me Some
+            Credit; without it the tables about it are left out.
+    Raises: ValueError: there is no such table.
     """
-    paths = _paths(run, TABLES)
+    paths = sorted((run / "tables").glob(pattern))
+    if not has_data:
+        paths = [path for path in paths if not compare.is_of_credit(path.name)]
     if not paths:
-        raise ValueError(
-            f"No table {TABLES} in {run / 'tables'}: did the notebooks write to "
-            "another folder?"
-        )
-    tables = []
-    for path in paths:
-        table = io.read_csv(path)
-        if list(table.columns) != COLUMNS:
-            raise ValueError(
-                f"{path} has the columns {', '.join(table.columns)}; expected "
-                f"{', '.join(COLUMNS)}."
-            )
-        tables.append(table)
-    rows = pd.concat(tables, ignore_index=True)
-    rows["networks"] = rows.networks.fillna("")
-    io.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
-    return rows
+        raise ValueError(f"There is no table {pattern} in {run / 'tables'}: run the batch.")
+    return pd.concat([io.read_csv(path) for path in paths], ignore_index=True)
 
 
-def has_stand_in(run: Path) -> bool:
-    """Return whether a batch has such tables of a stand-in for Give Me Some Credit.
+def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return how many of the paper's claims hold, by who answers.
 
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     has_stand_in(Path(folder))
-        False
-    """
-    names = [path.name for path in (run / "tables").glob(TABLES)]
-    if not any(map(chain.is_of_the_data, names)):
-        return False
-    import compare  # here, since it takes seconds
-
-    return not compare.is_of_real_people(run / "models")
-
-
-def verdicts(run: Path) -> pd.DataFrame:
-    """Return how many of the paper's claims hold, by who answers, of all *_claims.csv.
-
-    Their rows are also saved as claims.csv in the folder of the batch.
-
+    Arguments:
+        rows: Of all tables of claims.
     Returns: A row for the paper's own numbers, the search and each
-        set of networks; empty where no notebook has judged a claim.
+        set of networks, and a column a verdict.
     """
-    paths = _paths(run, CLAIMS)
-    if not paths:
-        return pd.DataFrame()
-    rows = pd.concat([io.read_csv(path) for path in paths], ignore_index=True)
-    io.write(run / "claims.csv", rows.to_csv(index=False))
     overall = claims.Verdicts(rows.to_dict("records")).overall()
-    said = overall.stack().str.partition(":")[0]
-    said = said[said != ""].rename("verdict").reset_index(level=-1)
-    counts = said.groupby(["level_2", "verdict"]).size().unstack(fill_value=0)
+    by_claim = overall.stack().str.partition(":")[0]
+    by_claim = by_claim[by_claim != ""].rename("verdict").rename_axis([None, None, "who"])
+    counts = by_claim.groupby(["who", by_claim]).size().unstack(fill_value=0)
     order = [name for name in overall if name in counts.index]
     return counts.loc[order].rename_axis(index=None, columns=None)
 
 
-def _paths(run: Path, pattern: str) -> list[Path]:
-    """Return tables of a batch; those of a stand-in are left out."""
-    paths = sorted((run / "tables").glob(pattern))
-    if has_stand_in(run):
-        paths = [path for path in paths if not chain.is_of_the_data(path.name)]
-    return paths
-
-
-def as_text(rows: pd.DataFrame) -> str:
-    """Return how near ours are to the paper's, a line a table and who answers."""
+def main(size: str = "paper") -> None:
+    """Print both tables of a batch."""
+    run = io.ROOT / "runs" / size
+    has_data = compare.has_real_people(run / "models")
+    rows = collect(run, TABLES, has_data).fillna({"networks": ""})
+    io.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
     near = claims.agreement(rows).reset_index()
-    return near.to_string(index=False, na_rep="", float_format="{:.3f}".format)
+    print(f"\nPaper against ours (cell by cell: runs/{size}/paper_vs_ours.csv)\n")
+    print(near.to_string(index=False, na_rep="", float_format="{:.3f}".format))
+    verdicts = collect(run, CLAIMS, has_data)
+    io.write(run / "claims.csv", verdicts.to_csv(index=False))
+    print(f"\nThe paper's claims (runs/{size}/claims.csv)\n")
+    print(count_verdicts(verdicts).to_string())
+    if not has_data:
+        print(f"\n{LEFT_OUT}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

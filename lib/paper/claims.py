@@ -284,8 +284,8 @@ SEARCHES = ("oracle", "search")  # methods without networks, and so without seed
 ONE_NETWORK = 0.011
 CLOSE = 0.05  # cells that differ by no more count as near
 
-# the cells that `make calibrate` used, and those that repeat them, by table, method and
-# metric; params/calibration.yaml says which are which
+# the cells that `workflow/calibrate.py` used, and those that repeat them, by table,
+# method and metric; params/calibration.yaml says which are which
 _BOTH = ("soft", "hard (random) + soft")
 _PROFILES = ("constant", "concave", "linear", "convex")
 DECLARED: dict[tuple[int, str, str], tuple[str, ...]] = {

@@ -1,7 +1,7 @@
 """Settings and profiles of the paper's networks as printed, and as our own rule chose.
 
 What the text prints stands in `PRINTED`. What it has lost was chosen
-by `make calibrate` and is read from params/calibrated.yaml; what our
+by `workflow/calibrate.py` and is read from params/calibrated.yaml; what our
 own rule chose (`workflow/choose.py`) from params/chosen_*.yaml.
 """
 
@@ -114,7 +114,7 @@ class Reading:
 
 
 def calibrated() -> dict[str, Any]:
-    """Return what `make calibrate` chose: the contents of params/calibrated.yaml.
+    """Return what `workflow/calibrate.py` chose: the contents of params/calibrated.yaml.
 
     Raises: ValueError: the file can't be read, or the calibration has
         not come to an end.
@@ -126,8 +126,8 @@ def calibrated() -> dict[str, Any]:
     names = [field.name for field in fields(Reading)] + ["shape", "gamma", "w_max"]
     if missing := [name for name in names if name not in chosen]:
         raise ValueError(
-            f"The calibration has not chosen {', '.join(missing)} yet: `make calibrate` "
-            "goes on where it stopped."
+            f"The calibration has not chosen {', '.join(missing)} yet: "
+            "workflow/calibrate.py goes on where it stopped."
         )
     return chosen
 

@@ -1,6 +1,6 @@
 """The ensembles that the studies need: their members, by profile, and their people.
 
-They are trained as jobs of the batch (`workflow/networks.py`), beside
+They are trained as jobs of the batch (`workflow/fit.py`), beside
 the notebooks; those of the constant profile in notebook 03. A study's
 members are samplers, settings and seeds, as `icarma.fit` takes them,
 for each profile.

@@ -61,7 +61,7 @@ def test_every_notebook_has_exercises():
 
 def test_what_is_made_from_the_solutions_is_in_step():
     stale = [p.name for p, text in make.made().items() if p.read_text() != text]
-    assert not stale, f"{stale} differ from exercises/solutions: make exercises."
+    assert not stale, f"{stale} differ from exercises/solutions: exercises/make.py."
 
 
 @of_files

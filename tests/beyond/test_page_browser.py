@@ -101,7 +101,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def test_the_file_is_in_step():
-    """After a change: make page."""
+    """After a change: page/build.py."""
     assert FILE.read_text(encoding="utf-8") == applicant.page()
 
 

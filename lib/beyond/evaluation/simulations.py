@@ -1,28 +1,21 @@
-"""Refit SIMULATED answers for notebook 10; called by the Snakefile.
+"""Simulated answers for notebook 10, and what the study's model finds in them.
 
-`python workflow/willingness.py SIZE willingness`
-
-It leaves, in the folder of models, willingness_latent.csv (what
-answers are drawn from) and willingness.csv (what the model finds in
-them). params/SIZE/networks.yaml says how many data sets.
+Four studies: curves with the printed F ("family"), whole points that
+are refitted as printed ("refit"), how far a curve has to fall to be
+seen ("power"), and what is seen where there is nothing ("size").
 """
 
-import lib.reproducible
-
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pandas as pd
-from jobs import run
 
-from lib import io
 from lib.beyond.evaluation import gamm, refits
 from lib.beyond.evaluation.refits import Sample
 from lib.beyond.evaluation.willingness import FLAT, MIDDLE, POOLS, SHAPES, Latent, Pool
-from lib.io import inside
 
 ACCEPTANCE, ACTION = refits.printed(1), refits.printed(3)  # by number of changes
 FALLS = (0.2, 0.3, 0.4, 0.6)  # points from 1 change to 9: can the test see them?
@@ -33,11 +26,11 @@ TERMS: dict[str, dict[str, bool]] = {  # models whose test may be wrong about no
     "all people alike": {"slopes": False, "intercepts": False},
 }
 
-Found: TypeAlias = tuple[Latent, pd.DataFrame]  # and a row for each quantity of its refits
+Refitted: TypeAlias = tuple[Latent, pd.DataFrame]  # with a row a quantity of its refits
 
 
-class Job:
-    """What the settings of the job share.
+class Studies:
+    """Hold what the settings of the four studies share.
 
     Arguments:
         n_datasets: How many each study takes, by its name.
@@ -56,7 +49,7 @@ class Job:
         n = min(refits.N_COMMON, self.n_datasets[study])
         return refits.samples(pool, n, self.seed)
 
-    def settings(self) -> Iterator[tuple[dict[str, str], Callable[[], Found]]]:
+    def settings(self) -> Iterator[tuple[dict[str, str], Callable[[], Refitted]]]:
         """Yield names of each setting, and what works it out."""
         for pool in POOLS:
             for shape in SHAPES:
@@ -74,14 +67,14 @@ class Job:
             names = {"study": "size", "pool": "middle", "shape": FLAT, "setting": terms}
             yield names, partial(self.size, TERMS[terms])
 
-    def family(self, pool: Pool, shape: str) -> Found:
+    def family(self, pool: Pool, shape: str) -> Refitted:
         """Return a curve with the printed F, and what else its refits have."""
         tried = self.tried("family", pool)
         start = replace(of_print(ACTION, tried), shape=shape, amplitude=1.0)
         latent = refits.calibrated(ACTION, start, tried, self.seed, ["F_smooth"], False)
         return self.exact(latent, self.drawn("family", pool))
 
-    def refit(self, model: refits.Printed, shape: str) -> Found:
+    def refit(self, model: refits.Printed, shape: str) -> Refitted:
         """Return what whole points are drawn from to be refitted as printed."""
         pool = POOLS["middle"]
         tried = self.tried("refit", pool)
@@ -95,20 +88,20 @@ class Job:
         )
         return summarised(latent, rows)
 
-    def power(self, shape: str, fall: float) -> Found:
+    def power(self, shape: str, fall: float) -> Refitted:
         """Return what is seen of a curve that falls by so many points."""
         pool = POOLS["middle"]
         latent = of_print(ACCEPTANCE, self.tried("power", pool))
         latent = replace(latent, shape=shape, amplitude=fall)
         return self.exact(latent, self.drawn("power", pool))
 
-    def size(self, terms: Mapping[str, bool]) -> Found:
+    def size(self, terms: Mapping[str, bool]) -> Refitted:
         """Return what a model with these terms sees where there is nothing to see."""
         pool = POOLS["middle"]
         latent = of_print(ACCEPTANCE, self.tried("size", pool))
         return self.exact(latent, self.drawn("size", pool, **terms))
 
-    def exact(self, latent: Latent, drawn: list[Sample]) -> Found:
+    def exact(self, latent: Latent, drawn: list[Sample]) -> Refitted:
         """Return a latent, and what refits find in answers that are any number."""
         return summarised(
             latent, refits.refits(latent, drawn, self.seed + 2, is_rounded=False)
@@ -124,33 +117,30 @@ def of_print(model: refits.Printed, drawn: list[Sample]) -> Latent:
     return replace(latents[0], between=between, slope=slope)
 
 
-def summarised(latent: Latent, rows: pd.DataFrame) -> Found:
+def summarised(latent: Latent, rows: pd.DataFrame) -> Refitted:
     """Return a latent and a summary of its refits, a row a quantity."""
     return latent, refits.summary(rows).reset_index(names="quantity")
 
 
-def willingness(given: Mapping[str, Any], name: str) -> None:
-    """Save what the study's model finds in answers that were drawn to fit its print.
+def run(
+    n_datasets: Mapping[str, int],
+    seed: int,
+    progress: Callable[[range], Iterable[int]] = iter,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what answers are drawn from, and what the model finds in them.
 
     Arguments:
-        given: As `read_network_parameters` returns it.
-        name: Of the results.
+        n_datasets: How many each study takes, by its name.
+        seed: Of all draws.
+        progress: Wraps the range of settings.
+    Returns: A row for each setting; and a row for each setting and
+        quantity of the refits.
     """
-    folder = inside(given["models"])
-    settings = list(Job(given["n_datasets"], given["seed"]).settings())
+    settings = list(Studies(n_datasets, seed).settings())
     latents, rows = [], []
-    for i in io.progress_bar(name)(range(len(settings))):
+    for i in progress(range(len(settings))):
         names, work = settings[i]
         latent, summary = work()
         latents.append(names | asdict(latent))
         rows.append(summary.assign(**names)[[*names, *summary]])
-    tables = {"_latent": pd.DataFrame(latents), "": pd.concat(rows)}
-    for ending, table in tables.items():
-        as_csv = table.to_csv(index=False, float_format="%.6g")
-        io.write(folder / f"{name}{ending}.csv", as_csv)
-
-
-JOBS = {"willingness": willingness}
-
-if __name__ == "__main__":
-    run(JOBS)
+    return pd.DataFrame(latents), pd.concat(rows)

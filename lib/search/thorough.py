@@ -1,102 +1,59 @@
-"""Look harder for actions that notebook 08's search did not find.
+"""Look harder for actions that a search did not find, or found too dear.
 
-`python workflow/how_sure.py SIZE JOB`
-
-Called by the Snakefile. JOB is loan_how_sure or gmsc_how_sure. It
-leaves, in the folder of models, JOB.csv: what each harder look
-changes. The parameters of notebook 08 say how many people there are,
-and networks.yaml of the same size how hard is looked.
+Three looks, each beside the search of notebook 08: one with more
+effort and another seed, a scan of all values where at most two
+features are open, and a grid around each person.
 """
-
-import lib.reproducible
 
 from collections.abc import Mapping
 from typing import Any
 
-import fitting
 import pandas as pd
 import torch
-from jobs import run
-from parameters import read_parameters
+from torch import Tensor
 
-from lib import io
-from lib.io import inside
-from lib.method import grid, loan
+from lib.method.grid import Grid
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, is_plausible, is_valid
 from lib.method.scm import CausalModel
-from lib.paper import designs, gmsc
 from lib.search.continuous import Search
 from lib.search.evaluator import ActionEvaluator
 
-NOTEBOOK = "08_exact_and_unlocked"
-
-
-def loan_how_sure(given: Mapping[str, Any], name: str) -> None:
-    """Save what harder looks change for refused people of Loan, in the true model.
-
-    Arguments:
-        given: As `read_network_parameters` returns it, with the size.
-        name: Of the file, without its ending.
-    """
-    problem = loan.problem(inside(given["models"]), **fitting.drawn(given))
-    truth = problem.population.truth
-    assert truth is not None, "Loan's is known"
-    _save(problem, truth, "n_people", given, name)
-
-
-def gmsc_how_sure(given: Mapping[str, Any], name: str) -> None:
-    """Save the same for refused people of Give Me Some Credit, through the flow.
-
-    Arguments: as for `loan_how_sure`.
-    """
-    people, _ = fitting.applicants(given)
-    problem = gmsc.problem(people, inside(given["models"]), given["seed"])
-    _save(problem, problem.flow, "n_credit", given, name)
-
-
-def _save(
-    problem: Problem, model: CausalModel, people: str, given: Mapping[str, Any], name: str
-) -> None:
-    """Save a row for each harder look.
-
-    Arguments:
-        people: The parameter of the notebook that says how many.
-    """
-    of_notebook = read_parameters(given["size"], NOTEBOOK)
-    n_people, n_values = of_notebook[people], of_notebook["n_values"]
-    n_searched, n_scan = given["n_searched"][name], given["n_scan"][name]
-    harder = given["n_harder"]
-    effort = {"n_samples": harder["scouts"], "n_starts": harder["starts"]}
-    effort["n_steps"] = harder["steps"]
-    looks = Looks(problem, model, n_people, given["seed"])
-    rows = looks.ten_times(n_searched, effort)
-    rows |= looks.scanned(n_scan)
-    rows |= looks.on_grid(n_values)
-    as_csv = pd.DataFrame(rows).T.to_csv(index_label="look")
-    io.write(inside(given["models"]) / f"{name}.csv", as_csv)
-
 
 class Looks:
-    """Hold what the notebook's search finds for refused people, and look again.
+    """Hold what the search finds for refused people, and look again.
 
     Arguments:
-        problem: Whose refused test people they are.
+        problem: Of the people.
         model: Where actions take effect.
-        n_people: How many, at most.
-        seed: Of the preferences, and of the search.
+        x: The people, with shape (N, D).
+        preferences: Theirs in each setting, "random" among them.
+        seed: Of the search.
     """
 
     def __init__(
-        self, problem: Problem, model: CausalModel, n_people: int, seed: int
+        self,
+        problem: Problem,
+        model: CausalModel,
+        x: Tensor,
+        preferences: Mapping[str, Preferences],
+        seed: int,
     ) -> None:
-        self.problem, self.model, self.seed = problem, model, seed
-        self.x = problem.refused("test")[:n_people]
-        self.asked = designs.hard_preferences(problem, len(self.x), seed + 1)
-        self.is_allowed = self.asked["random"].is_actionable
+        self.problem, self.model, self.x, self.seed = problem, model, x, seed
+        self.preferences = preferences
+        self.is_allowed = preferences["random"].is_actionable
         self.table = Search(problem, model, seed=seed).table(self.x)
         self.known = self.table.cheapest(self.is_allowed)[0]
         self.few = self.is_allowed.sum(-1) <= 2
+
+    def table_of(
+        self, n_searched: int, effort: Mapping[str, int], n_scan: int, n_values: int
+    ) -> pd.DataFrame:
+        """Return what all looks change, a row a look; arguments as for each of them."""
+        rows = self.ten_times(n_searched, effort)
+        rows |= self.scanned(n_scan)
+        rows |= self.on_grid(n_values)
+        return pd.DataFrame(rows).T.rename_axis("look")
 
     def ten_times(self, n: int, effort: Mapping[str, int]) -> dict[str, dict[str, int]]:
         """Return what more effort and another seed change for n people.
@@ -108,7 +65,7 @@ class Looks:
         how: dict[str, Any] = {"seed": self.seed + 1, **effort}
         other = Search(self.problem, self.model, **how).table(self.x[:n])
         rows = {"ten times, all fifteen sets": changed(self.table.cost[:n], other.cost)}
-        for setting, preferences in self.asked.items():
+        for setting, preferences in self.preferences.items():
             costs = (
                 table.cheapest(preferences.is_actionable[: len(table.cost)])[0][:n]
                 for table in (self.table, other)
@@ -132,14 +89,14 @@ class Looks:
         if not stuck.any():
             return {}
         x, preferences = self.x[stuck], Preferences.from_mask(self.is_allowed[stuck])
-        solver = grid.Grid(self.problem, self.model, n_values=n_values)
+        solver = Grid(self.problem, self.model, n_values=n_values)
         recommendation = solver.recommend(x, preferences)
         cost = self.problem.cost_of(x, recommendation)
         cost = cost.where(recommendation.has_recourse, torch.inf)
         row = changed(self.known[stuck], cost)
         return {'grid, random, three or four open, a "no"': row}
 
-    def _scan(self, i: torch.Tensor, n: int) -> torch.Tensor:
+    def _scan(self, i: Tensor, n: int) -> Tensor:
         """Return the lowest cost that a scan finds for person i; infinite for none.
 
         After an answer it looks at all that is cheaper, after a "no" at
@@ -173,7 +130,7 @@ class Looks:
         return best
 
 
-def changed(before: torch.Tensor, after: torch.Tensor) -> dict[str, int]:
+def changed(before: Tensor, after: Tensor) -> dict[str, int]:
     """Return what a harder look changes: costs before and after, infinite for none.
 
     Example:
@@ -188,10 +145,3 @@ def changed(before: torch.Tensor, after: torch.Tensor) -> dict[str, int]:
         "none found": int((~has).sum()),
         "missed": int((could & ~has).sum()),
     }
-
-
-JOBS = {"loan_how_sure": loan_how_sure, "gmsc_how_sure": gmsc_how_sure}
-
-
-if __name__ == "__main__":
-    run(JOBS)
