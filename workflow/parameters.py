@@ -35,10 +35,9 @@ def given(size: str, notebook: str, params: Path = io.PARAMS) -> dict[str, Any]:
         of another type.
 
     Example:
-        >>> given("smoke", "02_causal_flow")["n_epochs"], "n_seeds" in given(
-        ...     "smoke", "02_causal_flow"
-        ... )
-        (4, False)
+        >>> values = given("smoke", "02_causal_flow")
+        >>> values["n_epochs"], "n_recourse" in values, "n_seeds" in values
+        (4, True, False)
     """
     sections, defaults = read(size, params), defaults_of(notebook)
     shared = {name: value for name, value in sections["all"].items() if name in defaults}
