@@ -21,6 +21,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import dask
 import pandas as pd
 import yaml
 
@@ -29,6 +30,7 @@ from lib.io import MODELS, PARAMS
 from lib.method import loan
 from lib.method.data import Population
 from lib.method.flow import CausalFlow
+from lib.method.preferences import Profile
 from lib.method.problem import Problem
 from lib.paper import calibration
 from lib.paper.calibration import Reading
@@ -59,6 +61,7 @@ class Record:
         )
         self.given, self.chosen = given, {"candidates": digest(given)}
         self.known: dict[str, pd.DataFrame] = {}
+        self.fitted: dict[Any, dict[str, float]] = {}
         if not (self.trials.is_file() and self.choices.is_file()):
             return
         if io.load_yaml(self.choices)["candidates"] == self.chosen["candidates"]:
@@ -87,7 +90,7 @@ class Record:
         seeds: Sequence[int],
     ) -> pd.DataFrame:
         """Return the rows of networks of some readings, as `rows` does."""
-        how = (shape, seeds, self.given, io.progress_bar(stage))
+        how = (shape, seeds, self.given, self.fitted)
         return self.rows(stage, lambda: calibration.networks(problems, readings, *how))
 
     def choose(self, **choices: Any) -> None:
@@ -103,7 +106,8 @@ def main(folder: Path) -> None:
     """Run all of it for the Loan population."""
     population = loan.population()
     flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
-    run(population, flow, io.load_yaml(PARAMS / "calibration.yaml"), folder)
+    with dask.config.set(scheduler="processes"):
+        run(population, flow, io.load_yaml(PARAMS / "calibration.yaml"), folder)
 
 
 def run(
@@ -116,8 +120,7 @@ def run(
         folder: For calibrated.yaml and calibration_trials.csv.
     """
     record = Record(folder, given)
-    bar = io.progress_bar("banks")
-    rows = record.rows("banks", lambda: calibration.banks(population, flow, given, bar))
+    rows = record.rows("banks", lambda: calibration.banks(population, flow, given))
     n_people = len(population.x["recourse/validation"]) // 2  # so many are refused
     how = {"n_people": n_people, "spread": given["spread"]}
     cells = given["cells"]
@@ -151,6 +154,14 @@ def run(
     print(best.to_string(), flush=True)
     chosen = Reading(*best[FIELDS].iloc[0])
     record.choose(**vars(chosen), classifier=given["banks"][chosen.bank])
+    problem, linear = problems[chosen.bank], Profile(1.0, shape["w_max"], shape["shape"])
+    rows = record.rows(
+        "scores", lambda: calibration.scores(problem, chosen, given, linear)
+    )
+    best = calibration.mean_over(rows, ["w_max"], cells["scores"], **how)
+    best = calibration.nearest(best.sort_values("w_max", key=lambda w: w != linear.w_max), tie)
+    print(best.to_string(), flush=True)
+    record.choose(w_max_scores=best.w_max.iloc[0])
 
 
 def _best_readings(
@@ -164,9 +175,9 @@ def _best_readings(
 
     First the form, the bank and the priors are tried; then, for the
     three best pairs of bank and form, how the prior follows from the
-    weight; then, of the two best readings so far, the widths, the
-    rate and the decay. What won last is then given to every bank and
-    form.
+    weight; then, of the two best readings so far, the reduction of
+    the mask's term and what networks see, the widths, the rate and
+    the decay. What won last is then given to every bank and form.
     """
     seen: list[Reading] = []
     rows: list[pd.DataFrame] = []
@@ -187,16 +198,28 @@ def _best_readings(
         "learning_rate": given["learning_rates"][0],
         "weight_decay": given["weight_decays"][0],
         "prior": given["prior_shapes"][0],
+        "mask": given["masks"][0],
+        "constant_sees": given["constant_sees"][0],
     }
-    first = product(problems, given["plausibility"], given["priors"])
+    first = product(
+        problems, given["plausibility"], given["priors"], given["constant_priors"]
+    )
     best = tried(
         "form, bank, priors",
-        [Reading(bank, form, *prior, **others) for bank, form, prior in first],
+        [
+            Reading(bank, form, *prior, constant_prior=constant, **others)
+            for bank, form, prior, constant in first
+        ],
     )
     pairs = list(dict.fromkeys((one.bank, one.plausibility) for one in best))[:3]
     some = [one for one in best if (one.bank, one.plausibility) in pairs]
     both = product(some, given["prior_shapes"])
     best = tried("prior", [replace(one, prior=prior) for one, prior in both])
+    every = product(best[:2], given["masks"], given["constant_sees"])
+    best = tried(
+        "reduction, what is seen",
+        [replace(one, mask=mask, constant_sees=sees) for one, mask, sees in every],
+    )
     both = product(best[:2], given["widths"])
     best = tried("width", [replace(one, width=width) for one, width in both])
     every = product(best[:2], given["learning_rates"], given["weight_decays"])

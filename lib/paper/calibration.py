@@ -10,10 +10,13 @@ files is a classifier, a "shape" the curve of a profile.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
 
+import dask
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
@@ -21,11 +24,12 @@ from lib.method import classifier, icarma, metrics
 from lib.method.data import Population
 from lib.method.flow import CausalFlow
 from lib.method.grid import Grid
+from lib.method.icarma import Settings
 from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.method.problem import Problem, Recommendation
-from lib.method.samplers import RankingSampler
 from lib.paper.designs import hard_preferences
-from lib.paper.readings import POWERS, Reading
+from lib.paper.readings import CONSTANT_SEES, POWERS, Reading
+from lib.paper.stacks import MIXED, SOFT, soft_samplers
 
 Progress = Callable[[range], Iterable[int]]
 Cells = Mapping[str, float]
@@ -95,39 +99,46 @@ def _shares(
 
 
 def banks(
-    population: Population,
-    flow: CausalFlow,
-    given: Mapping[str, Any],
-    progress: Progress = iter,
+    population: Population, flow: CausalFlow, given: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Return stage 1: the oracle's cells for every classifier, seed and grid.
 
+    Dask gives every core a classifier.
+
     Arguments:
         given: The contents of params/calibration.yaml.
-        progress: Wraps the range of classifiers.
     Returns: Columns bank (the classifier), grid, bank_seed, accuracy,
         log_odds (the median of the refused), a column a cell, and
         score.
     """
+    job = dask.delayed(_bank, pure=False)
+    jobs = [
+        job(population, flow, name, seed, given)
+        for name, seed in product(given["banks"], given["bank_seeds"])
+    ]
+    return pd.concat(dask.compute(*jobs), ignore_index=True)
+
+
+def _bank(
+    population: Population, flow: CausalFlow, name: str, seed: int, given: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return the rows of one classifier and seed, one a grid; see `banks`."""
+    problem = fit_problem(population, flow, seed, **given["banks"][name])
+    x, y = (splits["classifier/test"] for splits in (population.x, population.y))
+    is_right = problem.accepts(x) == y.bool()
+    refused = problem.refused("validation")
+    about = {
+        "bank": name,
+        "bank_seed": seed,
+        "accuracy": is_right.float().mean().item(),
+        "log_odds": problem.classifier.logit(refused).median().item(),
+    }
     rows = []
-    candidates = list(product(given["banks"].items(), given["bank_seeds"]))
-    for i in progress(range(len(candidates))):
-        (name, how), seed = candidates[i]
-        problem = fit_problem(population, flow, seed, **how)
-        x, y = (splits["classifier/test"] for splits in (population.x, population.y))
-        is_right = problem.accepts(x) == y.bool()
-        refused = problem.refused("validation")
-        about = {
-            "bank": name,
-            "bank_seed": seed,
-            "accuracy": is_right.float().mean().item(),
-            "log_odds": problem.classifier.logit(refused).median().item(),
-        }
-        for grid, half_width in given["grids"].items():
-            cells = oracle_cells(problem, half_width, seed=0)
-            paper = given["cells"]["bank"]
-            distance = score(cells, paper, len(refused), given["spread"])
-            rows.append(about | {"grid": grid} | cells | {"score": distance})
+    for grid, half_width in given["grids"].items():
+        cells = oracle_cells(problem, half_width, seed=0)
+        paper = given["cells"]["bank"]
+        distance = score(cells, paper, len(refused), given["spread"])
+        rows.append(about | {"grid": grid} | cells | {"score": distance})
     return pd.DataFrame(rows)
 
 
@@ -206,63 +217,127 @@ def shapes(
     return pd.DataFrame(rows)
 
 
+Fit = tuple[str, Profile, Settings]  # the classifier, the profile, and how
+
+
 def networks(
     problems: Mapping[str, Problem],
     readings: Sequence[Reading],
     shape: Mapping[str, Any],
     seeds: Sequence[int],
     given: Mapping[str, Any],
-    progress: Progress | None = None,
+    known: dict[tuple[Fit, int], dict[str, float]] | None = None,
 ) -> pd.DataFrame:
     """Return stage 3: what networks of some readings come to, a row a reading and seed.
 
-    Each reading is fitted twice, under the constant and under the
-    linear profile. Those of one classifier that share what an
-    ensemble must share (`icarma.SHARED`) are trained as one.
+    Each reading is fitted under the constant and under the linear
+    profile; where two of them agree under a profile, once. Those of
+    one classifier that share what an ensemble must share
+    (`icarma.SHARED`) are trained as one, and Dask gives every core an
+    ensemble.
 
     Arguments:
         problems: By the name of the classifier.
         shape: shape, gamma and w_max, as stage 2 chose them.
         seeds: Of the networks.
         given: The contents of params/calibration.yaml.
-        progress: Wraps the range of epochs.
+        known: Cells of fits that were made before, by fit and seed;
+            those made here are added.
     Returns: The fields of `Reading`, seed, a column a cell, and
         score.
     """
-    profiles = {
-        "constant": CONSTANT,
-        "linear": Profile(1.0, shape["w_max"], shape["shape"]),
-    }
-    cells: dict[tuple[Reading, int], dict[str, float]] = {
-        key: {} for key in product(readings, seeds)
-    }
-    for name, (cell, setting) in ASKED.items():
-        groups: dict[tuple[Any, ...], list[Reading]] = {}
-        for reading in readings:
-            settings = reading.settings("ranking", name)
+    known = {} if known is None else known
+    linear = Profile(1.0, shape["w_max"], shape["shape"])
+    fits: dict[tuple[Reading, str], Fit] = {}
+    for reading, name in product(readings, ASKED):
+        profile = linear if name == "linear" else CONSTANT_SEES[reading.constant_sees]
+        fits[reading, name] = (reading.bank, profile, reading.settings("ranking", name))
+    groups: dict[tuple[Any, ...], dict[tuple[Fit, int], None]] = {}
+    for ((_, name), fit), seed in product(fits.items(), seeds):
+        if (fit, seed) not in known:
+            bank, profile, settings = fit
             shared = [getattr(settings, field) for field in icarma.SHARED]
-            groups.setdefault((reading.bank, *shared), []).append(reading)
-        for (bank, *_), group in groups.items():
-            problem, members = problems[bank], list(product(group, seeds))
-            sampler = RankingSampler(problem.population.actionable, profile=profiles[name])
-            ensemble, _ = icarma.fit(
-                problem,
-                sampler,
-                [reading.settings("ranking", name) for reading, _ in members],
-                [seed for _, seed in members],
-                progress,
-            )
-            x = problem.refused("validation")
-            drawn = hard_preferences(problem, len(x), seed=0, profile=profiles[name])
-            recommendation = ensemble.recommend_each(x, drawn[setting])
-            for i, member in enumerate(members):
-                cells[member] |= _shares(
-                    problem, x, drawn[setting], recommendation[i], cell
-                )
+            group = groups.setdefault((name, bank, profile, *shared), {})
+            group[fit, seed] = None  # a set that keeps its order
+    jobs = []
+    for (name, bank, profile, *_), members in groups.items():
+        settings = [fit[2] for fit, _ in members]
+        member_seeds = [seed for _, seed in members]
+        job = dask.delayed(network_cells, pure=False)
+        jobs.append(job(problems[bank], "ranking", profile, settings, member_seeds, *ASKED[name]))
+    results = dask.compute(*jobs)
+    for members, cells in zip(groups.values(), results, strict=True):
+        known |= dict(zip(members, cells, strict=True))
     rows = []
-    for (reading, seed), of_member in cells.items():
+    for reading, seed in product(readings, seeds):
+        cells = {}
+        for name in ASKED:
+            cells |= known[fits[reading, name], seed]
         n_people = len(problems[reading.bank].refused("validation"))
         paper = given["cells"]["networks"]
-        distance = score(of_member, paper, n_people, given["spread"])
-        rows.append(vars(reading) | {"seed": seed} | of_member | {"score": distance})
+        distance = score(cells, paper, n_people, given["spread"])
+        rows.append(vars(reading) | {"seed": seed} | cells | {"score": distance})
+    return pd.DataFrame(rows)
+
+
+def network_cells(
+    problem: Problem,
+    elicitation: str,
+    profile: Profile,
+    settings: Sequence[Settings],
+    seeds: Sequence[int],
+    cell: str,
+    setting: str,
+) -> list[dict[str, float]]:
+    """Fit an ensemble, and return validity, plausibility, hap and joint of each member.
+
+    Arguments:
+        elicitation: "ranking" or "score".
+        settings, seeds: Of each member.
+        cell: Ends the names of the cells.
+        setting: What validation people are asked: for rankings a key of
+            `designs.hard_preferences`, for scores "soft".
+    """
+    samplers = soft_samplers(problem.population.actionable, elicitation, profile)
+    ensemble, _ = icarma.fit(problem, samplers[MIXED], settings, seeds)
+    x = problem.refused("validation")
+    if elicitation == "ranking":
+        preferences = hard_preferences(problem, len(x), seed=0, profile=profile)[setting]
+    else:
+        preferences = samplers[setting].draw(range(len(x)), np.random.default_rng(0))
+    recommendation = ensemble.recommend_each(x, preferences)
+    return [
+        _shares(problem, x, preferences, recommendation[i], cell) for i in range(len(seeds))
+    ]
+
+
+def scores(
+    problem: Problem, reading: Reading, given: Mapping[str, Any], chosen: Profile
+) -> pd.DataFrame:
+    """Return what networks for scores come to, by the slope of w, a row a seed.
+
+    Where the difficulty is linear in the score every curve is the
+    same, so that the declared row of table 3 (soft, linear) tells
+    slopes apart, and nothing else.
+
+    Arguments:
+        problem, reading: As chosen for rankings.
+        given: The contents of params/calibration.yaml.
+        chosen: The linear profile for rankings, the first candidate.
+    Returns: Columns w_max, seed, a column a cell, and score.
+    """
+    slopes = list(dict.fromkeys([chosen.w_max, *given["w_max"]]))
+    seeds = given["seeds"]
+    settings = [reading.settings("score", "linear")] * len(seeds)
+    job = dask.delayed(network_cells, pure=False)
+    profiles = [replace(chosen, w_max=w_max) for w_max in slopes]
+    results = dask.compute(
+        *(job(problem, "score", p, settings, seeds, "scores", SOFT) for p in profiles)
+    )
+    rows = []
+    n_people, paper = len(problem.refused("validation")), given["cells"]["scores"]
+    for w_max, of_seeds in zip(slopes, results, strict=True):
+        for seed, cells in zip(seeds, of_seeds, strict=True):
+            distance = score(cells, paper, n_people, given["spread"])
+            rows.append({"w_max": w_max, "seed": seed} | cells | {"score": distance})
     return pd.DataFrame(rows)

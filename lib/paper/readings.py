@@ -16,6 +16,9 @@ from lib.method.preferences import CONSTANT, Profile
 # the profiles, and the power of the calibrated gamma that is the gamma of each
 POWERS = {"constant": 0, "concave": -1, "linear": 0, "convex": 1}
 CHOSEN = ("constant", "linear")  # the profiles of our own rule
+N_ACTIONABLE = 4  # features, of Loan and of Give Me Some Credit
+# the constant profile, by what networks see of the scores
+CONSTANT_SEES = {"nothing": CONSTANT, "scores": Profile(gamma=1.0, w_max=1.0)}
 
 # by how people are asked; "transfer" is Give Me Some Credit's.
 # The paper's settings, as printed in C.2.4 and C.3.3 of arXiv:2604.08030
@@ -69,6 +72,13 @@ class Reading:
         learning_rate, weight_decay: Of Adam; the rate is "constant"
             or "falling".
         prior: How it follows from w: "inverse" or "as w".
+        constant_prior: Of all features under the constant profile:
+            "half", for which the KL divergence is an entropy (A.5
+            says "entropy regularization"), or "p_max".
+        mask: "sum" or "mean" of the KL divergence over features.
+        constant_sees: What networks are conditioned on under the
+            constant profile, beside what can be done: "nothing" or
+            "scores".
     """
 
     bank: str
@@ -79,6 +89,9 @@ class Reading:
     learning_rate: str
     weight_decay: float
     prior: str
+    constant_prior: str
+    mask: str
+    constant_sees: str
 
     def __post_init__(self) -> None:
         # in a table with gaps it is a fraction
@@ -88,7 +101,7 @@ class Reading:
         """Return the printed settings, completed by this reading.
 
         Under the constant profile no feature is harder than another,
-        and all have the prior p_max.
+        and all have the same prior.
 
         Arguments:
             search: A key of `PRINTED`.
@@ -97,14 +110,17 @@ class Reading:
         printed = dict(PRINTED[search])
         if self.plausibility == "sum":
             printed["plausibility"] *= printed["batch_size"]
+        if self.mask == "mean":
+            printed["mask"] /= N_ACTIONABLE
         is_constant = profile == "constant"
+        p_max = 0.5 if is_constant and self.constant_prior == "half" else self.p_max
         is_inverse = self.prior == "inverse" and not is_constant
         return Settings(
             hinge="lagrangian",
             plausibility_form="nll",
             margin_on="probability",
-            p_max=self.p_max,
-            p_min=self.p_max if is_constant else self.p_min,
+            p_max=p_max,
+            p_min=p_max if is_constant else self.p_min,
             prior_form="weight" if is_inverse else "difficulty",
             weight_decay=self.weight_decay,
             cosine_schedule=self.learning_rate == "falling",
@@ -150,9 +166,9 @@ def profile(name: str) -> Profile:
         Profile(gamma=1.5, w_max=7.0, curve='slope')
     """
     checks.one_of("profile", [name], tuple(POWERS))
-    if name == "constant":
-        return CONSTANT
     entries = calibrated()
+    if name == "constant":
+        return CONSTANT_SEES[entries["constant_sees"]]
     return Profile(entries["gamma"] ** POWERS[name], entries["w_max"], entries["shape"])
 
 
