@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib import io
-from lib.method.grid import Grid
-from lib.paper import gmsc, tables
+from lib.paper import gmsc, readings, tables
 from lib.paper.fairness import audit, burden
 from lib.paper.fairness.bootstrap import answered
 from lib.paper.fairness.groups import Attribute
@@ -57,7 +56,9 @@ def main() -> None:
     }
     names = list(dict.fromkeys(name for table in chances.values() for name in table))
     preferences = preferences_by_set(population.actionable, names, len(rows))
-    oracle = Grid(problem, n_values=N_VALUES, progress=io.progress_bar("age audit"))
+    oracle = readings.oracle(
+        problem, n_values=N_VALUES, progress=io.progress_bar("age audit")
+    )
     answers = tables.evaluate(problem, oracle, every[rows], preferences)
     groups = {label: np.flatnonzero(ages.age == label) for label in AGE.labels}
     young, old = AGE.labels

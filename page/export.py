@@ -35,7 +35,7 @@ from lib.method.flow import CausalFlow
 from lib.method.icarma import ICarma, StackedMLP
 from lib.method.preferences import IMPOSSIBLE, LINEAR, WORDS
 from lib.method.problem import ROUNDING, Problem
-from lib.paper import designs, stacks, tables
+from lib.paper import designs, readings, stacks, tables
 from lib.search import descent, evaluator
 from lib.search.sets import sets_of
 
@@ -93,6 +93,9 @@ def data() -> dict[str, Any]:
     columns, actionable = population.actionable_index, population.actionable
     people = population.x["recourse/train"]
     first = loan.first_applicant(population, problem.classifier)
+    half_width = readings.oracle(problem).half_width
+    assert half_width is not None, "the oracle's grid is around a person"
+    shares = torch.linspace(-half_width, half_width, N_VALUES)
     sobol = qmc.Sobol(len(columns) + 1, rng=np.random.default_rng(SEED))
     return {
         "fingerprints": fingerprints(),
@@ -111,7 +114,8 @@ def data() -> dict[str, Any]:
         "flow": _flow(problem.flow),
         "icarma": _icarma(member_shown(problem)),
         "words": [*WORDS, IMPOSSIBLE[0]],
-        "grid": [population.grid(name, N_VALUES).tolist() for name in actionable],
+        # distances from a person's own value
+        "grid": (shares * problem.range[columns, None]).tolist(),
         "walk": {
             "sets": sets_of(len(columns)).int().tolist(),
             "scouts": sobol.random(N_SCOUTS).tolist(),

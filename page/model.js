@@ -604,7 +604,9 @@ export function createModel(data) {
     let actions = [columns.map(() => null)];
     const { low: from, high: to, may } = interval;
     for (const k of indices.filter((k) => k >= 0 && may[k])) {
-      const within = data.grid[k].map((value) => Math.min(Math.max(value, from[k]), to[k]));
+      const within = data.grid[k]
+        .map((distance) => x[columns[k]] + distance)
+        .map((value) => Math.min(Math.max(value, from[k]), to[k]));
       const tried = [null, ...new Set(within)];
       actions = actions.flatMap((action) =>
         tried.map((value) => action.map((v, i) => (i === k ? value : v))),

@@ -14,7 +14,7 @@ import torch
 
 from exercises.checking import key_of
 from lib.io import ROOT
-from lib.method import grid, icarma, loan, report
+from lib.method import icarma, loan, report
 from lib.method.icarma import ICarma
 from lib.method.limits import Limits
 from lib.method.metrics import Pruned
@@ -22,6 +22,7 @@ from lib.method.preferences import Preferences
 from lib.method.problem import Problem, scatter_to_features
 from lib.method.samplers import ScoreSampler
 from lib.method.scm import CausalModel
+from lib.paper import readings
 from lib.search import descent
 from lib.search.evaluator import ActionEvaluator, Incumbents
 from lib.search.sets import Table, sets_of
@@ -258,7 +259,7 @@ def test_outcomes(double, asked, answers, name):
 @needs_node
 def test_exact_search_finds_the_grids_optimum(problem, asked, answers):
     x, preferences = asked["x"], Preferences(asked["scores"])
-    oracle = grid.Grid(problem, problem.population.truth, n_values=export.N_VALUES)
+    oracle = readings.oracle(problem, n_values=export.N_VALUES)
     expected = oracle.recommend(x, preferences)
     none = torch.tensor(torch.inf)
     cost = problem.cost_of(x, expected, preferences.weight)
@@ -280,7 +281,7 @@ def test_a_bank_may_ask_for_more(problem, asked, replies):
     probability = of_all(replies["strict"], "probability")
     assert np.allclose(probability, before, rtol=0, atol=1e-12)
     preferences = Preferences(asked["scores"])
-    oracle = grid.Grid(strict, n_values=export.N_VALUES)
+    oracle = readings.oracle(strict, n_values=export.N_VALUES)
     expected = oracle.recommend(x, preferences)
     exact = cost_of([answer["exact"] for answer in replies["strict"]])
     has = np.isfinite(exact)
@@ -381,7 +382,7 @@ def test_what_can_be_left_out_is_left_out(problem, network, asked, answers):
 @needs_node
 def test_exact_search_within_limits(problem, asked, answers):
     x, preferences = asked["x"], limited(problem, asked, slice(None))
-    oracle = grid.Grid(problem, problem.population.truth, n_values=export.N_VALUES)
+    oracle = readings.oracle(problem, n_values=export.N_VALUES)
     expected = oracle.recommend(x, preferences)
     cost = problem.cost_of(x, expected, preferences.weight)
     cost = cost.where(expected.has_recourse, torch.tensor(torch.inf)).numpy()

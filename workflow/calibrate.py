@@ -155,11 +155,11 @@ def run(
     chosen = Reading(*best[FIELDS].iloc[0])
     record.choose(**vars(chosen), classifier=given["banks"][chosen.bank])
     problem, linear = problems[chosen.bank], Profile(1.0, shape["w_max"], shape["shape"])
-    rows = record.rows(
-        "scores", lambda: calibration.scores(problem, chosen, given, linear)
-    )
+    rows = record.rows("scores", lambda: calibration.scores(problem, chosen, given, linear))
     best = calibration.mean_over(rows, ["w_max"], cells["scores"], **how)
-    best = calibration.nearest(best.sort_values("w_max", key=lambda w: w != linear.w_max), tie)
+    best = calibration.nearest(
+        best.sort_values("w_max", key=lambda w: w != linear.w_max), tie
+    )
     print(best.to_string(), flush=True)
     record.choose(w_max_scores=best.w_max.iloc[0])
 
@@ -207,8 +207,8 @@ def _best_readings(
     best = tried(
         "form, bank, priors",
         [
-            Reading(bank, form, *prior, constant_prior=constant, **others)
-            for bank, form, prior, constant in first
+            Reading(bank, form, p_max, p_min, constant_prior=constant, **others)
+            for bank, form, (p_max, p_min), constant in first
         ],
     )
     pairs = list(dict.fromkeys((one.bank, one.plausibility) for one in best))[:3]

@@ -259,12 +259,18 @@ def networks(
             shared = [getattr(settings, field) for field in icarma.SHARED]
             group = groups.setdefault((name, bank, profile, *shared), {})
             group[fit, seed] = None  # a set that keeps its order
-    jobs = []
-    for (name, bank, profile, *_), members in groups.items():
-        settings = [fit[2] for fit, _ in members]
-        member_seeds = [seed for _, seed in members]
-        job = dask.delayed(network_cells, pure=False)
-        jobs.append(job(problems[bank], "ranking", profile, settings, member_seeds, *ASKED[name]))
+    job = dask.delayed(network_cells, pure=False)
+    jobs = [
+        job(
+            problems[bank],
+            "ranking",
+            profile,
+            [settings for (_, _, settings), _ in members],
+            [seed for _, seed in members],
+            *ASKED[name],
+        )
+        for (name, bank, profile, *_), members in groups.items()
+    ]
     results = dask.compute(*jobs)
     for members, cells in zip(groups.values(), results, strict=True):
         known |= dict(zip(members, cells, strict=True))

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from lib import checks
-from lib.method import grid
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation
+from lib.paper import readings
 
 N_ASKED = 20_000  # other people, from whom it is learnt what an answer means
 SHIFT = 0.5  # of a person's ruler: up to so much on either side
@@ -207,4 +207,4 @@ def cheapest(problem: Problem, x: Tensor, weights: Tensor, n_values: int) -> Rec
     """
     all_easy = torch.ones(weights.shape, dtype=torch.long)
     preferences = Weighted(all_easy, given=weights)
-    return grid.Grid(problem, n_values=n_values).recommend(x, preferences)
+    return readings.oracle(problem, n_values=n_values).recommend(x, preferences)

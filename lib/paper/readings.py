@@ -10,8 +10,10 @@ from typing import Any
 
 from lib import checks, io
 from lib.io import PARAMS
+from lib.method.grid import Grid
 from lib.method.icarma import Settings
 from lib.method.preferences import CONSTANT, Profile
+from lib.method.problem import Problem
 
 # the profiles, and the power of the calibrated gamma that is the gamma of each
 POWERS = {"constant": 0, "concave": -1, "linear": 0, "convex": 1}
@@ -153,6 +155,17 @@ def half_width() -> float | None:
     entries = calibrated()
     half_width: float | None = entries["grids"][entries["bank"]]
     return half_width
+
+
+def oracle(problem: Problem, **how: Any) -> Grid:
+    """Return the paper's oracle: the exact search, around a person's own values.
+
+    Arguments:
+        problem: Of the Loan population.
+        how: As for `Grid`, but for half_width.
+    Source: appendix C.2.3 of arXiv:2604.08030; the half-width is lost.
+    """
+    return Grid(problem, half_width=half_width(), **how)
 
 
 def profile(name: str) -> Profile:
