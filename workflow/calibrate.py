@@ -106,7 +106,7 @@ def main(folder: Path) -> None:
     """Run all of it for the Loan population."""
     population = loan.population()
     flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
-    with dask.config.set(scheduler="processes"):
+    with dask.config.set(scheduler="processes", chunksize=1):
         run(population, flow, io.load_yaml(PARAMS / "calibration.yaml"), folder)
 
 
