@@ -15,7 +15,7 @@ import calibrate
 
 from lib import io
 from lib.io import PARAMS, PUBLISHED, ROOT
-from lib.paper import calibration, claims, readings
+from lib.paper import calibration, readings, tables
 
 RECORD = "calibration_trials.csv", "calibrated.yaml"
 NETWORKS = calibration.networks
@@ -116,7 +116,7 @@ def test_calibration_imports_no_published_table():
         check=True,
     )
     imported = set(run.stdout.split())
-    assert "lib.paper.calibration" in imported and "lib.paper.claims" not in imported
+    assert "lib.paper.calibration" in imported and "lib.paper.tables" not in imported
     for name in imported - {"lib.io"}:  # where the folder has its name
         assert "PUBLISHED" not in Path(importlib.util.find_spec(name).origin).read_text(), (
             name
@@ -125,7 +125,7 @@ def test_calibration_imports_no_published_table():
 
 def test_the_declared_cells_are_the_papers(given):
     """Each is read off the published tables again, here and nowhere in the program."""
-    one, two, six = (claims.published(number) for number in (1, 2, 6))
+    one, two, six = (tables.published(number) for number in (1, 2, 6))
 
     def cell(rows, metric, **where):
         for column, value in where.items():
