@@ -241,7 +241,7 @@ def test_facts_by_who_answers_and_with_intervals(tmp_path):
         ("serch,a,validity,sum,1: 3,,,,0,", r"Unknown who answers 'serch'.*'search'"),
         ("search,a,validity,mean,1: 3,,,,0,", r"way to join cells 'mean': expected.*sum"),
         ("search,a,validity,sum,4: 3,,,,0,", r"Unknown table '4': expected one of 1, 2"),
-        ("search,a,validity,sum,1: 5,,,,0,", r"Unknown setting '5': .*all \(4\), 3"),
+        ("search,a,validity,sum,1: 5,,,,0,", r"Unknown setting '5': .*3, all \(4\)"),
         ("search,a,validity,sum,1: CARMA: 3,,,,0,", r"Unknown method 'CARMA'.*'iCARMA'"),
         ("search,a,validity,sum,,,,,0,", r"Expected a cell in the column after"),
         (

@@ -266,62 +266,27 @@ def test_who_diverged_by_hand(cost, joint, odd):
 
 # --- the paper's numbers beside ours
 
-GOOD = {
-    "has_recourse": True,
-    "valid": True,
-    "plausible": True,
-    "joint": True,
-    "cost": 1.0,
-    "n_acted": 1,
-    "outside": False,
-    "networks": "",
-}
-
-
-def people_of(hap: dict[str, dict[int, float]], reported: int) -> pd.DataFrame:
-    """Ten people a setting and seed, of whom the given share acts on the hardest feature.
-
-    As in several ensembles, each setting has other members.
-    """
-    rows, member = [], 0
-    for setting, by_seed in hap.items():
-        for seed, share in by_seed.items():
-            for person in range(10):
-                rows.append(
-                    {
-                        "setting": setting,
-                        "method": "iCARMA",
-                        "member": member,
-                        "seed": seed,
-                        "reported": seed == reported,
-                        "person": person,
-                        "hard_action": person < 10 * share,
-                    }
-                )
-            member += 1
-    return pd.DataFrame(rows).assign(**GOOD)
-
-
-TWO_SEEDS = {"soft, linear": {1: 0.1, 2: 0.2}}
+GOOD = dict.fromkeys(("has_recourse", "valid", "plausible", "joint"), True)
+GOOD |= {"cost": 1.0, "n_acted": 1, "outside": False, "networks": ""}
+SOFT_LINEAR = GOOD | {"setting": "soft, linear", "member": 0, "seed": 0, "reported": True}
+TEN = SOFT_LINEAR | {"method": "iCARMA", "hard_action": True, "person": range(10)}
 
 
 def test_rows_of_two_ensembles_under_one_name_are_refused():
-    rows = people_of(TWO_SEEDS, reported=1)
+    rows = pd.DataFrame(TEN)
     with pytest.raises(ValueError, match=r"Member 0 of iCARMA answers person 0 more than"):
         tables.beside_paper(pd.concat([rows, rows]), number=2)
 
 
-@pytest.mark.parametrize(
-    ("rows", "number", "message"),
-    [
-        (people_of(TWO_SEEDS, 1), 4, r"Unknown table of the paper 4"),
-        (people_of(TWO_SEEDS, 1)[:0], 2, r"got 0 rows without anybody"),
-        (people_of(TWO_SEEDS, 1).drop(columns="member"), 2, r"without member"),
-    ],
-)
-def test_what_cannot_be_compared_is_said(rows, number, message):
-    with pytest.raises(ValueError, match=message):
-        tables.beside_paper(rows, number)
+def test_what_cannot_be_compared_is_said():
+    rows = pd.DataFrame(TEN)
+    for wrong, number, message in (
+        (rows, 4, r"Unknown table of the paper 4"),
+        (rows[:0], 2, r"got 0 rows without anybody"),
+        (rows.drop(columns="member"), 2, r"without member"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tables.beside_paper(wrong, number)
 
 
 @pytest.mark.parametrize(
@@ -400,9 +365,6 @@ def test_exactly_one_member_is_reported(everyone):
         tables.beside_paper(everyone.assign(reported=True), number=1)
     with pytest.raises(ValueError, match=r"got 0 rows without anybody"):
         tables.beside_paper(everyone[:0], number=1)
-
-
-SOFT_LINEAR = GOOD | {"setting": "soft, linear", "member": 0, "seed": 0, "reported": True}
 
 
 def test_standard_error_is_over_those_the_share_is_of():

@@ -26,7 +26,7 @@ TABLES |= {f"{number} GMSC": (number, "GMSC") for number in (1, 2)}
 ORACLE, ICARMA, NO_DEMAND = "oracle", "iCARMA", "search, no demand"
 METHODS = (ORACLE, ICARMA, "iCARMA (rco-trained)", NO_DEMAND)
 SEARCH, NETWORKS, BOTH = "search", "networks", "both"
-SETS = ("as printed", "as chosen", "pruned")
+WHO = (SEARCH, NETWORKS, BOTH, "as printed", "as chosen", "pruned")
 FACT = "fact"  # the metric of parts that no table answers
 OURS, THE_PAPER = "ours", "the paper"  # who answers with a fact, unless it is said
 CANNOT = "cannot be asked"  # of the paper, where it prints no number
@@ -86,23 +86,27 @@ def _check(part: Any) -> None:
     if not part.after or not part.low <= part.high or np.isinf([part.low, part.high]).all():
         raise ValueError("Expected a cell in the column after, and low, high, or both.")
     if part.metric != FACT:
-        checks.one_of("who answers", [part.who], (SEARCH, NETWORKS, BOTH, *SETS))
+        checks.one_of("who answers", [part.who], WHO)
         for cell in (*part.after, *part.before):
             table, method, setting = _parse(cell, ORACLE)
             checks.one_of("table", [table], tuple(TABLES))
             checks.one_of("method", [method], METHODS)
-            settings = _published(table).index.unique("setting")
-            checks.one_of("setting", [setting], tuple(settings))
+            checks.one_of("setting", [setting], tuple(_published(table).index.levels[1]))
 
 
 def _parse(cell: str, method: str) -> Cell:
-    """Return table, method (unless the cell names one, the given) and setting of a cell."""
+    """Return table, method and setting of a cell.
+
+    Arguments:
+        cell: As it is written.
+        method: That of a cell which names none.
+    """
     names = cell.split(": ")
-    if len(names) not in (2, 3):
-        raise ValueError(
-            f"Expected TABLE: SETTING or TABLE: METHOD: SETTING, got {cell!r}."
-        )
-    return names[0], names[1] if len(names) == 3 else method, names[-1]
+    if len(names) == 2:
+        names.insert(1, method)
+    if len(names) != 3:
+        raise ValueError(f"Expected TABLE: SETTING or TABLE: METHOD: SETTING, got {cell!r}")
+    return names[0], names[1], names[2]
 
 
 def ask(
@@ -145,15 +149,14 @@ def ask(
     }
     rows_of = dict(_by_cell(people))
     ratios = cache(lambda cell, metric: sums(rows_of[cell], metric))
-    return pd.DataFrame(
-        _row(part, *answer)
-        for part in parts.itertuples()
-        for answer in (
-            _by_facts(part, numbers)
-            if part.metric == FACT
-            else _by_cells(part, [*rows_of], ratios)
-        )
-    )
+    rows = []
+    for part in parts.itertuples():
+        if part.metric == FACT:
+            answers = _by_facts(part, numbers)
+        else:
+            answers = _by_cells(part, [*rows_of], ratios)
+        rows += [_row(part, *answer) for answer in answers]
+    return pd.DataFrame(rows)
 
 
 def _by_cell(people: Mapping[str, pd.DataFrame]) -> Iterator[tuple[Cell, pd.DataFrame]]:
@@ -184,18 +187,14 @@ def _by_cells(part: Any, cells: list[Cell], ratios: Sums) -> Iterator[Answer]:
 
 def _by_facts(part: Any, numbers: Mapping[str, Mapping[str, Fact]]) -> Iterator[Answer]:
     """Yield the same for a part that numbers from elsewhere answer."""
-    of_part = [numbers.get(name, {}) for name in part.after + part.before]
-    terms = [1.0] * len(part.after) + [-part.times] * len(part.before)
-    paper = combined(
-        *(
-            (times, fact.get(THE_PAPER, np.nan))
-            for times, fact in zip(terms, of_part, strict=True)
-        )
-    )
-    for who in of_part[0]:
-        if who != THE_PAPER and all(who in fact for fact in of_part):
-            ours = ((times, fact[who]) for times, fact in zip(terms, of_part, strict=True))
-            yield who, paper.value, combined(*ours)
+    of_names = [numbers.get(name, {}) for name in part.after + part.before]
+    times = [1.0] * len(part.after) + [-part.times] * len(part.before)
+    told = [fact.get(THE_PAPER, np.nan) for fact in of_names]
+    paper = combined(*zip(times, told, strict=True)).value
+    for who in of_names[0]:
+        if who != THE_PAPER and all(who in fact for fact in of_names):
+            ours = [fact[who] for fact in of_names]
+            yield who, paper, combined(*zip(times, ours, strict=True))
 
 
 def _terms(part: Any, values: Mapping[str, float]) -> list[tuple[float, str]]:
@@ -272,10 +271,9 @@ def _by_claim(asked: pd.DataFrame, summary: Callable[[pd.Series], str]) -> pd.Da
     """Return a summary of the parts of each claim, by who answers."""
     by = ["section", "claim"]
     table = asked.pivot_table("here", by, "who", summary, sort=False)
-    of_paper = asked[asked["in the paper"] != CANNOT].drop_duplicates(
-        [*by, "part", "paper"]
-    )
-    of_paper = of_paper.groupby(by, sort=False)["in the paper"].agg(summary)
+    printed = asked[asked["in the paper"] != CANNOT].assign(search=asked.who == SEARCH)
+    printed = printed.drop_duplicates([*by, "part", "search"])
+    of_paper = printed.groupby(by, sort=False)["in the paper"].agg(summary)
     table.insert(0, "the paper's numbers", of_paper.reindex(table.index))
     return table.rename_axis(columns=None).fillna("")
 

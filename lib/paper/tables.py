@@ -25,14 +25,7 @@ from lib.method.samplers import Sampler
 from lib.paper.designs import DISTRIBUTIONS, hard_preferences
 from lib.paper.estimates import STANDARD_ERRORS, by_person, ratio
 
-# columns that tell the rows of one method apart, by the number of the paper's table
-SETTING = {
-    1: ["n_individually_actionable"],
-    2: ["constraints", "cost_profile"],
-    3: ["constraints", "cost_profile"],
-    5: ["bias", "n_individually_actionable"],
-    6: ["distribution", "n_individually_actionable", "plausibility_constraint"],
-}
+NUMBERS = (1, 2, 3, 5, 6)  # of the paper's tables with results
 DATASETS = ("Loan", "GMSC")
 SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
 
@@ -397,7 +390,7 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     """Return the rows of one of the paper's tables, without the lost columns.
 
     Arguments:
-        number: Of the table, a key of `SETTING`.
+        number: Of the table, one of `NUMBERS`.
         dataset: "Loan" or "GMSC".
     Returns: A row for each setting and method. The column "setting"
         joins what tells the rows of one method apart, for instance
@@ -405,15 +398,14 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     Raises: ValueError: the table or the data set is unknown.
     Source: data/published/, from arXiv:2604.08030.
     """
-    checks.one_of("table of the paper", [number], tuple(SETTING))
+    checks.one_of("table of the paper", [number], NUMBERS)
     checks.one_of("data set", [dataset], DATASETS)
-    rows = io.read_csv(
-        PUBLISHED / f"icarma_table{number}.csv", dtype={"n_individually_actionable": str}
-    )
-    rows = rows[rows.dataset == dataset].drop(
-        columns=["table", "dataset", "cost_mean", "cost_sd", "note"]
-    )
-    rows.insert(0, "setting", rows[SETTING[number]].agg(", ".join, axis=1))
+    path = PUBLISHED / f"icarma_table{number}.csv"
+    rows = io.read_csv(path, dtype={"n_individually_actionable": str})
+    rows = rows[rows.dataset == dataset]
+    rows = rows.drop(columns=["table", "dataset", "cost_mean", "cost_sd", "note"])
+    labels = rows.loc[:, :"method"].columns.drop(["method", "elicitation"], errors="ignore")
+    rows.insert(0, "setting", rows[labels].agg(", ".join, axis=1))
     return rows.reset_index(drop=True)
 
 
