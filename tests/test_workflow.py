@@ -232,6 +232,10 @@ def test_report_joins_the_tables(tmp_path):
     assert list(without["table"]) == ["Table 1", "Table 2"]
     with pytest.raises(ValueError, match="There is no table"):
         report.collect(tmp_path, report.CLAIMS)
+    (folder / "04_claims.csv").write_text("section\n5.3\n")
+    (folder / "05_claims.csv").write_text("section\n5.3\nD.1\n")
+    rows = report.collect(tmp_path, report.CLAIMS)
+    assert rows.section.tolist() == ["5.3", "5.3", "D.1"]
 
 
 def test_report_counts_the_verdicts():

@@ -35,7 +35,9 @@ def collect(run: Path, pattern: str, has_data: bool = True) -> pd.DataFrame:
         paths = [path for path in paths if not compare.is_of_credit(path.name)]
     if not paths:
         raise ValueError(f"There is no table {pattern} in {run / 'tables'}: run the batch.")
-    return pd.concat([io.read_csv(path) for path in paths], ignore_index=True)
+    texts = {"section": str}  # 5.3 is no number
+    tables_of_notebooks = [io.read_csv(path, dtype=texts) for path in paths]
+    return pd.concat(tables_of_notebooks, ignore_index=True)
 
 
 def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
