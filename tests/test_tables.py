@@ -456,3 +456,21 @@ def test_agreement_by_hand():
     assert tables.agreement(table.assign(paper=np.nan)).empty
     search = agreement.loc[("1", "oracle")]  # what is demanded is no agreement
     assert search.to_list() == pytest.approx([1, 1, 0.06, 0.0, 0, 0.06])
+
+
+def test_sums_of_costs_and_of_log_densities_by_hand():
+    """The lowest twentieth of 0 to 40 ends at 2; without recourse nobody is counted."""
+    rows = pd.DataFrame({"member": 0, "person": range(41), "log_p": range(41)})
+    rows = rows.assign(log_p_cf=10.0, valid=False, cost_l2=0.5, has_recourse=True)
+    rows.loc[[0, 1, 2, 3], "log_p_cf"] = [1.9, 2.0, -5.0, -5.0]
+    rows.loc[3, "has_recourse"] = False
+    rows.loc[[4, 5], "valid"] = True
+    unlikely, counted = tables.sums(rows, "unlikely")
+    assert np.flatnonzero(unlikely).tolist() == [0, 2] and counted.sum() == 40
+    cost, counted = tables.sums(rows, "cost_l2")
+    assert (cost.sum(), counted.sum()) == (1.0, 2.0)
+    assert tables.sums(rows, "log_density")[0].sum() == 1.9 + 2 - 5 + 37 * 10
+    with pytest.raises(
+        ValueError, match=r"Unknown metric 'cost'.*expected one of validity"
+    ):
+        tables.sums(rows, "cost")
