@@ -50,7 +50,7 @@ from lib.method import loan
 from lib.method.data import Population
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
-from lib.paper import claims, designs, gmsc
+from lib.paper import designs, estimates, gmsc
 
 HERE = Path(__file__).parent / "rivals"
 FOLDER = ROOT / "runs" / "rivals"
@@ -289,16 +289,16 @@ def summary(
     shares += [name for name in mine if name.startswith("carried: ")]
     row = mine[shares].mean().to_dict()
     for name, other in others.items():
-        than = claims.ratio((mine.carried - other.carried).to_numpy())
+        than = estimates.ratio((mine.carried - other.carried).to_numpy())
         row |= {f"more than {name}": than.value, f"{name}, 2 s.e.": 2 * than.se_people}
-    more = claims.ratio((mine.carried - best.carried).to_numpy())
+    more = estimates.ratio((mine.carried - best.carried).to_numpy())
     row |= {"more than the search": more.value, "2 s.e.": 2 * more.se_people}
     is_helped = mine.carried > 0
     row |= mine[is_helped][["cost", "features"]].mean().to_dict()
     both = (is_helped & (best.carried > 0)).to_numpy() * 1.0
     if both.sum() > 1:
         costs = (people.cost.to_numpy() * both for people in (mine, best))
-        times = claims.ratio(*costs)
+        times = estimates.ratio(*costs)
         row |= {"cost ratio": times.value, "cost ratio, 2 s.e.": 2 * times.se_people}
     return row
 

@@ -16,7 +16,7 @@ import calibrate
 
 from lib import io
 from lib.io import PARAMS, PUBLISHED, ROOT
-from lib.paper import calibration, claims, readings
+from lib.paper import calibration, readings, tables
 
 RECORD = "calibration_trials.csv", "calibrated.yaml"
 NETWORKS = calibration.networks
@@ -123,7 +123,7 @@ def test_calibration_imports_no_published_table():
         check=True,
     )
     imported = set(run.stdout.split())
-    assert "lib.paper.calibration" in imported and "lib.paper.claims" not in imported
+    assert "lib.paper.calibration" in imported and "lib.paper.tables" not in imported
     for name in imported - {"lib.io"}:  # where the folder has its name
         assert "PUBLISHED" not in Path(importlib.util.find_spec(name).origin).read_text(), (
             name
@@ -132,7 +132,7 @@ def test_calibration_imports_no_published_table():
 
 def test_the_declared_cells_are_the_papers(given):
     """Each is read off the published tables again, here and nowhere in the program."""
-    one, two, three, six = (claims.published(number) for number in (1, 2, 3, 6))
+    one, two, three, six = (tables.published(number) for number in (1, 2, 3, 6))
 
     def cell(rows, metric, **where):
         for column, value in where.items():

@@ -68,7 +68,7 @@ def test_it_reads_no_published_table():
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert not {"lib.paper.claims", "lib.paper.calibration"} & set(run.stdout.split())
+    assert not {"lib.paper.tables", "lib.paper.calibration"} & set(run.stdout.split())
 
 
 EFFORT = {"n_samples": 16, "n_starts": 1, "n_steps": 3}

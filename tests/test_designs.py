@@ -8,7 +8,7 @@ from lib.method import grid, loan
 from lib.method.icarma import ICarma, load_by_profile
 from lib.method.preferences import CONSTANT, LINEAR, Preferences, from_words
 from lib.method.problem import is_plausible, is_valid
-from lib.paper import claims, designs
+from lib.paper import designs, tables
 
 
 def test_settings_of_table_one_are_nested(problem):
@@ -39,7 +39,7 @@ def test_soft_settings_are_those_of_the_tables(problem, elicitation):
 
 def test_populations_that_lean(problem):
     drawn = designs.biased_preferences(problem, 200, seed=0)
-    assert list(drawn) == list(dict.fromkeys(claims.published(5).setting))
+    assert list(drawn) == list(dict.fromkeys(tables.published(5).setting))
     features = problem.population.actionable
     for bias, favourites in (
         ("causal order aligned", ("income", "loan_amount")),

@@ -115,6 +115,8 @@ def test_per_person_by_hand(problem):
     width = (problem.population.high - problem.population.low).numpy()[columns]
     squares = is_acted[:, columns] * (x - result.values).numpy()[:, columns] ** 2
     assert table.cost.to_numpy() == pytest.approx((squares / width).mean(1))
+    assert table.cost_l2.to_numpy() == pytest.approx((squares / width**2).sum(1) ** 0.5)
+    assert table.cost_l1.to_numpy() == pytest.approx((squares**0.5 / width).sum(1))
     assert table.hard_action.tolist() == is_acted[:, columns[3]].tolist()
     assert table.n_acted.tolist() == is_acted.sum(1).tolist()
     kinds = set(zip(table.valid, table.plausible, strict=True))

@@ -85,6 +85,9 @@ def test_another_category_costs_the_same_whichever_it_is(problem):
     a[:, 0] = codes[[0, 1, 3]]
     cost = problem.action_cost(x, m, a)
     assert cost.tolist() == pytest.approx([0, CATEGORY_COST / 3, CATEGORY_COST / 3])
+    change = problem.relative_change(x, m, a)
+    assert change[:, 0].tolist() == pytest.approx([0, CATEGORY_COST, CATEGORY_COST])
+    assert (change[:, 1:] == 0).all()
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,8 @@ def test_cost_by_hand(problem):
     assert cost.item() == pytest.approx(spread[2].item() / 4 / 4)
     weights = torch.tensor([[1.0, 1.0, 7.0, 1.0]])
     assert problem.action_cost(x, m, x + spread / 2, weights) == pytest.approx(7 * cost)
+    change = problem.relative_change(x, m, x - spread / 2)
+    assert change.tolist() == [pytest.approx([0, 0, 0.5, 0])]
 
 
 def test_a_recommendation_is_indexed_as_a_tensor(people):

@@ -1,13 +1,15 @@
-"""The tables: what solvers recommend, and which member is reported."""
+"""The tables: what solvers recommend, who is reported, and the paper beside it."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from lib import io
+from lib.io import PARAMS
 from lib.method import grid, icarma, metrics
-from lib.method.preferences import PROFILES, Profile
+from lib.method.preferences import CONSTANT, PROFILES, Profile
 from lib.method.samplers import RankingSampler
-from lib.paper import claims, designs, stacks, tables
+from lib.paper import designs, stacks, tables
 
 QUICK = icarma.Settings(n_epochs=2, batch_size=64, width=8)
 
@@ -155,7 +157,7 @@ def test_sets_have_their_profiles_and_a_member_to_report(problem, networks):
     reported = people[people.reported]
     groups = reported.groupby(["networks", "setting"])
     assert (groups.member.nunique() == 1).all() and (groups.size() == 25).all()
-    table = claims.beside_paper(people, number=2)
+    table = tables.beside_paper(people, number=2)
     assert table[table.metric == "hap"].agrees.notna().sum() == 8 + 4 + 4
     row = table[(table.setting == "soft, linear") & (table.metric == "hap")]
     row = row.set_index("networks").loc["as printed"]
@@ -205,7 +207,7 @@ def test_what_is_not_demanded_is_not_given_up_for_it(problem):
     """Without the demand for plausibility nobody loses recourse or pays more."""
     x = problem.refused("test")[:15]
     people = tables.ablation(problem, x, seed=0, n_values=4)
-    assert set(people.setting) == set(claims.published(6).setting)
+    assert set(people.setting) == set(tables.published(6).setting)
     for name in designs.DISTRIBUTIONS:
         for k in ("1", "2"):
             free, bound = (
@@ -260,3 +262,215 @@ def test_who_diverged_by_hand(cost, joint, odd):
     assert 1 in tables.diverged(rows)
     with pytest.raises(ValueError, match="three members or more, got 2"):
         tables.diverged(rows[rows.member < 2])
+
+
+# --- the paper's numbers beside ours
+
+GOOD = dict.fromkeys(("has_recourse", "valid", "plausible", "joint"), True)
+GOOD |= {"cost": 1.0, "n_acted": 1, "outside": False, "networks": ""}
+SOFT_LINEAR = GOOD | {"setting": "soft, linear", "member": 0, "seed": 0, "reported": True}
+TEN = SOFT_LINEAR | {"method": "iCARMA", "hard_action": True, "person": range(10)}
+
+
+def test_rows_of_two_ensembles_under_one_name_are_refused():
+    rows = pd.DataFrame(TEN)
+    with pytest.raises(ValueError, match=r"Member 0 of iCARMA answers person 0 more than"):
+        tables.beside_paper(pd.concat([rows, rows]), number=2)
+
+
+def test_what_cannot_be_compared_is_said():
+    rows = pd.DataFrame(TEN)
+    for wrong, number, message in (
+        (rows, 4, r"Unknown table of the paper 4"),
+        (rows[:0], 2, r"got 0 rows without anybody"),
+        (rows.drop(columns="member"), 2, r"without member"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tables.beside_paper(wrong, number)
+
+
+@pytest.mark.parametrize(
+    ("number", "n_settings"), [(1, 5), (2, 8), (3, 8), (5, 10), (6, 12)]
+)
+def test_published_rows_are_told_apart(number, n_settings):
+    table = tables.published(number)
+    assert not table.duplicated(["setting", "method"]).any()
+    assert table.setting.nunique() == n_settings
+
+
+def test_unknown_data_sets_are_named():
+    with pytest.raises(ValueError, match=r"Unknown data set 'loan'.*Did you mean 'Loan'"):
+        tables.published(1, "loan")
+
+
+@pytest.fixture(scope="module")
+def everyone(problem):
+    """Table 1, of a search on a coarse grid and of two members, of whom 1 is reported."""
+    sampler = RankingSampler(problem.population.actionable, profile=CONSTANT)
+    quick = icarma.Settings(n_epochs=2, batch_size=64, width=8)
+    ensemble, _ = icarma.fit(problem, sampler, quick, [1000, 2000])
+    ensemble.best_index = 1
+    x = problem.refused("test")[:25]
+    preferences = designs.hard_preferences(problem, len(x), seed=0)
+    return pd.concat(
+        [
+            tables.evaluate(problem, grid.Grid(problem, n_values=4), x, preferences),
+            tables.evaluate(problem, ensemble, x, preferences),
+        ]
+    )
+
+
+def test_paper_and_ours_stand_side_by_side(everyone):
+    table = tables.beside_paper(everyone, number=1)
+    assert len(table) == 2 * 5 * 5
+    row = table[
+        (table.setting == "2") & (table.method == "iCARMA") & (table.metric == "validity")
+    ].squeeze()
+    people = everyone[(everyone.setting == "2") & (everyone.method == "iCARMA")]
+    by_member = people.groupby("member").valid.mean()
+    assert row.paper == 0.991 and row.reported == by_member[1]
+    assert row["mean"] == pytest.approx(by_member.mean())
+    assert row.difference == pytest.approx(by_member.mean() - 0.991)
+    assert (row.lowest, row.highest) == pytest.approx((by_member.min(), by_member.max()))
+    assert row.se_networks == pytest.approx(by_member.std() / 2**0.5)
+    assert row.se_paper == pytest.approx((0.991 * 0.009 / 25 + 0.011**2) ** 0.5)
+    of_oracle = table[table.method == "oracle"]
+    assert of_oracle[["lowest", "highest", "se_networks"]].isna().all(axis=None)
+    cost = table[table.metric == "cost_mean"]
+    assert cost.paper.isna().all() and cost.agrees.isna().all()
+    shares = table[table.metric.isin(["validity", "plausibility"])]
+    assert shares.agrees.notna().all() and len(shares) == 2 * 5 * 2
+
+
+def test_means_are_those_of_summarise(everyone):
+    """The same metric by two ways: every member by itself, then their mean."""
+    table = tables.beside_paper(everyone, number=1)
+    by_member = metrics.summarise(everyone, ["setting", "method", "member"])
+    by_member = by_member.groupby(["setting", "method"])
+    for metric in tables.METRICS:
+        if metric == "hap":  # not in table 1
+            continue
+        expected = by_member[metric].agg(lambda values: values.mean(skipna=False))
+        means = table[table.metric == metric].set_index(["setting", "method"])["mean"]
+        assert means.loc[expected.index].to_numpy() == pytest.approx(
+            expected.to_numpy(), nan_ok=True
+        ), metric
+
+
+def test_exactly_one_member_is_reported(everyone):
+    nobody = everyone.assign(reported=everyone.method == "oracle")
+    with pytest.raises(ValueError, match=r"0 of 2 members of iCARMA.*best_index"):
+        tables.beside_paper(nobody, number=1)
+    with pytest.raises(ValueError, match=r"2 of 2 members of iCARMA are reported"):
+        tables.beside_paper(everyone.assign(reported=True), number=1)
+    with pytest.raises(ValueError, match=r"got 0 rows without anybody"):
+        tables.beside_paper(everyone[:0], number=1)
+
+
+def test_standard_error_is_over_those_the_share_is_of():
+    """Four people, two with recourse, of whom one acts on the hardest feature.
+
+    So hap is 0.5 of two, and validity 0.25 of four.
+    """
+    half, one = [True, True, False, False], [True, False, False, False]
+    people = pd.DataFrame(
+        SOFT_LINEAR
+        | {"method": "oracle", "person": range(4), "has_recourse": half}
+        | dict.fromkeys(("valid", "plausible", "joint", "hard_action"), one)
+    )
+    table = tables.beside_paper(people, number=2).set_index("metric")
+    error = table.se_people
+    assert error["hap"] == error["plausibility"] == pytest.approx((0.25 / 2) ** 0.5)
+    assert error["validity"] == pytest.approx((0.1875 / 4) ** 0.5)
+    assert table.se_paper["hap"] == pytest.approx((0.443 * 0.557 / 2) ** 0.5)
+    assert table.se_paper["validity"] == pytest.approx((0.959 * 0.041 / 4) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("method", "share", "agrees"),
+    [
+        *(("iCARMA", 0.0, False), ("iCARMA", 0.03, True), ("iCARMA", 0.2, False)),
+        *(("oracle", 0.3, False), ("oracle", 0.44, True), ("oracle", 0.6, False)),
+    ],
+)
+def test_a_difference_counts_in_both_directions(method, share, agrees):
+    """hap of 1,000 people; the paper's is 0.029, and 0.443 for the oracle."""
+    n_people = 1_000
+    hard = [person < share * n_people for person in range(n_people)]
+    people = pd.DataFrame(
+        SOFT_LINEAR | {"method": method, "hard_action": hard, "person": range(n_people)}
+    )
+    row = tables.beside_paper(people, number=2).set_index("metric").loc["hap"]
+    assert row.agrees == agrees
+
+
+def test_networks_that_differ_more_agree_more_easily():
+    """The same mean, 0.9 of 1,000, of two members that differ or do not."""
+    rows_by_spread = {}
+    for apart in (0.0, 0.1):
+        rows = [
+            SOFT_LINEAR
+            | {"method": "iCARMA", "member": i, "reported": i == 0, "person": person}
+            | {"hard_action": False, "valid": person < (0.9 + way * apart) * 1_000}
+            for i, way in enumerate((-1, 1))
+            for person in range(1_000)
+        ]
+        table = tables.beside_paper(pd.DataFrame(rows), number=2).set_index("metric")
+        rows_by_spread[apart] = table.loc["validity"]
+    assert rows_by_spread[0.0]["mean"] == rows_by_spread[0.1]["mean"] == pytest.approx(0.9)
+    assert rows_by_spread[0.1].se_networks == pytest.approx(0.1)
+    assert (rows_by_spread[0.0].agrees, rows_by_spread[0.1].agrees) == (False, True)
+
+
+def test_declared_cells_are_the_declared_ones_and_their_repetitions():
+    """Each repeats, in the paper, the number of a cell of params/calibration.yaml."""
+    given = io.load_yaml(PARAMS / "calibration.yaml")["cells"]
+    values = [value for cells in given.values() for value in cells.values()]
+    n_found = 0
+    for (number, method, metric), settings in tables.DECLARED.items():
+        rows = tables.published(number).set_index(["method", "setting"])
+        for setting in settings:
+            printed = rows.loc[(method, setting), metric]
+            assert min(abs(printed - value) for value in values) <= 0.011, setting
+            n_found += 1
+    n_repeat = 8 + 2 + 2 + 2  # table 2's oracle and mixed constant, 5's and 6's oracle
+    assert n_found == len(values) + n_repeat
+
+
+def test_agreement_by_hand():
+    table = pd.DataFrame(
+        {
+            "table": "1",
+            "method": ["iCARMA", "iCARMA", "iCARMA", "oracle", "oracle"],
+            "networks": ["as printed", "as printed", "as printed", "", ""],
+            "metric": ["validity", "hap", "joint", "validity", "plausibility"],
+            "calibration": [True, False, False, False, False],
+            "paper": [0.5, 0.5, np.nan, 0.5, 1.0],
+            "difference": [0.2, -0.04, np.nan, 0.06, 0.0],
+            "agrees": [False, True, None, False, True],
+        }
+    )
+    agreement = tables.agreement(table)
+    ours = agreement.loc[("1", "as printed")]
+    assert ours.to_list() == pytest.approx([2, 1, 0.04, 1.0, 1, 0.12])
+    assert tables.agreement(table.assign(paper=np.nan)).empty
+    search = agreement.loc[("1", "oracle")]  # what is demanded is no agreement
+    assert search.to_list() == pytest.approx([1, 1, 0.06, 0.0, 0, 0.06])
+
+
+def test_sums_of_costs_and_of_log_densities_by_hand():
+    """The lowest twentieth of 0 to 40 ends at 2; without recourse nobody is counted."""
+    rows = pd.DataFrame({"member": 0, "person": range(41), "log_p": range(41)})
+    rows = rows.assign(log_p_cf=10.0, valid=False, cost_l2=0.5, has_recourse=True)
+    rows.loc[[0, 1, 2, 3], "log_p_cf"] = [1.9, 2.0, -5.0, -5.0]
+    rows.loc[3, "has_recourse"] = False
+    rows.loc[[4, 5], "valid"] = True
+    unlikely, counted = tables.sums(rows, "unlikely")
+    assert np.flatnonzero(unlikely).tolist() == [0, 2] and counted.sum() == 40
+    cost, counted = tables.sums(rows, "cost_l2")
+    assert (cost.sum(), counted.sum()) == (1.0, 2.0)
+    assert tables.sums(rows, "log_density")[0].sum() == 1.9 + 2 - 5 + 37 * 10
+    with pytest.raises(
+        ValueError, match=r"Unknown metric 'cost'.*expected one of validity"
+    ):
+        tables.sums(rows, "cost")

@@ -19,7 +19,6 @@ import report
 import yaml
 
 from lib.io import ROOT
-from lib.paper import claims
 
 SIZES = ("paper", "quick", "smoke")
 DEFAULTS = {"n": 10, "rate": 0.5, "folder": "models", "n_epochs": None, "kinds": {"a": 1}}
@@ -233,16 +232,27 @@ def test_report_joins_the_tables(tmp_path):
     assert list(without["table"]) == ["Table 1", "Table 2"]
     with pytest.raises(ValueError, match="There is no table"):
         report.collect(tmp_path, report.CLAIMS)
+    (folder / "04_claims.csv").write_text("section\n5.3\n")
+    (folder / "05_claims.csv").write_text("section\n5.3\nD.1\n")
+    rows = report.collect(tmp_path, report.CLAIMS)
+    assert rows.section.tolist() == ["5.3", "5.3", "D.1"]
 
 
 def test_report_counts_the_verdicts():
-    verdicts = claims.Verdicts()
-    for what, value in {"4": 0.5, "3": -0.5}.items():
-        estimate = claims.Estimate(value, value, value, 0.01)
-        verdicts.ask("5.3: validity falls", "search", what, estimate, below=0)
-        verdicts.ask("5.3: cost rises", "search", what, claims.ratio(np.ones(9)), above=0)
-    counts = report.count_verdicts(pd.DataFrame(verdicts.parts))
-    assert counts.loc["search"].to_dict() == {"holds": 1, "in part": 1}
+    rows = pd.DataFrame(
+        {
+            "section": "5.3",
+            "claim": ["validity falls", "validity falls", "cost rises", "cost rises"],
+            "who": "search",
+            "part": ["4", "3", "4", "3"],
+            "paper": [0.1, 0.2, np.nan, np.nan],
+            "in the paper": ["a tie", "a tie", "cannot be asked", "cannot be asked"],
+            "here": ["holds", "does not hold", "holds", "holds"],
+        }
+    )
+    counts = report.count_verdicts(rows)
+    assert counts.loc["search"].to_dict() == {"a tie": 0, "holds": 1, "in part": 1}
+    assert counts.loc["the paper's numbers", "a tie"] == 1
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -28,7 +28,7 @@ from lib.method.graph import Graph
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler
 from lib.method.scm import CausalModel
-from lib.paper import claims, designs, gmsc, readings, stacks
+from lib.paper import designs, gmsc, readings, stacks, tables
 from lib.search.thorough import Looks
 
 Given: TypeAlias = Mapping[str, Any]  # as `parameters.of_fits` returns it
@@ -127,7 +127,7 @@ def leaky(
     Arguments, Returns and Raises: as for `stacks.printed`; the first
         seed is used.
     """
-    rows = claims.published(2).query("method == 'iCARMA' and cost_profile == 'constant'")
+    rows = tables.published(2).query("method == 'iCARMA' and cost_profile == 'constant'")
     p = float(np.mean(rows.hap))
     settings = replace(readings.as_printed("ranking", "constant"), p_min=p, p_max=p)
     sampler = RankingSampler(tuple(features), profile=readings.profile("constant"))

@@ -11,7 +11,7 @@ import compare
 import pandas as pd
 
 from lib import io
-from lib.paper import claims
+from lib.paper import claims, tables
 
 TABLES, CLAIMS = "*_paper_vs_ours.csv", "*_claims.csv"
 LEFT_OUT = (
@@ -35,7 +35,9 @@ def collect(run: Path, pattern: str, has_data: bool = True) -> pd.DataFrame:
         paths = [path for path in paths if not compare.is_of_credit(path.name)]
     if not paths:
         raise ValueError(f"There is no table {pattern} in {run / 'tables'}: run the batch.")
-    return pd.concat([io.read_csv(path) for path in paths], ignore_index=True)
+    texts = {"section": str}  # 5.3 is no number
+    tables_of_notebooks = [io.read_csv(path, dtype=texts) for path in paths]
+    return pd.concat(tables_of_notebooks, ignore_index=True)
 
 
 def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -46,7 +48,7 @@ def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     Returns: A row for the paper's own numbers, the search and each
         set of networks, and a column a verdict.
     """
-    overall = claims.Verdicts(rows.to_dict("records")).overall()
+    overall = claims.overall(rows)
     by_claim = overall.stack().str.partition(":")[0]
     by_claim = by_claim[by_claim != ""].rename("verdict").rename_axis([None, None, "who"])
     counts = by_claim.groupby(["who", by_claim]).size().unstack(fill_value=0)
@@ -60,7 +62,7 @@ def main(size: str = "paper") -> None:
     has_data = compare.has_real_people(run / "models")
     rows = collect(run, TABLES, has_data).fillna({"networks": ""})
     io.write(run / "paper_vs_ours.csv", rows.to_csv(index=False))
-    near = claims.agreement(rows).reset_index()
+    near = tables.agreement(rows).reset_index()
     print(f"\nPaper against ours (cell by cell: runs/{size}/paper_vs_ours.csv)\n")
     print(near.to_string(index=False, na_rep="", float_format="{:.3f}".format))
     verdicts = collect(run, CLAIMS, has_data)

@@ -10,7 +10,7 @@ from lib.io import ROOT, inside
 from lib.method import grid, icarma
 from lib.method.preferences import Preferences
 from lib.method.problem import Recommendation
-from lib.paper import claims, designs, readings
+from lib.paper import designs, readings, tables
 
 N_FAVOURITE, N_PAY, N_REACH = 200, 200, 60  # people that three exercises ask
 
@@ -53,7 +53,7 @@ def how_many_errors() -> Key:
     cell = table[(table.networks == "as printed") & (table.metric == "plausibility")]
     cell = cell[cell.setting == "2"].iloc[0]
     by_chance = np.sqrt(cell.paper * (1 - cell.paper) / len(problem().refused("test")))
-    of_paper = np.hypot(by_chance, claims.ONE_NETWORK)
+    of_paper = np.hypot(by_chance, tables.ONE_NETWORK)
     ours = cell.se_people, cell.se_networks
     error = np.sqrt(ours[0] ** 2 + ours[1] ** 2 + of_paper**2)
     apart = cell["mean"] - cell.paper
@@ -66,11 +66,11 @@ def how_many_errors() -> Key:
             (apart / np.hypot(*ours), "The paper's number was drawn by chance, too."),
             (apart / np.hypot(np.hypot(*ours), by_chance), one_network),
             (
-                apart / np.hypot(np.hypot(*ours), claims.ONE_NETWORK),
+                apart / np.hypot(np.hypot(*ours), tables.ONE_NETWORK),
                 "It asked people, too.",
             ),
             (
-                apart / (sum(ours) + by_chance + claims.ONE_NETWORK),
+                apart / (sum(ours) + by_chance + tables.ONE_NETWORK),
                 "Independent errors add up as squares.",
             ),
             (apart / error / 2, "In one standard error, not in two."),
@@ -84,7 +84,7 @@ def how_many_errors() -> Key:
 @key("04.3")
 def bounds() -> Key:
     """Between what the joint share must lie."""
-    table = claims.published(1).set_index(["method", "setting"])
+    table = tables.published(1).set_index(["method", "setting"])
     row = table.loc[("iCARMA", "1")]
     shares = np.array([row.validity, row.plausibility])
     truth = np.array([max(0.0, shares.sum() - 1), shares.min()])

@@ -8,7 +8,7 @@ import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.paper import claims
+from lib.paper import estimates
 from lib.search import continuous
 from lib.search.descent import cheapest_within
 from lib.search.sets import Table
@@ -228,7 +228,7 @@ def paired() -> Key:
     of_each = applied(two_solvers())
 
     def error(first: np.ndarray, second: np.ndarray) -> float:
-        return claims.ratio(first - second).se_people
+        return estimates.ratio(first - second).se_people
 
     def alone(first: np.ndarray, second: np.ndarray) -> float:
         return float(np.sqrt((first.var() + second.var()) / len(first)))

@@ -62,9 +62,15 @@ def per_person(
     """Return the metrics of each person's recommendation, a row a person.
 
     Columns: has_recourse, valid, plausible, joint (valid and
-    plausible), cost (unweighted), hard_action, n_acted, outside (see
-    the functions of these names), log_p, log_p_cf, log_p_change (in
-    nats).
+    plausible), cost (unweighted), cost_l2, cost_l1, hard_action,
+    n_acted, outside (see the functions of these names), log_p,
+    log_p_cf, log_p_change (in nats).
+
+    The paper's cost is a distance whose order is lost. So besides
+    `cost`, a mean of squares, there are two lengths of the same
+    changes d_j, as parts of the features' ranges: cost_l2, the root
+    of the sum of d_j squared, and cost_l1, the sum of d_j
+    (`Problem.relative_change`).
 
     Arguments:
         x: Refused people, with shape (N, D).
@@ -85,14 +91,21 @@ def per_person(
             f"truth has the features {', '.join(truth.features)}: list them in the "
             f"population's order, {', '.join(population.features)}."
         )
-    is_acted, x_cf = recommendation.is_acted, recommendation.x_cf
+    is_acted, values = recommendation.is_acted, recommendation.values
+    x_cf = recommendation.x_cf
+    actionable = population.actionable_index
+    change = problem.relative_change(
+        x[:, actionable], is_acted[:, actionable], values[:, actionable]
+    )
     log_p, log_p_cf = problem.flow.log_prob(x), problem.flow.log_prob(x_cf)
     columns = {
         "has_recourse": recommendation.has_recourse,
         "valid": is_valid(problem.log_odds(x_cf)),
         "plausible": is_plausible(log_p_cf - log_p),
         "cost": problem.cost_of(x, recommendation),
-        "hard_action": hard_action(preferences, is_acted[:, population.actionable_index]),
+        "cost_l2": change.square().sum(-1).sqrt(),
+        "cost_l1": change.sum(-1),
+        "hard_action": hard_action(preferences, is_acted[:, actionable]),
         "n_acted": is_acted.sum(-1),
         "outside": outside(problem, x, x_cf),
         "log_p": log_p,
@@ -101,7 +114,7 @@ def per_person(
     }
     columns["joint"] = columns["valid"] & columns["plausible"]
     if truth is not None:
-        in_truth = truth.counterfactual(x, is_acted, recommendation.values)
+        in_truth = truth.counterfactual(x, is_acted, values)
         columns["valid_in_truth"] = problem.accepts(in_truth)
     return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
 

@@ -315,15 +315,37 @@ class Problem:
 
     def effort(self, x: Tensor, m: Tensor, a: Tensor) -> Tensor:
         """Return the unweighted cost of each change, (*, K); see `action_cost`."""
-        population, columns = self.population, self.population.actionable_index
-        effort = m * (x - a).square() / self.range[columns].to(x)
+        squares = m * (x - a).square() / self._actionable(self.range, x)
+        return self._with_categories(squares, x, m, a)
+
+    def relative_change(self, x: Tensor, m: Tensor, a: Tensor) -> Tensor:
+        """Return the size of each change as a part of the feature's range, (*, K).
+
+        Another category counts as `CATEGORY_COST`, whichever it is.
+
+        Arguments:
+            x, m, a: As for `action_cost`.
+        """
+        sizes = m * (x - a).abs() / self._actionable(self.range, x)
+        return self._with_categories(sizes, x, m, a)
+
+    def _actionable(self, of_features: Tensor, x: Tensor) -> Tensor:
+        """Return the entries (K,) of the actionable features, of the dtype of x."""
+        return of_features[self.population.actionable_index].to(x)
+
+    def _with_categories(self, changes: Tensor, x: Tensor, m: Tensor, a: Tensor) -> Tensor:
+        """Return changes (*, K), those of categories replaced by `CATEGORY_COST`."""
+        population = self.population
         if not population.categories:
-            return effort
+            return changes
         names = population.actionable
         is_category = torch.tensor([name in population.categories for name in names])
-        std, mean = population.std[columns].to(x), population.mean[columns].to(x)
+        std, mean = (
+            self._actionable(population.std, x),
+            self._actionable(population.mean, x),
+        )
         is_another = (x * std + mean).round() != (a * std + mean).round()
-        return torch.where(is_category, m * CATEGORY_COST * is_another.to(x), effort)
+        return torch.where(is_category, m * CATEGORY_COST * is_another.to(x), changes)
 
     def cost_of(
         self, x: Tensor, recommendation: "Recommendation", weights: Tensor | None = None

@@ -1,18 +1,20 @@
-"""The studies' tables: what solvers recommend in each setting of a table of the paper,
-evaluated for each member and person.
+"""The studies' tables: what the paper prints, and ours beside it.
 
-`claims.beside_paper` sets them beside the published numbers.
+`evaluate` asks solvers in each setting of a table, and gives a row a
+member and person. `published` reads what the paper prints, and
+`beside_paper` sets our means beside it, with standard errors.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from lib import checks
+from lib import checks, io
+from lib.io import PUBLISHED
 from lib.method import metrics
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma
@@ -21,6 +23,62 @@ from lib.method.preferences import Preferences, Profile
 from lib.method.problem import Problem, Recommendation, Solver
 from lib.method.samplers import Sampler
 from lib.paper.designs import DISTRIBUTIONS, hard_preferences
+from lib.paper.estimates import STANDARD_ERRORS, by_person, ratio
+
+NUMBERS = (1, 2, 3, 5, 6)  # of the paper's tables with results
+DATASETS = ("Loan", "GMSC")
+SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
+
+# what a row of one person is of
+OF_WHOM = ["setting", "method", "networks", "member", "seed", "reported"]
+
+# of which column of `metrics.per_person` each metric is the mean, and over which people;
+# None: over all. `metrics.summarise` says why.
+MEAN_OF: dict[str, tuple[str, str | None]] = {
+    "validity": ("valid", None),
+    "plausibility": ("plausible", "has_recourse"),
+    "joint": ("joint", None),
+    "hap": ("hard_action", "has_recourse"),
+    "cost_mean": ("cost", "valid"),
+    "n_acted": ("n_acted", "has_recourse"),
+    "cost_l2": ("cost_l2", "valid"),
+    "cost_l1": ("cost_l1", "valid"),
+    "log_density": ("log_p_cf", "has_recourse"),
+    "unlikely": ("unlikely", "has_recourse"),  # see `sums`
+}
+METRICS = ("validity", "plausibility", "joint", "hap", "cost_mean", "n_acted")
+RARE = 0.05  # share of today's profiles that are rarer than the rest
+
+# how far one network of the paper lies from the mean of its kind, as a standard deviation:
+# that of the three numbers that it prints for one quantity
+ONE_NETWORK = 0.011
+CLOSE = 0.05  # cells that differ by no more count as near
+
+# the cells that `workflow/calibrate.py` used, and those that repeat them, by table,
+# method and metric; params/calibration.yaml says which are which
+_BOTH = ("soft", "hard (random) + soft")
+_PROFILES = ("constant", "concave", "linear", "convex")
+DECLARED: dict[tuple[int, str, str], tuple[str, ...]] = {
+    (1, "oracle", "validity"): ("all (4)", "3", "2", "1", "random"),
+    (1, "iCARMA", "validity"): ("random",),
+    (1, "iCARMA", "plausibility"): ("random",),
+    (2, "oracle", "validity"): tuple(f"{s}, {p}" for s in _BOTH for p in _PROFILES),
+    (2, "oracle", "hap"): tuple(f"soft, {p}" for p in _PROFILES),
+    (2, "iCARMA", "validity"): ("soft, linear", "hard (random) + soft, constant"),
+    (2, "iCARMA", "plausibility"): ("soft, linear", "hard (random) + soft, constant"),
+    (2, "iCARMA", "hap"): ("soft, linear",),
+    (3, "iCARMA", "validity"): ("soft, linear",),
+    (3, "iCARMA", "plausibility"): ("soft, linear",),
+    (3, "iCARMA", "hap"): ("soft, linear",),
+    (5, "oracle", "validity"): (
+        "causal order aligned, all (4)",
+        "reverse causal order aligned, all (4)",
+    ),
+    (6, "oracle", "validity"): tuple(
+        f"uniform random, {k}, {demand}" for k in (1, 2) for demand in ("No", "Yes")
+    ),
+    (6, "oracle", "plausibility"): ("uniform random, 1, No", "uniform random, 2, No"),
+}
 
 
 def evaluate(
@@ -258,7 +316,7 @@ def evaluate_sets(
         networks: As `sets` gives them.
         x: Refused people, with shape (N, D).
         preferences: Theirs, for each setting, named as in
-            `claims.published`. The networks of their profile are
+            `published`. The networks of their profile are
             asked; a set without that profile has no row.
     Returns: Columns of `evaluate`.
     Raises: ValueError: as `evaluate`; no network has one of the
@@ -326,3 +384,242 @@ def ablation(
             )
             parts.append(evaluate(problem, solver, x, named))
     return pd.concat(parts, ignore_index=True)
+
+
+def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
+    """Return the rows of one of the paper's tables, without the lost columns.
+
+    Arguments:
+        number: Of the table, one of `NUMBERS`.
+        dataset: "Loan" or "GMSC".
+    Returns: A row for each setting and method. The column "setting"
+        joins what tells the rows of one method apart, for instance
+        "soft, linear".
+    Raises: ValueError: the table or the data set is unknown.
+    Source: data/published/, from arXiv:2604.08030.
+    """
+    checks.one_of("table of the paper", [number], NUMBERS)
+    checks.one_of("data set", [dataset], DATASETS)
+    path = PUBLISHED / f"icarma_table{number}.csv"
+    rows = io.read_csv(path, dtype={"n_individually_actionable": str})
+    rows = rows[rows.dataset == dataset]
+    rows = rows.drop(columns=["table", "dataset", "cost_mean", "cost_sd", "note"])
+    labels = rows.loc[:, :"method"].columns.drop(["method", "elicitation"], errors="ignore")
+    rows.insert(0, "setting", rows[labels].agg(", ".join, axis=1))
+    return rows.reset_index(drop=True)
+
+
+def _check_rows(people: pd.DataFrame) -> None:
+    """Raise ValueError unless there are rows, and a member answers a person once."""
+    missing = [name for name in [*OF_WHOM, "person"] if name not in people]
+    if missing or not len(people):
+        raise ValueError(
+            f"Expected rows of people with the columns {', '.join(OF_WHOM)} and person, "
+            f"got {len(people)} rows without {', '.join(missing) or 'anybody in them'}. "
+            "evaluate makes them."
+        )
+    twice = people.duplicated(["setting", "method", "networks", "member", "person"])
+    if twice.any():
+        first = people[twice].iloc[0]
+        raise ValueError(
+            f"Member {first.member} of {first.method} answers person {first.person} more "
+            f"than once in {first.setting!r}. Were rows of two ensembles, or the same "
+            "rows twice, joined under one method? Give each ensemble another method."
+        )
+
+
+def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a metric is the ratio of: two arrays with shape (M, N), for M members.
+
+    `estimates.ratio` and `contrast` take them. "unlikely" is the
+    share of recommendations that lead below the lowest twentieth of
+    the log-densities that people have today [R].
+
+    Arguments:
+        people: Rows of one setting and method, as `evaluate` gives them.
+        metric: A key of `MEAN_OF`.
+    Returns: Numerator and denominator; zero, in both, for people who
+        do not count.
+    Raises: ValueError: the metric is unknown, a member answers one
+        person twice, or members answer different people.
+    Example:
+        Nothing is recommended to the second person, who does not
+        count:
+
+        >>> rows = pd.DataFrame({"member": 0, "person": [0, 1]})
+        >>> rows = rows.assign(hard_action=[True, False], has_recourse=[True, False])
+        >>> numerator, denominator = sums(rows, "hap")
+        >>> numerator.tolist(), denominator.tolist()
+        ([[1.0, 0.0]], [[1.0, 0.0]])
+    """
+    checks.one_of("metric", [metric], tuple(MEAN_OF))
+    column, base = MEAN_OF[metric]
+    if metric == "unlikely":
+        people = people.assign(unlikely=people.log_p_cf < people.log_p.quantile(RARE))
+    values = by_person(people, column)
+    counted = np.ones_like(values) if base is None else by_person(people, base)
+    return values * counted, counted
+
+
+def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd.DataFrame:
+    """Return one of the paper's tables with ours beside it, both ways and with errors.
+
+    What is compared is the *mean over seeds*: it says what the method
+    gives, whichever network one happens to have. The member that
+    validation chose stands beside it, as the paper reports one model.
+    A difference in either direction counts, by the same rule for
+    every method, setting and metric:
+
+    agrees: |mean - paper| <= 2 standard errors, where the squares
+    of three standard errors are added up [R]:
+
+    - se_people, of ours over people (`estimates.ratio`);
+    - se_networks, of ours over seeds: standard deviation of the M
+      members over the root of M; empty for a search;
+    - se_paper, of the paper's number. The paper gives none. It asked
+      another draw of people than ours, so ours is the binomial one
+      for as many people as we ask; where the number is of one
+      network, with `ONE_NETWORK`.
+
+    Arguments:
+        people: Rows as `evaluate` gives them: of networks, of
+            which one member a set is reported, and of a search.
+            Settings are named as in `published`.
+        number: Of the table.
+        dataset: "Loan" or "GMSC".
+    Returns: A row for each setting, method, set of networks and
+        metric, with the columns
+
+        - table, setting, method, networks, metric;
+        - calibration: whether the cell, or one that it repeats, was
+          used to choose what the text has lost (`DECLARED`);
+        - paper, empty where it gives no number;
+        - mean, lowest, highest: of our members; lowest and highest
+          are empty for a search;
+        - reported: of the member that validation chose;
+        - difference: mean less paper;
+        - se_people, se_networks, se_paper; agrees.
+    Raises: ValueError: the table or the data set is unknown, there
+        are no rows, a member answers one person twice, or not
+        exactly one member of a set is reported.
+    """
+    paper = published(number, dataset).set_index(["setting", "method"])
+    _check_rows(people)
+    by = ["setting", "method", "networks"]
+    shown = [metric for metric in METRICS if metric != "hap" or "hap" in paper]
+    rows = []
+    for key, group in people.groupby(by, sort=False):
+        setting, method, _ = key
+        of_reported = group[group.member == _reported(group)]
+        for metric in shown:
+            printed = (
+                paper[metric].get((setting, method), np.nan) if metric in paper else np.nan
+            )
+            declared = DECLARED.get((number, method, metric), ())
+            row: dict[str, Any] = {
+                "table": str(number) if dataset == "Loan" else f"{number}, {dataset}"
+            }
+            row |= dict(zip(by, key, strict=True)) | {"metric": metric}
+            row["calibration"] = dataset == "Loan" and setting in declared
+            rows.append(row | _compared(group, of_reported, metric, printed))
+    return pd.DataFrame(rows)
+
+
+def printed_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `beside_paper` where the paper has a number that could differ.
+
+    The plausibility of a search that demands it is 1 in both.
+    """
+    is_demanded = (table.method == "oracle") & (table.metric == "plausibility")
+    return table[table.paper.notna() & ~(is_demanded & (table.paper == 1))]
+
+
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the paper's cells with ours beside them, a row a setting, as text.
+
+    A dagger marks cells that were used for calibration.
+
+    Arguments:
+        table: Of `beside_paper`.
+    Returns: Columns by metric, method and who: the paper, then the
+        search or each set of networks.
+    """
+    cells = printed_cells(table)
+    three = ["metric", "method", "who"]
+    who = cells.networks.where(cells.networks != "", "ours")
+    ours = cells.assign(who=who, text=cells["mean"].map("{:.3f}".format))
+    marks = np.where(cells.calibration, "†", "")
+    theirs = cells.assign(who="paper", text=cells.paper.map("{:.3f}".format) + marks)
+    parts = pd.concat([theirs.drop_duplicates(["setting", *three]), ours])
+    table = parts.pivot(index="setting", columns=three, values="text")
+    order = parts.sort_values(["metric", "method"], ascending=False, kind="stable")
+    columns = list(dict.fromkeys(order[three].itertuples(index=False, name=None)))
+    return table.loc[list(dict.fromkeys(cells.setting)), columns].fillna("")
+
+
+def agreement(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how near ours are to the paper's, a row a table and set of networks.
+
+    Arguments:
+        table: Of `beside_paper`, several below each other too.
+    Returns: By table and who answers (the method, and which
+        networks): how many cells the paper prints that could differ;
+        of those that were not used for calibration: how many, their
+        mean |difference|, the share within `CLOSE`, and how many
+        agree; and the mean |difference| of all.
+    """
+    cells = printed_cells(table)
+    who = cells.method.where(cells.networks == "", cells.networks)
+    rows = {}
+    for key, group in cells.groupby([cells.table, who.rename("who")], sort=False):
+        free = group[~group.calibration]
+        off = free.difference.abs()
+        rows[key] = {
+            "cells": len(group),
+            "without dagger": len(free),
+            "mean |difference|": off.mean(),
+            f"within {CLOSE:g}": (off <= CLOSE).mean(),
+            "agree": int(free.agrees.sum()),
+            "all cells: mean |difference|": group.difference.abs().mean(),
+        }
+    index = pd.MultiIndex.from_tuples(rows, names=["table", "who"])
+    return pd.DataFrame([*rows.values()], index=index)
+
+
+def _compared(
+    people: pd.DataFrame, of_reported: pd.DataFrame, metric: str, printed: float
+) -> dict[str, float | bool | None]:
+    """Return the printed number and ours, in the columns of `beside_paper`."""
+    ours, is_search = ratio(*sums(people, metric)), people.method.iloc[0] in SEARCHES
+    _, counted = sums(people, metric)
+    n_counted = counted.sum(1).mean() or np.nan
+    se_paper = np.sqrt(printed * (1 - printed) / n_counted)
+    if not is_search:
+        se_paper = np.hypot(se_paper, ONE_NETWORK)
+    difference = ours.value - printed
+    error = np.hypot(ours.standard_error, se_paper)
+    agrees = bool(abs(difference) <= STANDARD_ERRORS * error)
+    return {
+        "paper": printed,
+        "mean": ours.value,
+        "lowest": np.nan if is_search else ours.lowest,
+        "highest": np.nan if is_search else ours.highest,
+        "reported": ratio(*sums(of_reported, metric)).value,
+        "difference": difference,
+        "se_people": ours.se_people,
+        "se_networks": ours.se_networks,
+        "se_paper": se_paper,
+        "agrees": agrees if np.isfinite(difference) else None,
+    }
+
+
+def _reported(people: pd.DataFrame) -> int:
+    """Return the member that is reported in a setting."""
+    reported = people[people.reported].member.unique()
+    if len(reported) != 1:
+        raise ValueError(
+            f"{len(reported)} of {people.member.nunique()} members of "
+            f"{people.method.iloc[0]} are reported in {people.setting.iloc[0]!r}, "
+            "expected one: the best_index of the ensemble."
+        )
+    return reported[0]

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from lib.io import ROOT
-from lib.paper import choosing, claims
+from lib.paper import choosing, tables
 
 SOURCE = (ROOT / "docs" / "slides" / "index.md").read_text(encoding="utf-8")
 HTML = ROOT / "runs" / "slides" / "html"
@@ -132,14 +132,14 @@ def of_agreement() -> Iterator[str]:
     """Yield how near the tables of notebooks 04 and 05 are to the paper's."""
     names = ("04", *(f"05_table{k}" for k in (2, 3, 5, 6)))
     rows = [table(f"{name}_paper_vs_ours", dtype={"table": str}) for name in names]
-    near = claims.agreement(pd.concat(rows).fillna({"networks": ""})).unstack("who")
+    near = tables.agreement(pd.concat(rows).fillna({"networks": ""})).unstack("who")
     off = near["mean |difference|"]
     about = {"1": "hard", "2": "soft, rankings", "3": "soft, scores", "5": "hard, leaning"}
     for k, what in about.items():
         printed, chosen = off.loc[k, ["as printed", "as chosen"]]
         yield f"| Table {k}, {what} | {printed:.2f} | {chosen:.2f} |"
     near = near.xs("as printed", axis=1, level="who").loc[list(about)]
-    close = near[f"within {claims.CLOSE:g}"] * near["without dagger"]
+    close = near[f"within {tables.CLOSE:g}"] * near["without dagger"]
     free, close = (
         "{:.0f}, {:.0f}, {:.0f} and {:.0f}".format(*n)
         for n in (near["without dagger"], close)

@@ -21,7 +21,7 @@ def beside_paper(
     set of networks has a place of its own.
 
     Arguments:
-        rows: As `claims.beside_paper` gives them.
+        rows: As `tables.beside_paper` gives them.
         metric: Which of their metrics.
     Raises: ValueError: a column is missing, the metric is not in the
         table, or a method has no marker.
