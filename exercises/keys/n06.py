@@ -163,3 +163,26 @@ def on_two_scales() -> Key:
         ),
         within=0.002,
     )
+
+
+@key("06.5")
+def an_audit_just_large_enough() -> Key:
+    """How often an audit sees a gap that is two standard errors wide."""
+    helps = shares("race")
+    white, other = helps["white"], helps["non-white"]
+    gap, spread = white - other, white * (1 - white) + other * (1 - other)
+    n = int(np.ceil(4 * spread / gap**2))
+    rng = np.random.default_rng(0)
+    first, second = (rng.binomial(n, share, 10_000) / n for share in (white, other))
+    error = np.sqrt((first * (1 - first) + second * (1 - second)) / n)
+    seen = float((np.abs(first - second) > 2 * error).mean())
+    return choice(
+        "A" if seen < 0.75 else "B" if seen < 0.98 else "C",
+        f"With {n} people a group {seen:.2f} of simulated audits see it: half of the "
+        "estimates come out smaller than the gap is.",
+        {
+            "A": "The interval is around the estimate. Where do estimates lie?",
+            "B": "That is how often the interval holds the true gap. Does it leave out 0?",
+            "C": "The estimate is not the gap. How often does it come out smaller?",
+        },
+    )
