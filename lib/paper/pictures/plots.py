@@ -6,7 +6,6 @@ from lib.paper.pictures.distributions import (
     errors_by_place,
     log_densities,
     marginal,
-    pair,
 )
 from lib.paper.pictures.look import (
     COLOURS,
@@ -41,7 +40,6 @@ __all__ = [
     "legend_once",
     "log_densities",
     "marginal",
-    "pair",
     "proposing",
     "rank_axis",
     "readable",
