@@ -89,12 +89,13 @@ def of_people_and_networks() -> Iterator[str]:
 
     women, men = shown("01_data_and_scm", r"gender +0 +\d+ +([\d.]+)\n +1 +\d+ +([\d.]+)")
     yield f"{women} are refused, of gender 1 {men}"
-    misled = r"the classifier +([\d.]+) +([\d.]+)\n.*?\nthe rule +([\d.]+) +([\d.]+)"
+    errors = r" +[\d.]+ +[\d.]+ +([\d.]+) +([\d.]+)"  # too much, too little
+    misled = rf"the classifier{errors}\nthe rule{errors}"
     never, *shares = shown("01_data_and_scm", misled)
     assert never == 0
     bank, rule, reverse = (f"{100 * share:.1f} %" for share in shares)
-    yield f"it says no and brings yes for {bank} of the refused"
-    yield f"it says yes and brings no for {rule}, and the reverse for {reverse}"
+    yield f"it promises too little to {bank} of the refused"
+    yield f"it promises too much to {rule}, and too little to {reverse}"
 
     (closed,) = shown("03_icarma_training", r"without the product\s+rankings\D+(\d+)%")
     yield f"| the mask network alone | {closed:.0f} of 100 closed features |"
