@@ -102,12 +102,15 @@ def test_what_icarma_adds_to_carma_has_a_colour_of_its_own():
     assert {
         "weights\n$w(s)$",
         "priors\n$p(s)$",
-        "difficulty\n$h(s)$",
+        "difficulty\n$\\eta(s)$",
         "can do\n$A_u$",
         "plausibility:\n$-\\log p$",
         "feasibility:\nin range?",
     } < box_texts
-    assert not {"person $x$", "mask network\n$q_j$", "cost\n(weighted)"} & box_texts
+    assert (
+        not {"person $x$\n(N, 7)", "mask network\n$q$ (N, 4)", "cost\n(weighted)"}
+        & box_texts
+    )
     plt.close(figure)
 
 
