@@ -177,7 +177,8 @@ def _best_readings(
     three best pairs of bank and form, how the prior follows from the
     weight; then, of the two best readings so far, how the constant
     profile and the reduction of the mask's term are read, the widths,
-    the rate and the decay. What won last is then given to every bank and form.
+    the rate and the decay. What won last is then given to every bank and form,
+    with every prior of the constant profile.
     """
     seen: list[Reading] = []
     rows: list[pd.DataFrame] = []
@@ -234,10 +235,13 @@ def _best_readings(
             for one, rate, decay in every
         ],
     )
-    forms = product(problems, given["plausibility"])
+    forms = product(problems, given["plausibility"], given["constant_priors"])
     best = tried(
         "same chance",
-        [replace(best[0], bank=bank, plausibility=form) for bank, form in forms],
+        [
+            replace(best[0], bank=bank, plausibility=form, constant_prior=prior)
+            for bank, form, prior in forms
+        ],
     )
     return best[: given["n_best"]], pd.concat(rows)
 
