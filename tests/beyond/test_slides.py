@@ -207,14 +207,14 @@ def of_real_people() -> Iterator[str]:
         yield f"{rows['mean'][metric]:.2f} {word}, the paper {rows.paper[metric]:.2f}"
     same = table("07_search")
     more = 100 * (same["joint: search"] - same["joint: iCARMA"])
-    times = same["iCARMA's cost, times the search's"]
+    times = same["cost, L2: times"]
     yield f"helps {more.min():.0f} to {more.max():.0f} more of 100"
     yield f"answers cost {times.min():.1f} to {times.max():.1f} times its answers"
 
-    worlds = table("07_graphs").set_index("world").loc[["refitted", "lateness is past"]]
-    yield "validity falls from {:.2f} to {:.2f}".format(*worlds.validity)
-    yield "good recommendations fall from {:.2f} to {:.2f}".format(*worlds.joint)
-    here, there = worlds.validity
+    graphs = table("07_graphs").set_index("graph").loc[["refitted", "lateness is past"]]
+    yield "validity falls from {:.2f} to {:.2f}".format(*graphs.validity)
+    yield "good recommendations fall from {:.2f} to {:.2f}".format(*graphs.joint)
+    here, there = graphs.validity
     assert 0.45 < 1 - there / here < 0.55, "half"
 
 

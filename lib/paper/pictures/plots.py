@@ -18,11 +18,17 @@ from lib.paper.pictures.look import (
     save,
     use_style,
 )
-from lib.paper.pictures.portraits import LOAN_PLACES, action_on_graph, decision_slice
+from lib.paper.pictures.portraits import (
+    CREDIT_PLACES,
+    LOAN_PLACES,
+    action_on_graph,
+    decision_slice,
+)
 from lib.paper.pictures.results import beside_paper, intervals
 
 __all__ = [
     "COLOURS",
+    "CREDIT_PLACES",
     "GROUPS",
     "LINES",
     "LOAN_PLACES",
