@@ -150,7 +150,7 @@ def a_vote() -> Key:
     x = problem().refused("test")
     preferences = designs.hard_preferences(problem(), len(x), seed=1)["random"]
     networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
-    x_cf = networks.recommend_each(x, preferences).x_cf
+    x_cf = networks.recommend_each(x, preferences.with_profile(networks.profile)).x_cf
     flow = problem().flow
     good = problem().accepts(x_cf) & (flow.log_prob(x_cf) >= flow.log_prob(x))
     one, any_of_ten = good.float().mean().item(), good.any(0).float().mean().item()
