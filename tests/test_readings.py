@@ -15,7 +15,9 @@ from lib.paper.readings import Reading
 def test_defaults_of_the_method_are_as_printed():
     assert Settings() == readings.as_printed("ranking", "linear")
     assert readings.profile("linear") == LINEAR
-    assert {name: readings.profile(name) for name in readings.POWERS} == PROFILES
+    by_name = {name: readings.profile(name) for name in readings.POWERS}
+    # networks see the ranks under the constant profile, too, where none weighs more
+    assert by_name == PROFILES | {"constant": Profile(1.0, w_max=1.0)}
 
 
 def test_a_reading_completes_what_is_printed():
@@ -49,8 +51,10 @@ def test_as_printed_reads_what_was_chosen_and_says_what_was_not(folder):
         *("half", "sum", "nothing"),
     )
     entries = vars(reading) | {"shape": "mirrored", "gamma": 1.5, "w_max": 4.0}
+    entries["w_max_scores"] = 3.0
     (folder / "calibrated.yaml").write_text(yaml.safe_dump(entries))
     assert readings.profile("concave") == Profile(1 / 1.5, 4.0, "mirrored")
+    assert readings.profile("convex", "score") == Profile(1.5, 3.0, "mirrored")
     assert readings.profile("constant") == CONSTANT
     sees = yaml.safe_dump(entries | {"constant_sees": "scores"})
     (folder / "calibrated.yaml").write_text(sees)

@@ -49,7 +49,8 @@ def main(search: str, folder: Path) -> None:
     chosen = dict(io.load_yaml(path)) if known else {}
     trials = [pd.read_csv(table)] if known else []
     for name in [profile for profile in readings.CHOSEN if profile not in chosen]:
-        sampler = sampler_of(problem, search, readings.profile(name))
+        profile = readings.profile(name, stacks.ASKED[search])
+        sampler = sampler_of(problem, search, profile)
         preferences = sampler.draw(range(n_people), np.random.default_rng(0))
         bar = io.progress_bar(f"{search}, {name}: validation people")
         validation = choosing.Validation.of(problem, preferences, bar, **EFFORT)

@@ -9,8 +9,7 @@ and epochs, and in which folder models lie.
 import lib.reproducible
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,9 +25,8 @@ from lib.method import classifier, flow, icarma, loan
 from lib.method.data import Population
 from lib.method.graph import Graph
 from lib.method.problem import Problem
-from lib.method.samplers import RankingSampler
 from lib.method.scm import CausalModel
-from lib.paper import designs, gmsc, readings, stacks, tables
+from lib.paper import designs, gmsc, stacks
 from lib.search.thorough import Looks
 
 Given: TypeAlias = Mapping[str, Any]  # as `parameters.of_fits` returns it
@@ -114,32 +112,9 @@ def credit_models(given: Given, name: str) -> None:
     density.save(models, "gmsc_flow", made_with, fingerprint)
 
 
-def leaky(
-    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
-) -> stacks.ByProfile:
-    """Return one member whose prior acts on features as often as the paper's networks do.
-
-    That is the mean share of hardest actions that table 2 prints for
-    the constant profile; all else is as printed. It stands here and
-    not in `stacks`: what calibrates imports that module, and can open
-    no published table.
-
-    Arguments, Returns and Raises: as for `stacks.printed`; the first
-        seed is used.
-    """
-    rows = tables.published(2).query("method == 'iCARMA' and cost_profile == 'constant'")
-    p = float(np.mean(rows.hap))
-    settings = replace(readings.as_printed("ranking", "constant"), p_min=p, p_max=p)
-    sampler = RankingSampler(tuple(features), profile=readings.profile("constant"))
-    return {"constant": stacks.members(sampler, [settings], seeds[:1], n_epochs)}
-
-
-STACKS: dict[str, stacks.Stack] = stacks.STACKS | {"loan_icarma_leaky": leaky}
-
-
 def loan_ensembles(given: Given, name: str) -> None:
     """Save the ensembles of a study for the Loan population."""
-    save_ensembles(loan_problem(given), STACKS[name], given, name, loan_sizes(given))
+    save_ensembles(loan_problem(given), stacks.STACKS[name], given, name, loan_sizes(given))
 
 
 def credit_ensembles(given: Given, name: str) -> None:
@@ -326,7 +301,7 @@ def how_sure(given: Given, name: str) -> None:
 
 
 JOBS: dict[str, Job] = {
-    **dict.fromkeys(STACKS, loan_ensembles),
+    **dict.fromkeys(stacks.STACKS, loan_ensembles),
     "gmsc_models": credit_models,
     **dict.fromkeys(stacks.TRANSFER, credit_ensembles),
     "loan_other_flows": loan_flows,

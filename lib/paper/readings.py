@@ -19,6 +19,8 @@ from lib.method.problem import Problem
 POWERS = {"constant": 0, "concave": -1, "linear": 0, "convex": 1}
 CHOSEN = ("constant", "linear")  # the profiles of our own rule
 N_ACTIONABLE = 4  # features, of Loan and of Give Me Some Credit
+# what was chosen as the weight of the hardest feature, by how people are asked
+W_MAX = {"ranking": "w_max", "score": "w_max_scores"}
 # the constant profile, by what networks see of the scores
 CONSTANT_SEES = {"nothing": CONSTANT, "scores": Profile(gamma=1.0, w_max=1.0)}
 
@@ -141,7 +143,8 @@ def calibrated() -> dict[str, Any]:
         'slope'
     """
     chosen = io.load_yaml(PARAMS / "calibrated.yaml")
-    names = [field.name for field in fields(Reading)] + ["shape", "gamma", "w_max"]
+    names = [field.name for field in fields(Reading)]
+    names += ["shape", "gamma", *W_MAX.values()]
     if missing := [name for name in names if name not in chosen]:
         raise ValueError(
             f"The calibration has not chosen {', '.join(missing)} yet: "
@@ -168,21 +171,26 @@ def oracle(problem: Problem, **how: Any) -> Grid:
     return Grid(problem, half_width=half_width(), **how)
 
 
-def profile(name: str) -> Profile:
+def profile(name: str, elicitation: str = "ranking") -> Profile:
     """Return a profile of the paper, completed by what was chosen for the lost.
 
     Arguments:
         name: A key of `POWERS`.
-    Raises: ValueError: the profile is unknown; see `calibrated`.
+        elicitation: "ranking" or "score"; the weight of what is
+            hardest was chosen for each.
+    Raises: ValueError: the profile or the elicitation is unknown;
+        see `calibrated`.
     Example:
         >>> profile("convex")
         Profile(gamma=1.5, w_max=7.0, curve='slope')
     """
     checks.one_of("profile", [name], tuple(POWERS))
+    checks.one_of("elicitation", [elicitation], tuple(W_MAX))
     entries = calibrated()
     if name == "constant":
         return CONSTANT_SEES[entries["constant_sees"]]
-    return Profile(entries["gamma"] ** POWERS[name], entries["w_max"], entries["shape"])
+    w_max = entries[W_MAX[elicitation]]
+    return Profile(entries["gamma"] ** POWERS[name], w_max, entries["shape"])
 
 
 def as_printed(search: str, profile: str) -> Settings:

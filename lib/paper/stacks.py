@@ -264,10 +264,11 @@ def everyone(population: str, n_people: int, profile: Profile = LINEAR) -> Prefe
     return Preferences(scores, profile=profile)
 
 
-def _sampler(search: str, features: Sequence[str], profile: str) -> Sampler:
+def _sampler(search: str, features: Sequence[str], name: str) -> Sampler:
     """Return the sampler that networks of a search and a profile are trained on."""
     elicitation = ASKED[search]
-    return soft_samplers(features, elicitation, readings.profile(profile))[MIXED]
+    profile = readings.profile(name, elicitation)
+    return soft_samplers(features, elicitation, profile)[MIXED]
 
 
 STACKS: dict[str, Stack] = {
