@@ -21,7 +21,8 @@ def test_every_study_has_its_members(name):
         assert len(samplers) == len(settings) == len(seeds)
         assert set(seeds) == {1000, 2000}
         assert {s.n_epochs for s in settings} == {5}
-        assert {s.profile for s in samplers} == {readings.profile(profile)}
+        elicitation = "score" if name.endswith("_score") else "ranking"
+        assert {s.profile for s in samplers} == {readings.profile(profile, elicitation)}
         for shared in icarma.SHARED:
             assert len({getattr(s, shared) for s in settings}) == 1
 
