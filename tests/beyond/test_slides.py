@@ -89,11 +89,11 @@ def of_people_and_networks() -> Iterator[str]:
 
     women, men = shown("01_data_and_scm", r"gender +0 +\d+ +([\d.]+)\n +1 +\d+ +([\d.]+)")
     yield f"{women} are refused, of gender 1 {men}"
-    errors = r" +[\d.]+ +[\d.]+ +([\d.]+) +([\d.]+)"  # too much, too little
-    misled = rf"the classifier{errors}\nthe rule{errors}"
+    judges = r" +([\d.]+) ± \S+ +\S+ ± \S+ +([\d.]+) ±"  # the classifier, the rule
+    misled = rf"too much{judges}.*too little{judges}"
     never, *shares = shown("01_data_and_scm", misled)
     assert never == 0
-    bank, rule, reverse = (f"{100 * share:.1f} %" for share in shares)
+    rule, bank, reverse = (f"{100 * share:.1f} %" for share in shares)
     yield f"it promises too little to {bank} of the refused"
     yield f"it promises too much to {rule}, and too little to {reverse}"
 
