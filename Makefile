@@ -52,7 +52,7 @@ recommend: setup
 PYTEST = $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=1800
 
 test: setup
-	$(PYTEST) notebooks/0[0-7]* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond
+	$(PYTEST) notebooks/0[0-7]* notebooks/appendix* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond
 
 test-beyond: setup .venv-book/ready
 	$(PYTEST) notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book

@@ -106,7 +106,7 @@ class ICarma(nn.Module):
     """Recommend actions to people x by what they can do, and by how hard it is for them."""
 
     # as the paper prints them: weights of cost, mask, plausibility and feasibility; what it
-    # has lost was chosen in notebook 03b: w_max and the priors
+    # has lost was chosen (notebooks/appendix_settings.ipynb): w_max and the priors
     weights = (1.1, 1.5, 0.225, 0.1)
     tau, margin = 0.36, 0.013
     w_max, p_max, p_min = 7.0, 0.99, 0.01

@@ -84,7 +84,7 @@ def test_all_stages_and_no_file_with_published_numbers(
         "shapes",
         "form, bank, priors",
         "prior",
-        "reduction, what is seen",
+        "constant profile, reduction",
         "width",
         "rate, decay",
         "same chance",

@@ -1,9 +1,5 @@
 """What can be imported from lib itself, and a problem made of a table in one call."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,12 +24,6 @@ def test_the_map_names_every_module_of_the_method():
     indented = [line.split() for line in lib.__doc__.splitlines() if line.startswith("  ")]
     listed = [words[0] for words in indented if words and words[0] in modules]
     assert set(listed) == modules and listed[0] == "graph" and listed[-1] == "loan"
-
-
-def test_importing_lib_loads_nothing():
-    code = "import sys, lib; sys.exit('torch' in sys.modules)"
-    environment = os.environ | {"PYTHONPATH": str(io.ROOT)}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_reproducible_sets_one_thread():

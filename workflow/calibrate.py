@@ -175,9 +175,10 @@ def _best_readings(
 
     First the form, the bank and the priors are tried; then, for the
     three best pairs of bank and form, how the prior follows from the
-    weight; then, of the two best readings so far, the reduction of
-    the mask's term and what networks see, the widths, the rate and
-    the decay. What won last is then given to every bank and form.
+    weight; then, of the two best readings so far, how the constant
+    profile and the reduction of the mask's term are read, the widths,
+    the rate and the decay. What won last is then given to every bank and form,
+    with every prior of the constant profile.
     """
     seen: list[Reading] = []
     rows: list[pd.DataFrame] = []
@@ -215,10 +216,14 @@ def _best_readings(
     some = [one for one in best if (one.bank, one.plausibility) in pairs]
     both = product(some, given["prior_shapes"])
     best = tried("prior", [replace(one, prior=prior) for one, prior in both])
-    every = product(best[:2], given["masks"], given["constant_sees"])
+    fields = ("constant_prior", "mask", "constant_sees")
+    every = product(given["constant_priors"], given["masks"], given["constant_sees"])
     best = tried(
-        "reduction, what is seen",
-        [replace(one, mask=mask, constant_sees=sees) for one, mask, sees in every],
+        "constant profile, reduction",
+        [
+            replace(one, **dict(zip(fields, values, strict=True)))
+            for one, values in product(best[:2], every)
+        ],
     )
     both = product(best[:2], given["widths"])
     best = tried("width", [replace(one, width=width) for one, width in both])
@@ -230,10 +235,13 @@ def _best_readings(
             for one, rate, decay in every
         ],
     )
-    forms = product(problems, given["plausibility"])
+    forms = product(problems, given["plausibility"], given["constant_priors"])
     best = tried(
         "same chance",
-        [replace(best[0], bank=bank, plausibility=form) for bank, form in forms],
+        [
+            replace(best[0], bank=bank, plausibility=form, constant_prior=prior)
+            for bank, form, prior in forms
+        ],
     )
     return best[: given["n_best"]], pd.concat(rows)
 

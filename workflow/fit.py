@@ -274,13 +274,13 @@ def hare(given: Given, name: str) -> None:
         print(f"{name}: left out, without the data. {gmsc.HOW_TO_GET_IT}", flush=True)
         tables = {}
     models, seeds, n_people = {}, given["hare_seeds"], given["hare_people"]
+    sizes = n_people, given["hare_steps"]
     published: list[pd.DataFrame] = []
     own_ideals: list[pd.DataFrame] = []
     for key, table in tables.items():
         models[key] = fitted.fit_all(table, seeds, io.progress_bar(f"{name}, {key}"))
-        for kind, seed in models[key].classifiers:
-            rows = hare_tables.as_published(table, models[key], kind, seed, n_people)
-            published.append(rows)
+        for which in models[key].classifiers:
+            published.append(hare_tables.as_published(table, models[key], *which, *sizes))
         for seed in seeds:
             for scale, flips in OWN_IDEALS:
                 how = (seed, n_people, scale, flips)

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import papermill
 import yaml
 
 from lib import checks, io
@@ -96,6 +95,8 @@ def defaults_of(notebook: str) -> dict[str, Any]:
         >>> defaults_of("00_start_here")["n_values"]
         25
     """
+    import papermill  # takes a second, and most fits ask for no notebook
+
     cell = papermill.inspect_notebook(NOTEBOOKS / f"{notebook}.ipynb")
     return {name: ast.literal_eval(entry["default"]) for name, entry in cell.items()}
 

@@ -50,7 +50,7 @@ def rows() -> list[Row]:
 
 
 def cards() -> str:
-    """Return a grid of cards, claim first; a notebook like 03b stands on the card of 03.
+    """Return a grid of cards, claim first; a notebook like 06b stands on the card of 06.
 
     Example:
         >>> cards().count("grid-item-card") == sum(row.name[2] == "_" for row in rows())

@@ -39,8 +39,8 @@ def favourite() -> Key:
     listed = ", ".join(f"{n} {s:.2f}" for n, s in zip(names, shares, strict=True))
     hints = dict.fromkeys("BC", "Which feature brings another one along that counts, too?")
     hints["A"] = (
-        "The amount moves the duration. But which two features does the classifier look at "
-        "most (figure in section 4 of notebook 01)?"
+        "The amount moves the duration. But whom does the classifier refuse most often "
+        "(table in section 4 of notebook 01)?"
     )
     hints["D"] = "Nothing follows from savings. Which feature brings another one along?"
     return choice("ABCD"[best], f"Helped with one feature: {listed}.", hints)
@@ -150,7 +150,7 @@ def a_vote() -> Key:
     x = problem().refused("test")
     preferences = designs.hard_preferences(problem(), len(x), seed=1)["random"]
     networks = icarma.ICarma.load(inside("models"), "loan_icarma_hard", problem())
-    x_cf = networks.recommend_each(x, preferences).x_cf
+    x_cf = networks.recommend_each(x, preferences.with_profile(networks.profile)).x_cf
     flow = problem().flow
     good = problem().accepts(x_cf) & (flow.log_prob(x_cf) >= flow.log_prob(x))
     one, any_of_ten = good.float().mean().item(), good.any(0).float().mean().item()

@@ -209,7 +209,7 @@ def if_lateness_is_past() -> Key:
 @key("07.5")
 def rests_on_an_arrow() -> Key:
     """The share of good recommendations that rests on lateness being undone."""
-    rows = pd.read_csv(ROOT / "tables" / "07_graphs.csv").set_index("world")
+    rows = pd.read_csv(ROOT / "tables" / "07_graphs.csv").set_index("graph")
     fair, past = rows.loc["refitted"], rows.loc["lateness is past"]
     share = 1 - past.joint / fair.joint
     return Key(
@@ -248,7 +248,7 @@ def a_milder_bank() -> Key:
         f"back than not. Who is accepted now has to be sure by {w / (1 + w):.2f}.",
         {
             "A": "How sure of being paid back does each of the two banks have to be?",
-            "B": "How many of the refused paid back? Notebook 07, section 4.",
-            "C": "How many of the refused paid back? Notebook 07, section 4.",
+            "B": "How many of the refused paid back? Notebook 07, section 1.",
+            "C": "How many of the refused paid back? Notebook 07, section 1.",
         },
     )

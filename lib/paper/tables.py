@@ -268,8 +268,9 @@ def sets(
 ) -> dict[str, dict[str, Networks]]:
     """Return three sets of networks: as printed, as chosen, and the latter pruned.
 
-    Training people show who diverged. Of the others validation people
-    choose the one to report, the `best_member`.
+    Training people show who diverged. The member to report is the
+    ensemble's best, as its fit chose it on validation people; if that
+    one diverged, it is the `best_member` of the others.
 
     Arguments:
         problem: Of the people.
@@ -279,6 +280,7 @@ def sets(
         sampler: Of preferences, as in training.
         seed: Of their draws.
     """
+    is_real = _is_real(problem)
     people = [problem.refused(split) for split in ("train", "validation")]
     rng = np.random.default_rng(seed)
     drawn = [sampler.draw(range(len(x)), rng) for x in people]
@@ -286,15 +288,17 @@ def sets(
     for name, ensembles in {"as printed": printed, "as chosen": chosen}.items():
         by_set[name] = {}
         for profile, ensemble in ensembles.items():
-            trained, validation = (
-                evaluate(problem, ensemble, x, {"drawn": p}, discretise=_is_real(problem))
-                for x, p in zip(people, drawn, strict=True)
+            training, validation = (
+                (x, {"drawn": preferences})
+                for x, preferences in zip(people, drawn, strict=True)
             )
-            odd = diverged(trained) if len(ensemble) > 2 else []
+            rows = evaluate(problem, ensemble, *training, discretise=is_real)
+            odd = diverged(rows) if len(ensemble) > 2 else []
             kept = [i for i in range(len(ensemble)) if i not in odd]
-            best = best_member(validation[validation.member.isin(kept)], "drawn")
             sound = ensemble[kept]
-            sound.best_index = kept.index(best)
+            if ensemble.best_index in odd:
+                rows = evaluate(problem, sound, *validation, discretise=is_real)
+                sound.best_index = best_member(rows, "drawn")
             by_set[name][profile] = Networks(sound, ensemble.profile, odd)
     by_set["pruned"] = {
         profile: networks._replace(solver=Pruned(networks.solver, problem))

@@ -108,7 +108,12 @@ def settings() -> pd.DataFrame:
 
 
 def as_published(
-    table: Tabular, models: Models, kind: str, seed: int, n_people: int = N_PEOPLE
+    table: Tabular,
+    models: Models,
+    kind: str,
+    seed: int,
+    n_people: int = N_PEOPLE,
+    n_steps: int = Directions.n_steps,
 ) -> pd.DataFrame:
     """Return what the loop comes to in every setting of the six tables, for one classifier.
 
@@ -117,6 +122,7 @@ def as_published(
         models: What is fitted to it.
         kind, seed: Of the classifier: "ANN" or "LR", and a seed.
         n_people: The first refused people of the test split.
+        n_steps: Of the descent on directions.
     Returns: Columns dataset, seed, those of `SETTING`, metric and
         value, which is a mean over people.
     Raises: ValueError: there is no such classifier.
@@ -124,7 +130,7 @@ def as_published(
     _check_fitted(models, kind, seed)
     classifier = models.classifiers[kind, seed]
     x = table.refused(classifier.accepts, n_people)
-    every = settings()
+    every, proposal = settings(), Directions(n_steps=n_steps, is_held=False)
     ideal_of, frames = {}, []
     for name, of_base in every[every.classifier == kind].groupby("base", sort=False):
         base = fitted.base(name, table, classifier, models, x, seed, as_published=True)
@@ -134,7 +140,9 @@ def as_published(
                     table, classifier, x, seed, SCALES[scale]
                 )
             for setting in of_scale.to_dict("records"):
-                values = _held(table, classifier, x, base, ideal_of[scale], setting, seed)
+                values = _held(
+                    table, classifier, x, base, ideal_of[scale], setting, seed, proposal
+                )
                 same = {"dataset": table.name.upper(), "seed": seed} | setting
                 frames += [same | {"metric": k, "value": v} for k, v in values.items()]
     return pd.DataFrame(frames)
@@ -165,6 +173,7 @@ def _held(
     ideal: Tensor,
     setting: Mapping[str, Any],
     seed: int,
+    proposal: Directions,
 ) -> dict[str, float]:
     """Return metrics of a setting, means over the people with a base and an ideal."""
     has = ~(base.isnan().any(-1) | ideal.isnan().any(-1))
@@ -178,7 +187,7 @@ def _held(
     if method != "base":
         how = rounds_of(method, setting["budget_B"], setting["iters_T"])
         rngs = streams(len(x), seed, are_equal=True)
-        proposal, calibrated = Directions(is_held=False), setting["calibration"]
+        calibrated = setting["calibration"]
         dialogue = Dialogue(rounds(space, start, proposal, *how, rngs, calibrated))
         coins = streams(len(x), seed) if method == COIN else ()
         end = refine(dialogue, Simulated(ideal, 0.5 if coins else 0.0, coins))

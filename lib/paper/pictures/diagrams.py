@@ -110,18 +110,18 @@ def architecture(ax: Axes) -> Axes:
     added, pale = COLOURS["added"], "#F8DDCB"
     grey, blue, green = "#EDEDED", "#CFE3F3", "#CDEBDF"
     forward = (
-        (0.05, "person $x$", "white", 0.08),
+        (0.05, "person $x$\n(N, 7)", "white", 0.08),
         (0.185, "flow: abduct\n$z = T(x)$", green, 0.12),
-        (0.345, "mask network\n$q_j$", blue, 0.12),
+        (0.345, "mask network\n$q$ (N, 4)", blue, 0.12),
         (0.505, "mask\n$m_j = 0$ if $j \\notin A_u$", pale, 0.13),
-        (0.67, "action network\n$a_j$", blue, 0.12),
+        (0.67, "action network\n$a$ (N, 4)", blue, 0.12),
         (0.825, "flow: predict\n$do(x_I = a)$", green, 0.12),
-        (0.955, "after\n$x^{CF}$", "white", 0.07),
+        (0.955, "$x^{CF}$\n(N, 7)", "white", 0.07),
     )
     says = (
         (0.21, "weights\n$w(s)$"),
         (0.31, "priors\n$p(s)$"),
-        (0.41, "difficulty\n$h(s)$"),
+        (0.41, "difficulty\n$\\eta(s)$"),
         (0.51, "can do\n$A_u$"),
     )
     loss = (
@@ -152,7 +152,7 @@ def architecture(ax: Axes) -> Axes:
         ((0.31, 0.39), (0.36, 0.21)),
     ):
         arrow(ax, start, end, colour=added)
-    judged = "judged by the classifier $h$, the\ndensity $p$ and the range of the data"
+    judged = "checked by the classifier $h$, the\ndensity $p$ and the range of the data"
     ax.text(0.825, 0.48, judged, ha="center", va="center", fontsize=9)
     arrow(ax, (0.185, 0.955), (0.67, 0.955), bend=-0.1)  # z goes into both networks
     arrow(ax, (0.955, 0.75), (0.90, 0.55))

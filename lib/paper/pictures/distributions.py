@@ -1,10 +1,9 @@
-"""Pictures of distributions and of courses: histograms, contours, bands, log-densities."""
+"""Pictures of distributions and of courses: histograms, bands, log-densities."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import gaussian_kde
 
 from lib import checks
 from lib.paper.pictures.look import COLOURS, readable
@@ -39,37 +38,6 @@ def marginal(
             alpha=0.35 if filled else 1,
         )
     ax.set(xlabel=f"{readable(name)} (model units)", ylabel="density")
-    return ax
-
-
-def pair(
-    ax: Axes, samples: Mapping[str, np.ndarray], levels: Sequence[float] = (0.1, 0.5, 0.9)
-) -> Axes:
-    """Draw contours of two features that hold shares of people; return the axes.
-
-    Arguments:
-        samples: Values (N, 2) under the keys "data", "flow", ...; one
-            colour for each key.
-        levels: Shares of people, between 0 and 1.
-    Raises: ValueError: a sample is empty or has no colour.
-    """
-    _check_samples(samples)
-    both = np.concatenate(list(samples.values()))
-    ends = np.quantile(both, (0.001, 0.999), axis=0)
-    grid = [np.linspace(float(low), float(high), 60) for low, high in ends.T]
-    mesh = np.stack(np.meshgrid(*grid), 0)
-    for key, values in samples.items():
-        kernel = gaussian_kde(values[:2000].T)
-        density = kernel(mesh.reshape(2, -1)).reshape(mesh.shape[1:])
-        below = [1 - share for share in sorted(levels, reverse=True)]
-        ax.contour(
-            *grid,
-            density,
-            levels=np.quantile(kernel(values[:2000].T), below),
-            colors=COLOURS[key],
-            linewidths=1.1,
-            linestyles="--" if key == "flow" else "-",
-        )
     return ax
 
 

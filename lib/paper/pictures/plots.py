@@ -6,7 +6,6 @@ from lib.paper.pictures.distributions import (
     errors_by_place,
     log_densities,
     marginal,
-    pair,
 )
 from lib.paper.pictures.look import (
     COLOURS,
@@ -19,11 +18,17 @@ from lib.paper.pictures.look import (
     save,
     use_style,
 )
-from lib.paper.pictures.portraits import LOAN_PLACES, action_on_graph, decision_slice
+from lib.paper.pictures.portraits import (
+    CREDIT_PLACES,
+    LOAN_PLACES,
+    action_on_graph,
+    decision_slice,
+)
 from lib.paper.pictures.results import beside_paper, intervals
 
 __all__ = [
     "COLOURS",
+    "CREDIT_PLACES",
     "GROUPS",
     "LINES",
     "LOAN_PLACES",
@@ -41,7 +46,6 @@ __all__ = [
     "legend_once",
     "log_densities",
     "marginal",
-    "pair",
     "proposing",
     "rank_axis",
     "readable",

@@ -21,6 +21,18 @@ LOAN_PLACES = {
     "income": (0.62, 0.30),
     "savings": (0.92, 0.30),
 }
+CREDIT_PLACES = {  # of Give Me Some Credit
+    "age": (0.14, 0.9),
+    "dependents": (0.09, 0.6),
+    "income": (0.42, 0.9),
+    "utilization": (0.9, 0.66),
+    "credit_lines": (0.36, 0.5),
+    "real_estate_loans": (0.64, 0.5),
+    "debt_ratio": (0.14, 0.14),
+    "late_30_to_59": (0.42, 0.14),
+    "late_60_to_89": (0.66, 0.14),
+    "late_90": (0.9, 0.14),
+}
 # the face, the rim and the text of a feature, by what happens to it
 NODES = {
     "acted on": (COLOURS["icarma"], "#333333", "white"),
