@@ -9,7 +9,6 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.io import ROOT
-from lib.paper.fairness import twins
 from lib.paper.fairness.scenarios import Scenario, sets
 from lib.search import continuous
 
@@ -35,7 +34,7 @@ def helped() -> pd.DataFrame:
 def shares(scenario: str) -> pd.Series:
     """Return the share that the search helps under a scenario, by group."""
     rows = pd.read_csv(ROOT / "tables" / "06_groups.csv")
-    rows = rows[(rows.scenario == scenario) & (rows.measure == "joint")]
+    rows = rows[(rows.scenario == scenario) & (rows.measure == "helped")]
     return rows[rows.method == "search"].set_index("group").estimate
 
 
@@ -79,33 +78,6 @@ def the_same_two_for_everybody() -> Key:
     )
 
 
-@key("06.3")
-def men_in_a_womans_world() -> Key:
-    """How many men are refused if all four effects see a woman in them."""
-    population = problem().population
-    x = population.x["recourse/test"]
-    is_man = population.inverse_transform(x)[:, 0] > 0.5
-    truth = population.truth
-    assert truth is not None
-    effects = [name for name, e in truth.equations.items() if "gender" in e.parents]
-    all_alike = twins.cut(truth, "gender", 0.0, effects)
-    men, women, cut = (
-        1 - problem().accepts(people).double().mean().item()
-        for people in (x[is_man], x[~is_man], twins.redrawn(x[is_man], truth, all_alike))
-    )
-    places = {"A": men, "B": (men + women) / 2, "C": women}
-    return choice(
-        min(places, key=lambda letter: abs(places[letter] - cut)),
-        f"{cut:.3f} of men would be refused; {men:.3f} are now, and {women:.3f} of "
-        "women. Gender matters through these four arrows, and hardly in any other way.",
-        {
-            "A": "The men stay who they are. But what do they earn in that world?",
-            "B": "What would be left that tells these men from women?",
-            "C": "Is there a way by which gender still works? Look at the classifier.",
-        },
-    )
-
-
 def groups_of_applicants() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return made-up groups: who is refused, whose action is valid, what it costs."""
     made = []
@@ -117,7 +89,7 @@ def groups_of_applicants() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     return made
 
 
-@key("06.4")
+@key("06.3")
 def burdens() -> Key:
     """A function that returns the burden of a group."""
 
@@ -149,7 +121,7 @@ def burdens() -> Key:
     )
 
 
-@key("06.5")
+@key("06.4")
 def on_two_scales() -> Key:
     """How a gap changes as a difference and as a ratio."""
     before, after = shares("random"), shares("income")
@@ -193,7 +165,7 @@ def on_two_scales() -> Key:
     )
 
 
-@key("06.6")
+@key("06.5")
 def an_audit_just_large_enough() -> Key:
     """How often an audit sees a gap that is two standard errors wide."""
     helps = shares("race")

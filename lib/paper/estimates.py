@@ -108,7 +108,9 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray | None = None) -> Estim
     return contrast((1.0, numerator, denominator))
 
 
-def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
+def contrast(
+    *terms: tuple[float, np.ndarray, np.ndarray | None], of_logs: bool = False
+) -> Estimate:
     r"""Estimate a weighted sum of ratios of the same people.
 
     .. math:: \sum_k c_k \, r_k, \qquad r_k \text{ as in `ratio`}
@@ -125,6 +127,8 @@ def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
         terms: A coefficient c_k, numerator and denominator for each
             ratio, as for `ratio`; of the same N people. A search, or
             a single member, is set beside every member of the others.
+        of_logs: Of the logarithms of the ratios instead: with
+            coefficients 1 and -1 the logarithm of a ratio of two means.
     Raises: ValueError: there is no term, the shapes of numerator and
         denominator differ, so do the numbers of people, or there is
         nobody.
@@ -140,6 +144,9 @@ def contrast(*terms: tuple[float, np.ndarray, np.ndarray | None]) -> Estimate:
     if not terms:
         raise ValueError("Expected at least one ratio, got none.")
     parts = [_linearised(numerator, denominator) for _, numerator, denominator in terms]
+    if of_logs:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            parts = [(np.log(r), moves / r[:, None]) for r, moves in parts]
     n_people = {moves.shape[1] for _, moves in parts}
     if len(n_people) > 1:
         raise ValueError(

@@ -180,7 +180,7 @@ def of_soft_constraints() -> Iterator[str]:
 
 def of_groups() -> Iterator[str]:
     """Yield what is said with numbers of notebook 06."""
-    groups = table("06_groups").query("method == 'search' and measure == 'joint'")
+    groups = table("06_groups").query("method == 'search' and measure == 'helped'")
     share = groups.set_index(["scenario", "group"]).estimate
     cells = ("white men", "non-white men", "white women", "non-white women")
     each = dict(zip(cells, per_cent(*share["race"][list(cells)]), strict=True))
@@ -188,11 +188,9 @@ def of_groups() -> Iterator[str]:
     yield ", ".join(f"{of} % of {cell}" for cell, of in each.items())
     yield f"{per_cent(share['baseline', cells[-1]])[0]} % of non-white women and every"
     assert share["baseline", "white men"] == 1
-    gaps = table("06_gaps").query("family == 'claims'")
-    yield f"Of the gaps between groups, {len(gaps)} intervals hold at once"
-
-    twins = table("06_twins").set_index(["scenario", "refused people"])["twin accepted"]
-    yield f"{per_cent(twins['baseline', 'women'])[0]} % of their twins"
+    before = table("06_before").set_index("group")
+    for group, row in before[["refused", "of the refused, twin accepted"]].iterrows():
+        yield "| {} | {} % | {} % |".format(group, *per_cent(*row))
 
 
 def of_real_people() -> Iterator[str]:

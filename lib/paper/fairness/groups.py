@@ -54,23 +54,19 @@ class Attribute:
                 f"The attribute {self.name!r} has the labels {list(self.labels)}: expected "
                 "two or more, each once."
             )
-        cuts = self.cuts or self.quantiles
-        if self.feature is None:
-            if cuts:
-                raise ValueError(
-                    f"The attribute {self.name!r} has cuts but no feature. Name the "
-                    "feature, or leave the cuts out to draw labels."
-                )
-        elif (
-            bool(self.cuts) == bool(self.quantiles)
-            or len(cuts) != len(self.labels) - 1
-            or list(cuts) != sorted(set(cuts))
+        cuts = list(self.cuts or self.quantiles)
+        n_cuts = 0 if self.feature is None else len(self.labels) - 1
+        is_both = bool(self.cuts and self.quantiles)
+        if (
+            is_both
+            or len(cuts) != n_cuts
+            or cuts != sorted(set(cuts))
             or not np.isfinite(cuts).all()
         ):
             raise ValueError(
                 f"The attribute {self.name!r} has {len(self.labels)} labels, so it needs "
-                f"{len(self.labels) - 1} ascending cuts or quantiles (not both), got cuts "
-                f"{list(self.cuts)} and quantiles {list(self.quantiles)}."
+                f"{n_cuts} ascending cuts or quantiles (not both; none where labels are "
+                f"drawn), got cuts {list(self.cuts)}, quantiles {list(self.quantiles)}."
             )
         if any(not 0 <= share <= 1 for share in self.quantiles):
             raise ValueError(
@@ -228,16 +224,6 @@ def _attribute(name: str, given: Any, features: Sequence[str]) -> Attribute:
     """Return the attribute that an entry of a file describes."""
     keys = [field.name for field in fields(Attribute) if field.name != "name"]
     checks.keys(given, keys, f"entry of the attribute {name!r}")
-    numbers = (int, float)
-    for key, kind in (("labels", str), ("cuts", numbers), ("quantiles", numbers)):
-        value = given.get(key, [])
-        if not isinstance(value, list) or not all(
-            isinstance(item, kind) and item is not True and item == item for item in value
-        ):
-            raise ValueError(
-                f"The attribute {name!r} has {key} {value!r}: expected a list of "
-                f"{'texts' if kind is str else 'numbers'}."
-            )
     lists = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in given.items()

@@ -60,7 +60,7 @@ def intervals(
     is the reported network.
 
     Arguments:
-        rows: As `bootstrap.answered` gives them, of one measure, with
+        rows: Estimates with low and high, of one measure, with
             a column `along` that holds the categories.
         along: Name of that column.
         order: Of the categories.
