@@ -136,7 +136,8 @@ def run(
         name: calibration.fit_problem(population, flow, 0, **given["banks"][name])
         for name in grids
     }
-    nearest = kept.bank.iloc[0]
+    printed = kept[kept.optimiser == given["optimiser"]].bank
+    nearest, others = printed.iloc[0], [name for name in grids if name not in [*printed]]
     first, bar = problems[nearest], io.progress_bar("shapes")
     rows = record.rows(
         "shapes", lambda: calibration.shapes(first, grids[nearest], given, bar)
@@ -145,19 +146,14 @@ def run(
     print(best.head(8).to_string(), flush=True)
     shape = best[["shape", "gamma", "w_max"]].astype(object).iloc[0].to_dict()
     record.choose(**shape)
-    every, rows = _best_readings(problems, shape, given, record, how)
-    for optimiser in ("sgd", "adam"):  # the last is what the paper prints, and is chosen
-        of_banks = [
-            name for name, how in given["banks"].items() if how["optimiser"] == optimiser
-        ]
-        some = [reading for reading in every if reading.bank in of_banks][: given["n_best"]]
-        stage = f"more seeds, {optimiser}"
-        more = record.networks(stage, problems, some, shape, given["more_seeds"])
-        all_seeds = pd.concat([rows, more])
-        is_best = all_seeds[FIELDS].apply(tuple, axis=1).isin([*map(astuple, some)])
-        best = calibration.mean_over(all_seeds[is_best], FIELDS, cells["networks"], **how)
-        best = calibration.nearest(best, tie)
-        print(best.to_string(), flush=True)
+    of_printed = {name: problems[name] for name in printed}
+    best, rows = _best_readings(of_printed, shape, given, record, how)
+    more = record.networks("more seeds", of_printed, best, shape, given["more_seeds"])
+    all_seeds = pd.concat([rows, more])
+    is_best = all_seeds[FIELDS].apply(tuple, axis=1).isin([*map(astuple, best)])
+    best = calibration.mean_over(all_seeds[is_best], FIELDS, cells["networks"], **how)
+    best = calibration.nearest(best, tie)
+    print(best.to_string(), flush=True)
     chosen = Reading(*best[FIELDS].iloc[0])
     record.choose(**vars(chosen), classifier=given["banks"][chosen.bank])
     problem, linear = problems[chosen.bank], Profile(1.0, shape["w_max"], shape["shape"])
@@ -168,10 +164,9 @@ def run(
     )
     print(best.to_string(), flush=True)
     record.choose(w_max_scores=best.w_max.iloc[0])
-    before = Reading(**given["third_edition"])
-    if before.bank in problems:
-        seeds = [*given["seeds"], *given["more_seeds"]]
-        record.networks("third edition", problems, [before], shape, seeds)
+    departures = [replace(chosen, bank=name) for name in others]
+    seeds = [*given["seeds"], *given["more_seeds"]]
+    record.networks("another optimiser", problems, departures, shape, seeds)
 
 
 def _best_readings(
@@ -181,14 +176,18 @@ def _best_readings(
     record: Record,
     how: Mapping[str, Any],
 ) -> tuple[list[Reading], pd.DataFrame]:
-    """Return all readings, the nearest first, and the rows of all that was tried.
+    """Return the readings that come nearest, the nearest first, and rows of all tried.
 
     First the form, the bank and the priors are tried; then, for the
     three best pairs of bank and form, how the prior follows from the
     weight; then, of the two best readings so far, how the constant
     profile and the reduction of the mask's term are read, the widths,
-    the rate and the decay. What won last is then given to every bank and form,
-    with every prior of the constant profile.
+    the rate and the decay. What won last is then given to every bank and
+    form, with every prior of the constant profile.
+
+    Arguments:
+        problems: Of the classifiers that the optimiser of the paper
+            trains, by name.
     """
     seen: list[Reading] = []
     rows: list[pd.DataFrame] = []
@@ -253,7 +252,7 @@ def _best_readings(
             for bank, form, prior in forms
         ],
     )
-    return best, pd.concat(rows)
+    return best[: given["n_best"]], pd.concat(rows)
 
 
 if __name__ == "__main__":
