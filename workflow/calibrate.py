@@ -181,8 +181,9 @@ def _best_readings(
     First the form, the bank and the priors are tried; then, for the
     three best pairs of bank and form, how the prior follows from the
     weight; then, of the two best readings so far, how the constant
-    profile and the reduction of the mask's term are read, the widths,
-    the rate and the decay. What won last is then given to every bank and
+    profile and the reduction of the mask's term are read, and so for
+    what the third edition took; then the widths, the rate and the
+    decay. What won last is then given to every bank and
     form, with every prior of the constant profile.
 
     Arguments:
@@ -226,14 +227,19 @@ def _best_readings(
     both = product(some, given["prior_shapes"])
     best = tried("prior", [replace(one, prior=prior) for one, prior in both])
     fields = ("constant_prior", "mask", "constant_sees")
-    every = product(given["constant_priors"], given["masks"], given["constant_sees"])
-    best = tried(
-        "constant profile, reduction",
-        [
-            replace(one, **dict(zip(fields, values, strict=True)))
-            for one, values in product(best[:2], every)
-        ],
-    )
+    every = list(product(given["constant_priors"], given["masks"], given["constant_sees"]))
+    for stage, some in {
+        "constant profile, reduction": best[:2],
+        "the same, from the third edition": [Reading(**given["third_edition"])],
+    }.items():
+        best = tried(
+            stage,
+            [
+                replace(one, **dict(zip(fields, values, strict=True)))
+                for one, values in product(some, every)
+                if one.bank in problems
+            ],
+        )
     both = product(best[:2], given["widths"])
     best = tried("width", [replace(one, width=width) for one, width in both])
     every = product(best[:2], given["learning_rates"], given["weight_decays"])
