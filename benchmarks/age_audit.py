@@ -5,7 +5,7 @@
 The exact search on a grid of seven values a feature, through the flow, for some refused
 people of each group: once with all four features open, once averaged over all pairs of
 them. No network takes part. Intervals are two standard errors on either side. The result is
-benchmarks/age_audit.csv, which notebook 06 shows. Without the data (docs/run.md) the people
+benchmarks/age_audit.csv; no notebook shows it. Without the data (docs/run.md) the people
 are a synthetic stand-in, and the column people says so.
 """
 
