@@ -141,7 +141,7 @@ class ICarma(nn.Module):
         unlikely = -self.flow(x_cf)[1]
         # Features that can change, from education on, should stay within what was seen.
         outside = ((x_cf - self.high).relu() + (self.low - x_cf).relu())[:, 2:] / span[2:]
-        terms = [cost.mean(-1), mask.mean(-1), unlikely, outside.sum(-1), lacks]
+        terms = [cost.mean(-1), mask.sum(-1), unlikely, outside.sum(-1), lacks]
         *others, hinge = torch.stack(terms, -1).mean(0)
         # Lagrange multiplier: validity weighs more with every batch that lacks it [CARMA].
         self.multiplier += hinge.item()
@@ -150,10 +150,7 @@ class ICarma(nn.Module):
 
 
 def fit(module: nn.Module, loss: Callable[[Tensor], Tensor], n: int, epochs: float) -> None:
-    """Make the loss of n rows small, 128 at a time, and freeze what was fitted.
-
-    The learning rate falls, since there are fewer epochs than the paper prints.
-    """
+    """Make the loss of n rows small, 128 at a time, and freeze what was fitted."""
     n_epochs = max(1, round(epochs))
     adam = torch.optim.Adam(module.parameters(), lr=5e-3)
     decay = torch.optim.lr_scheduler.CosineAnnealingLR(adam, n_epochs)

@@ -182,14 +182,13 @@ def test_preferences_are_rankings_of_lib():
 def test_settings_are_the_defaults_of_lib():
     """The page trains as printed, under the linear profile."""
     settings, page = Settings(), one_page.ICarma
-    mean = replace(settings, mask=settings.mask * one_page.K)  # here the term is a mean
-    assert page.weights == tuple(getattr(mean, term) for term in TERMS[:-1])
+    assert page.weights == tuple(getattr(settings, term) for term in TERMS[:-1])
     assert settings.hinge == "lagrangian" and settings.plausibility_form == "nll"
     assert (page.tau, page.margin) == (settings.tau, settings.margin)
     assert (page.p_max, page.p_min) == (settings.p_max, settings.p_min)
     assert page.w_max == LINEAR.w_max and LINEAR.gamma == 1
     how = settings.batch_size, settings.learning_rate, settings.width
-    assert how == (128, 5e-3, 64)
+    assert how == (128, 5e-3, 64) and settings.cosine_schedule
 
 
 def test_loss_and_gradients(problem, both, people):
@@ -205,8 +204,7 @@ def test_loss_and_gradients(problem, both, people):
     assert page.multiplier == pytest.approx(multiplier.item(), rel=1e-6)
     for name, term, weight in zip(TERMS, ours.tolist(), page.weights, strict=False):
         assert term != 0, name
-        of_term = terms[name].item() / (one_page.K if name == "mask" else 1)
-        assert term == pytest.approx(weight * of_term, rel=1e-5), name
+        assert term == pytest.approx(weight * terms[name].item(), rel=1e-5), name
     assert ours.sum().item() == pytest.approx(of_lib.item(), rel=1e-5)
 
     page.zero_grad()

@@ -15,9 +15,7 @@ from lib.paper.readings import Reading
 def test_defaults_of_the_method_are_as_printed():
     assert Settings() == readings.as_printed("ranking", "linear")
     assert readings.profile("linear") == LINEAR
-    by_name = {name: readings.profile(name) for name in readings.POWERS}
-    # networks see the ranks under the constant profile, too, where none weighs more
-    assert by_name == PROFILES | {"constant": Profile(1.0, w_max=1.0)}
+    assert {name: readings.profile(name) for name in readings.POWERS} == PROFILES
 
 
 def test_a_reading_completes_what_is_printed():

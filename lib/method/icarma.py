@@ -98,7 +98,7 @@ class Settings:
     """
 
     cost: float = 1.1
-    mask: float = 0.375  # 1.5 as printed, for a mean over four features
+    mask: float = 1.5
     hinge: float | str = "lagrangian"
     plausibility: float = 0.225
     plausibility_form: str = "nll"
@@ -114,7 +114,7 @@ class Settings:
     batch_size: int = 128
     learning_rate: float = 5e-3
     weight_decay: float = 0.0
-    cosine_schedule: bool = False
+    cosine_schedule: bool = True
     width: int = 64
 
     def __post_init__(self) -> None:
