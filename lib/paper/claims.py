@@ -4,7 +4,7 @@
 cells of the paper's tables, and the range in which a sum of them lies
 if the part holds. `ask` asks the numbers that the paper prints, the
 search and each set of networks. `overall`, `in_short` and `by_unit`
-give one verdict a claim.
+give one verdict a claim, `hardest` the number that decides it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ import pandas as pd
 from lib import checks, io
 from lib.io import PUBLISHED
 from lib.paper.estimates import Estimate, combined, contrast, ratio
-from lib.paper.tables import MEAN_OF, SEARCHES, published, sums
+from lib.paper.tables import DECLARED, MEAN_OF, SEARCHES, published, sums
 
 CLAIMS = PUBLISHED / "icarma_claims.csv"
 TABLES = {str(number): (number, "Loan") for number in (1, 2, 3, 5, 6)}
@@ -286,6 +286,65 @@ def by_unit(asked: pd.DataFrame) -> pd.DataFrame:
     order = [name for name in ("the paper's numbers", *asked.who.unique()) if name in text]
     claims = asked[["section", "claim"]].drop_duplicates()
     return text.loc[pd.MultiIndex.from_frame(claims), order]
+
+
+def hardest(asked: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a claim: the part that is hardest to hold, with its numbers.
+
+    That is the first part that does not hold, else the first that is
+    undecided, else the first that holds; of these rather one with a
+    cell that was not used for calibration (`tables.DECLARED`).
+
+    Arguments:
+        asked: As `ask` gives it, of the search and one set of networks.
+    Returns: By claim: what is asked, of which method, the paper's
+        number, ours with the lowest and highest member, the bound,
+        and the verdict with how many parts hold. A dagger marks a
+        part whose cells were all used for calibration.
+    """
+    names = ["section", "claim", "part"]
+    parts = read().drop_duplicates(names).set_index(names)
+    worst_first = ("does not hold", "undecided", "holds")
+    rows = {}
+    for claim, group in asked.groupby("claim", sort=False):
+        candidates = []
+        for answer in group.itertuples():
+            part = parts.loc[(answer.section, claim, answer.part)]
+            method = ORACLE if answer.who == SEARCH else ICARMA
+            is_declared = _is_declared(part, method)
+            rank = worst_first.index(answer.here), is_declared
+            candidates.append((rank, method, answer, part))
+        (_, is_declared), method, answer, part = min(candidates, key=lambda one: one[0])
+        n_hold = (group.here == "holds").sum()
+        few = f" ({n_hold} of {len(group)} do)" if n_hold < len(group) > 1 else ""
+        rows[claim] = {
+            "what is asked": f"{method}: {answer.part}",
+            "paper": "" if np.isnan(answer.paper) else f"{answer.paper:.3f}",
+            "ours": f"{answer.ours:.3f} ({answer.members})".removesuffix(" ()"),
+            "bound": _in_words(part.low, part.high),
+            "verdict": answer.here + few + "†" * is_declared,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
+
+
+def _is_declared(part: Any, answers: str) -> bool:
+    """Return whether all cells that a method answers were used for calibration."""
+    if part.metric == FACT:
+        return False
+    for cell in (*part.after, *part.before):
+        table, method, setting = _parse(cell, answers)
+        number, dataset = TABLES[table]
+        declared = DECLARED.get((number, method, part.metric), ())
+        if dataset != "Loan" or setting not in declared:
+            return False
+    return True
+
+
+def _in_words(low: float, high: float) -> str:
+    """Return a range, for instance "0.15 or less"."""
+    if np.isinf(low):
+        return f"{high:g} or less"
+    return f"{low:g} or more" if np.isinf(high) else f"{low:g} to {high:g}"
 
 
 def _by_claim(asked: pd.DataFrame, summary: Callable[[pd.Series], str]) -> pd.DataFrame:

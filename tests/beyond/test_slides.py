@@ -260,7 +260,7 @@ def of_what_is_beyond() -> Iterator[str]:
         yield f"| {row} | {search} % | {network} % | {times:.1f} |"
     times = flow["cost ratio", "iCARMA"]
     yield f"costs {times.min():.1f} to {times.max():.1f} times a search"
-    of_reported = r"\nreported network" + r" +[\d.]+" * 5 + r" +([\d.]+) "
+    of_reported = r"\nreported network +([\d.]+) +[\d.]+ *\n"  # and the cost
     (redundant,) = shown("03_icarma_training", of_reported)
     yield f"one action could go for {100 * redundant:.0f} of 100 of those helped"
     lost = 1000 * (flow["joint", "search"] - flow["joint", "walked"]).max()

@@ -104,7 +104,7 @@ def causal_graph(
 def architecture(ax: Axes) -> Axes:
     """Draw how iCARMA recommends and learns; return the axes.
 
-    It is the paper's Fig. 1 in our own drawing. What iCARMA adds to
+    It is the paper's Fig. 1, drawn from its text. What iCARMA adds to
     CARMA is in the colour of `COLOURS["added"]`.
     """
     added, pale = COLOURS["added"], "#F8DDCB"
@@ -143,11 +143,11 @@ def architecture(ax: Axes) -> Axes:
     for (left, _, _, wide), (right, _, _, width) in pairwise(forward):
         arrow(ax, (left + wide / 2 + 0.012, 0.86), (right - width / 2 - 0.012, 0.86))
     for start, end in (
-        ((0.41, 0.57), (0.355, 0.75)),
-        ((0.42, 0.57), (0.645, 0.75)),
-        ((0.50, 0.57), (0.375, 0.75)),
-        ((0.51, 0.57), (0.51, 0.75)),
-        ((0.52, 0.57), (0.665, 0.75)),
+        ((0.405, 0.59), (0.355, 0.75)),
+        ((0.425, 0.59), (0.645, 0.75)),
+        ((0.495, 0.59), (0.375, 0.75)),
+        ((0.51, 0.59), (0.51, 0.75)),
+        ((0.525, 0.59), (0.665, 0.75)),
         ((0.21, 0.39), (0.21, 0.21)),
         ((0.31, 0.39), (0.36, 0.21)),
     ):
