@@ -178,20 +178,18 @@ def how_many_times_as_dense() -> Key:
     preferences = from_words(EXAMPLE_PREFERENCES, problem().population.actionable)
     answer = grid.Grid(problem(), truth, slack=np.inf).recommend(x, preferences)
     flow, cost = problem().flow, problem().cost_of(x, answer).item()
-    nats = (flow.log_prob(answer.x_cf) - flow.log_prob(x)).item()
+    before, after = flow.log_prob(x).item(), flow.log_prob(answer.x_cf).item()
+    nats = after - before
     return Key(
         float(np.exp(nats)),
         f"She gives up {-nats:.2f} nats, at an unweighted cost of {cost:.3f}. The grid "
         "reaches a positive decision; what it lacks is one that is plausible, too.",
         (
             (nats, "That is the change in nats, a difference of logarithms."),
-            (
-                -nats,  # and here nearly the ratio of the two logarithms
-                "That is a difference of logarithms, or a ratio of them. Densities are "
-                "asked for.",
-            ),
+            (-nats, "That is a difference of logarithms. Densities are asked for."),
             (float(np.exp(-nats)), "That is before over after. Turn it round."),
             *as_percent(float(np.exp(nats)), "That is in percent. Give it as a factor."),
+            (after / before, "That is a ratio of logarithms. Densities are asked for."),
             (10**nats, "A nat is a natural logarithm: not to the base of 10."),
         ),
         within=0.006,

@@ -241,11 +241,11 @@ def just_enough() -> Key:
     by_flow = torch.stack([lower_amount(problem().flow, x, less) for less in steps])
     helped, smallest = by_flow.any(0), steps[by_flow.int().argmax(0)]
     in_truth = lower_amount(truth, x, smallest)[helped]
-    more = lower_amount(truth, x, smallest + 0.1)[helped].float().mean().item()
+    more = lower_amount(truth, x, smallest + 0.05)[helped].float().mean().item()
     share = in_truth.float().mean().item()
     return Key(
         share,
-        f"With 0.1 more than needed it is {more:.3f}: leave a margin.",
+        f"With 0.05 more than needed it is {more:.3f}: leave a margin.",
         (
             (
                 in_truth.float().sum().item() / len(x),

@@ -189,8 +189,8 @@ def _by_facts(part: Any, numbers: Mapping[str, Mapping[str, Fact]]) -> Iterator[
     """Yield the same for a part that numbers from elsewhere answer."""
     of_names = [numbers.get(name, {}) for name in part.after + part.before]
     times = [1.0] * len(part.after) + [-part.times] * len(part.before)
-    told = [fact.get(THE_PAPER, np.nan) for fact in of_names]
-    paper = combined(*zip(times, told, strict=True)).value
+    printed = [fact.get(THE_PAPER, np.nan) for fact in of_names]
+    paper = combined(*zip(times, printed, strict=True)).value
     for who in of_names[0]:
         if who != THE_PAPER and all(who in fact for fact in of_names):
             ours = [fact[who] for fact in of_names]
