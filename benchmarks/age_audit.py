@@ -63,10 +63,11 @@ def main() -> None:
         helped = gaps.expected(answers, "joint", weights)
         cost = gaps.expected(answers, "cost", weights, over="valid")
         of_sample = [np.flatnonzero(ages.age == label) for label in AGE.labels]
+        young, old = of_sample
         for measure, parts in (("joint", helped), ("cost", cost)):
             means = [gaps.mean(parts, who).value for who in of_sample]
             for scale in gaps.SCALES:
-                estimate = gaps.gap(parts, *of_sample, scale)
+                estimate = gaps.gap(parts, young, old, scale)
                 lines.append((scenario, measure, scale, *means, estimate))
         refused = is_refused[None].astype(float), np.ones((1, len(every)))
         placed = gaps.placed(cost, rows, len(every))
@@ -75,8 +76,8 @@ def main() -> None:
             for measure, factors in (("refused", [refused]), ("burden", [refused, placed])):
                 both = [[(1.0, *gaps.among(p, who)) for p in factors] for who in of_all]
                 means = [gaps.product(*terms).value for terms in both]
-                young = both[0] + [(-1.0, *parts) for _, *parts in both[1]]
-                estimate = gaps.product(*young)
+                divided = [(-1.0, numerator, people) for _, numerator, people in both[1]]
+                estimate = gaps.product(*both[0], *divided)
                 lines.append((scenario, measure + ending, "ratio", *means, estimate))
     names = ["scenario", "measure", "kind", *AGE.labels, "of"]
     result = pd.DataFrame(lines, columns=names)

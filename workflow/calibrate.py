@@ -242,12 +242,12 @@ def _best_readings(
         )
     both = product(best[:2], given["widths"])
     best = tried("width", [replace(one, width=width) for one, width in both])
-    every = product(best[:2], given["learning_rates"], given["weight_decays"])
+    rates = product(best[:2], given["learning_rates"], given["weight_decays"])
     best = tried(
         "rate, decay",
         [
             replace(one, learning_rate=rate, weight_decay=decay)
-            for one, rate, decay in every
+            for one, rate, decay in rates
         ],
     )
     forms = product(problems, given["plausibility"], given["constant_priors"])
