@@ -362,7 +362,6 @@ SMALL = {
     **dict.fromkeys(("n_searched", "n_starts", "n_steps", "n_refits", "n_edges"), 1),
     "n_chosen": 5,
     "n_people": 200,
-    "n_resamples": 20,
 }
 
 
