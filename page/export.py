@@ -33,7 +33,7 @@ from lib.method import icarma, loan
 from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.flow import CausalFlow
 from lib.method.icarma import ICarma, StackedMLP
-from lib.method.preferences import IMPOSSIBLE, LINEAR, WORDS
+from lib.method.preferences import IMPOSSIBLE, WORDS
 from lib.method.problem import ROUNDING, Problem
 from lib.paper import designs, readings, stacks, tables
 from lib.search import descent, evaluator
@@ -181,8 +181,10 @@ def _flow(flow: CausalFlow) -> dict[str, Any]:
 
 def _icarma(network: ICarma) -> dict[str, Any]:
     """Return the mask and the action network of one member."""
-    if network.profile != LINEAR:
-        raise ValueError(f"The page knows the linear profile, got {network.profile}.")
+    if network.profile.gamma is None or network.profile.curve != "slope":
+        raise ValueError(
+            f"The page knows profiles of the curve slope, got {network.profile}."
+        )
     return {
         "seed": network.seeds[0],
         "profile": asdict(network.profile),

@@ -29,6 +29,7 @@ from lib.search.sets import Table, sets_of
 
 N_PEOPLE, N_SEARCHED = 300, 16
 THRESHOLD = 0.7  # of a bank that is asked, too
+PROFILE = readings.profile("linear", "score")
 CAUSAL_MODELS = ("flow", "truth")
 needs_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="Node.js, which runs the page's models, is missing"
@@ -132,7 +133,7 @@ def limited(problem: Problem, asked: dict[str, Any], some: slice) -> Preferences
         is_so = torch.from_numpy(ways == way)
         getattr(limits, name)[is_so] = 0.0
         end[is_so] = ends[is_so]
-    return Preferences(asked["scores"][some], limits=limits)
+    return Preferences(asked["scores"][some], limits=limits, profile=PROFILE)
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +217,7 @@ def test_what_follows_from_an_action(problem, asked, answers, name):
 @needs_node
 def test_recommendations(problem, network, asked, answers):
     x, columns = asked["x"], problem.population.actionable_index
-    preferences = Preferences(asked["scores"])
+    preferences = Preferences(asked["scores"], profile=PROFILE)
     weights = of_all(answers, "weights")
     assert np.allclose(weights, preferences.weight, rtol=0, atol=1e-6)
     expected = network.recommend(x, preferences)
@@ -248,7 +249,7 @@ def test_outcomes(double, asked, answers, name):
         torch.from_numpy(of_all(answers, "outcomes", name, key))
         for key in ("acts", "values")
     )
-    weights = Preferences(asked["scores"]).weight
+    weights = Preferences(asked["scores"], profile=PROFILE).weight
     for cost, by in (("cost", None), ("weightedCost", weights)):
         expected = double.action_cost(x[:, columns], acts, values, by)
         assert np.allclose(
@@ -258,7 +259,7 @@ def test_outcomes(double, asked, answers, name):
 
 @needs_node
 def test_exact_search_finds_the_grids_optimum(problem, asked, answers):
-    x, preferences = asked["x"], Preferences(asked["scores"])
+    x, preferences = asked["x"], Preferences(asked["scores"], profile=PROFILE)
     oracle = readings.oracle(problem, n_values=export.N_VALUES)
     expected = oracle.recommend(x, preferences)
     none = torch.tensor(torch.inf)
@@ -280,7 +281,7 @@ def test_a_bank_may_ask_for_more(problem, asked, replies):
     before = of_all(replies["people"], "probability")
     probability = of_all(replies["strict"], "probability")
     assert np.allclose(probability, before, rtol=0, atol=1e-12)
-    preferences = Preferences(asked["scores"])
+    preferences = Preferences(asked["scores"], profile=PROFILE)
     oracle = readings.oracle(strict, n_values=export.N_VALUES)
     expected = oracle.recommend(x, preferences)
     exact = cost_of([answer["exact"] for answer in replies["strict"]])
@@ -329,7 +330,7 @@ def test_what_would_unlock_it(asked, answers, name):
     unused = torch.zeros_like(cost)
     values = torch.zeros(*cost.shape, n_features)
     table = Table(sets_of(n_features), cost, values, unused, unused)
-    is_open = Preferences(asked["scores"][:N_SEARCHED]).is_actionable
+    is_open = Preferences(asked["scores"][:N_SEARCHED], profile=PROFILE).is_actionable
     unlocked = of_all([cost for answer in some for cost in answer["unlocked"]])
     expected = table.unlocked_by(is_open)
     assert np.allclose(unlocked.reshape(expected.shape), expected, rtol=1e-6)
@@ -370,7 +371,7 @@ def test_recommendations_within_limits(problem, network, asked, answers):
 @needs_node
 def test_what_can_be_left_out_is_left_out(problem, network, asked, answers):
     solver = Pruned(network, problem)
-    expected = solver.recommend(asked["x"], Preferences(asked["scores"]))
+    expected = solver.recommend(asked["x"], Preferences(asked["scores"], profile=PROFILE))
     columns = problem.population.actionable_index
     acts = of_all(answers, "pruned", "acts")
     assert (acts == expected.is_acted[:, columns].numpy()).all()
@@ -399,7 +400,9 @@ def test_search_within_limits(double, asked, answers):
     sets, some = sets_of(len(columns)), slice(N_SEARCHED)
     x = asked["x"][some].double()
     limits = limited(double, asked, some).limits
-    everything = Preferences(torch.ones_like(asked["scores"][some]), limits=limits)
+    everything = Preferences(
+        torch.ones_like(asked["scores"][some]), limits=limits, profile=PROFILE
+    )
     people = torch.arange(N_SEARCHED).repeat_interleave(len(sets))
     evaluator = ActionEvaluator(
         double,
