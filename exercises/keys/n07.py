@@ -220,13 +220,12 @@ def rests_on_an_arrow() -> Key:
             (past.joint / fair.joint, "That is the share that stays."),
             (fair.joint - past.joint, "Of all people. Of the recommendations that hold?"),
             (1 - past.validity / fair.validity, "Valid is not enough here: look at joint."),
-            (
-                1 - past.joint / rows.joint["the paper's graph"],
-                "Compare with *refitted*: that flow was fitted as briefly.",
-            ),
-            (
-                1 - past.joint / rows.joint["refitted again"],
-                "Compare with *refitted*, and not with *refitted again*.",
+            *(
+                (
+                    1 - past.joint / rows.joint[other],
+                    "Compare with *refitted*, no other row.",
+                )
+                for other in ("the paper's graph", "refitted again")
             ),
             (1 - past.joint, "Not all were good to begin with. Of those that were?"),
             *as_percent(share, "A share between 0 and 1 is asked for, no percent."),
