@@ -219,7 +219,7 @@ def dear_without_end() -> Key:
 def without_it_first() -> Key:
     """The hap of a search that tries without the hardest features first."""
     helped, spared = two_stages("score")
-    by_weights = hap_by_search("score", 7.0)
+    by_weights = hap_by_search("score", readings.profile("linear", "score").w_max)
     n_needs = (helped & ~spared).sum().item()
     share, n_helped = n_needs / helped.sum().item(), helped.sum().item()
     return Key(
@@ -251,7 +251,7 @@ def without_it_first() -> Key:
             *as_percent(share, "A share between 0 and 1 is asked for, no percent."),
             (by_weights, "That is the search by weights, in one stage."),
         ),
-        within=0.002,
+        within=0.0008,
     )
 
 
@@ -279,8 +279,8 @@ def all_very_hard() -> Key:
         hard.x_cf, easy.x_cf
     )
     hints = {
-        "A": "All weights are seven times as large. Which action is the cheapest now?",
-        "B": "All weights are seven times as large. Which action is the cheapest now?",
+        "A": "All weights are twice as large. Which action is the cheapest now?",
+        "B": "All weights are twice as large. Which action is the cheapest now?",
         "C": "Compare the two answers of the search.",
     }
     return choice(
