@@ -665,12 +665,12 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
         checks.people(name, x, tuple(COLUMNS))
         checks.shape(name, x, (len(COLUMNS),))
     checks.one_of("column", columns, range(len(COLUMNS)))
-    parts = []
+    phrases = []
     for j in columns:
         name = list(COLUMNS)[j]
         values = (abs(float(value)) for value in (before[j], after[j]))  # no "-0 loans"
         shown = [
             f"{value:.0%}" if CAPS.get(name) == 1 else f"{value:,.0f}" for value in values
         ]
-        parts.append(PHRASES[name].format(" -> ".join(dict.fromkeys(shown))))
-    return ", ".join(parts)
+        phrases.append(PHRASES[name].format(" -> ".join(dict.fromkeys(shown))))
+    return ", ".join(phrases)

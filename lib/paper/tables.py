@@ -131,7 +131,7 @@ def evaluate(
         method = "iCARMA" if ensemble else "oracle" if is_true else "search"
     settings = solver if isinstance(solver, Mapping) else preferences
     checks.one_of("setting", settings, tuple(preferences))
-    parts = []
+    tables = []
     for setting in settings:
         drawn = preferences[setting]
         for member, seed, reported, recommendation in _recommended(
@@ -150,8 +150,8 @@ def evaluate(
                 reported=reported,
                 person=np.arange(len(people)),
             )
-            parts.append(people)
-    return pd.concat(parts, ignore_index=True)
+            tables.append(people)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _recommended(
@@ -326,7 +326,7 @@ def evaluate_sets(
     Raises: ValueError: as `evaluate`; no network has one of the
         profiles.
     """
-    parts = [
+    tables = [
         evaluate(
             problem,
             of_profile.solver,
@@ -340,12 +340,12 @@ def evaluate_sets(
         for of_profile in by_profile.values()
         if of_profile.profile == drawn.profile
     ]
-    if not parts:
+    if not tables:
         raise ValueError(
             "No network has a profile of these preferences. Give them one, "
             "preferences.with_profile(readings.profile(name))."
         )
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _is_real(problem: Problem) -> bool:
@@ -374,7 +374,7 @@ def ablation(
     Returns: Columns of `evaluate`.
     Raises: ValueError: there is nobody.
     """
-    parts = []
+    tables = []
     for name, distribution in DISTRIBUTIONS.items():
         preferences = hard_preferences(problem, len(x), seed + 1, distribution)
         for demanded, slack in (("No", math.inf), ("Yes", 0.0)):
@@ -386,8 +386,8 @@ def ablation(
                 progress=progress,
                 half_width=half_width,
             )
-            parts.append(evaluate(problem, solver, x, named))
-    return pd.concat(parts, ignore_index=True)
+            tables.append(evaluate(problem, solver, x, named))
+    return pd.concat(tables, ignore_index=True)
 
 
 def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
@@ -554,9 +554,9 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     ours = cells.assign(who=who, text=cells["mean"].map("{:.3f}".format))
     marks = np.where(cells.calibration, "†", "")
     theirs = cells.assign(who="paper", text=cells.paper.map("{:.3f}".format) + marks)
-    parts = pd.concat([theirs.drop_duplicates(["setting", *three]), ours])
-    table = parts.pivot(index="setting", columns=three, values="text")
-    order = parts.sort_values(["metric", "method"], ascending=False, kind="stable")
+    both = pd.concat([theirs.drop_duplicates(["setting", *three]), ours])
+    table = both.pivot(index="setting", columns=three, values="text")
+    order = both.sort_values(["metric", "method"], ascending=False, kind="stable")
     columns = list(dict.fromkeys(order[three].itertuples(index=False, name=None)))
     return table.loc[list(dict.fromkeys(cells.setting)), columns].fillna("")
 

@@ -180,8 +180,8 @@ class Design:
         self._spline = ThinPlate(self.x, k)
         ones = np.ones_like(self.x)
         columns = np.column_stack([ones, self._spline(self.x)])
-        own_columns = np.array([ones * intercepts, self.x * slopes])
-        self._products = Products(columns, own_columns, person)
+        person_columns = np.array([ones * intercepts, self.x * slopes])
+        self._products = Products(columns, person_columns, person)
 
     def known(self, log_lambda: np.ndarray) -> tuple[dict[str, float], float]:
         """Return what ratios of variances tell before anybody has answered.
@@ -314,7 +314,7 @@ def _edf_of_variances(search: Search, log_lambda: np.ndarray, state: State) -> f
         else:
             pulls[i - 1] = ratio[i] * state.effects[i - 1]
         beta = state.inverse @ (pull - np.einsum("jm,jmk->k", pulls, state.solved))
-        first, mixed, second = state.own_inverse
+        first, mixed, second = state.person_inverse
         effects = np.array(
             [first * pulls[0] + mixed * pulls[1], mixed * pulls[0] + second * pulls[1]]
         )
@@ -359,23 +359,25 @@ def _test_effects(fit: Fit, term: str) -> TermTest:
     products, ratio = fit.design._products, np.exp(fit.log_lambda)
     inverse = fit.covariance / fit.sigma2
     cross = products.cross
-    _, own_inverse, solved = products.solve(ratio, cross)
+    _, person_inverse, solved = products.solve(ratio, cross)
     one = TERMS.index(term) - 1  # the row of these effects, and of the other kind
     other = 1 - one
     solved = solved[one]
-    within = own_inverse[::2][one]
+    within = person_inverse[::2][one]
     joint = np.diag(within) + solved @ inverse @ solved.T
     to_curve = solved @ inverse[:, N_FIXED:]
     covariance = joint - ratio[1 + one] * joint @ joint - ratio[0] * to_curve @ to_curve.T
-    mixed = products.own_squares[1]
-    squares = products.own_squares[::2][one] + mixed**2 / ratio[1 + other] + ratio[1 + one]
+    mixed = products.person_squares[1]
+    squares = (
+        products.person_squares[::2][one] + mixed**2 / ratio[1 + other] + ratio[1 + one]
+    )
     left = cross[one] + mixed[:, None] * cross[other] / ratio[1 + other]
     fixed = products.gram + cross[other].T @ cross[other] / ratio[1 + other]
     wiggly = range(N_FIXED, len(fixed))
     fixed[wiggly, wiggly] += ratio[0]
     weight = np.diag(squares) - left @ np.linalg.solve(fixed, left.T)
-    own_effects = fit.effects[term].to_numpy() / np.sqrt(fit.sigma2)
-    return effects_test(own_effects, weight, covariance, fit.residual_df)
+    person_effects = fit.effects[term].to_numpy() / np.sqrt(fit.sigma2)
+    return effects_test(person_effects, weight, covariance, fit.residual_df)
 
 
 def curve_test(

@@ -39,31 +39,31 @@ class Products:
     Arguments:
         columns: Of the curve: the constant, the straight line, and
             wiggly ones that are penalised, with shape (n, k).
-        own_columns: Of a person's own two effects, with shape (2, n);
+        person_columns: Of a person's own two effects, with shape (2, n);
             nothing but zeros for a kind that is not in the model.
         person: Which of m people gave each answer, from 0, with shape
             (n,).
     """
 
     def __init__(
-        self, columns: np.ndarray, own_columns: np.ndarray, person: np.ndarray
+        self, columns: np.ndarray, person_columns: np.ndarray, person: np.ndarray
     ) -> None:
-        self.columns, self.own_columns, self.person = columns, own_columns, person
+        self.columns, self.person_columns, self.person = columns, person_columns, person
         self.n, n_columns = columns.shape
         self.n_people = int(person.max()) + 1
-        has_own = own_columns.any(axis=1)
+        has_effects = person_columns.any(axis=1)
         # how many coefficients of each term are penalised
-        self.sizes = np.append(n_columns - N_FIXED, self.n_people * has_own)
+        self.sizes = np.append(n_columns - N_FIXED, self.n_people * has_effects)
         self.gram = columns.T @ columns  # (k, k)
-        cross = self.by_person(own_columns[:, None] * columns.T)
+        cross = self.by_person(person_columns[:, None] * columns.T)
         self.cross = np.ascontiguousarray(cross.swapaxes(1, 2))  # (2, m, k)
-        first, second = own_columns
+        first, second = person_columns
         squares = np.array([first * first, first * second, second * second])
-        self.own_squares = self.by_person(squares)  # (3, m)
+        self.person_squares = self.by_person(squares)  # (3, m)
         # A term that is not in the model has a ratio of one.
         wiggly = (columns[:, N_FIXED:] ** 2).sum(0)
         scales = np.array(
-            [wiggly.sum() / max(1, len(wiggly)), *self.own_squares[::2].mean(1)]
+            [wiggly.sum() / max(1, len(wiggly)), *self.person_squares[::2].mean(1)]
         )
         self.centre = np.log(np.where(self.sizes > 0, scales, 1.0))
 
@@ -75,7 +75,7 @@ class Products:
 
     def fitted(self, beta: np.ndarray, effects: np.ndarray) -> np.ndarray:
         """Return the fitted answers (n,) of coefficients (k,) and effects (2, m)."""
-        of_people = (self.own_columns * effects[:, self.person]).sum(0)
+        of_people = (self.person_columns * effects[:, self.person]).sum(0)
         return self.columns @ beta + of_people
 
     def solve(
@@ -91,7 +91,7 @@ class Products:
             entries 11, 12, 22 of its inverse (3, m), and the inverse
             times cross, with shape (2, m, C).
         """
-        first, mixed, second = self.own_squares
+        first, mixed, second = self.person_squares
         first, second = first + ratio[1], second + ratio[2]
         determinant = first * second - mixed * mixed
         inverse = np.array([second, -mixed, first]) / determinant
@@ -115,7 +115,7 @@ class State:
             mean, and their covariance over sigma2, with shapes (k,)
             and (k, k).
         effects: Of people, with shape (2, m).
-        own_inverse, solved: Of each person; see `Products.solve`.
+        person_inverse, solved: Of each person; see `Products.solve`.
     """
 
     deviance: float
@@ -125,7 +125,7 @@ class State:
     beta: np.ndarray
     inverse: np.ndarray
     effects: np.ndarray
-    own_inverse: np.ndarray
+    person_inverse: np.ndarray
     solved: np.ndarray
 
 
@@ -143,7 +143,7 @@ class Search:
         self.total = float(y @ y)
         both = np.column_stack([products.columns, y])
         self.gram = both.T @ both  # (k + 1, k + 1)
-        cross = products.by_person(products.own_columns * y)
+        cross = products.by_person(products.person_columns * y)
         self.cross = np.concatenate(
             [products.cross, cross[..., None]], axis=2
         )  # (2, m, k + 1)
@@ -152,7 +152,7 @@ class Search:
         """Return what the model is at given log ratios, with shape (3,)."""
         products, k = self.products, len(self.gram) - 1
         ratio = np.exp(log_lambda)
-        determinant, own_inverse, solved = products.solve(ratio, self.cross)
+        determinant, person_inverse, solved = products.solve(ratio, self.cross)
         left = self.gram - self.cross[0].T @ solved[0] - self.cross[1].T @ solved[1]
         penalised = left[:k, :k].copy()
         penalised[range(N_FIXED, k), range(N_FIXED, k)] += ratio[0]
@@ -166,7 +166,7 @@ class Search:
         squares = [beta[N_FIXED:] @ beta[N_FIXED:], *(effects**2).sum(1)]
         traces = [
             inverse.diagonal()[N_FIXED:].sum(),
-            *(own_inverse[::2].sum(1) + ((solved @ inverse) * solved).sum((1, 2))),
+            *(person_inverse[::2].sum(1) + ((solved @ inverse) * solved).sum((1, 2))),
         ]
         n_free = products.n - N_FIXED
         edf = np.where(products.sizes > 0, products.sizes - ratio * traces, 0.0)
@@ -180,7 +180,15 @@ class Search:
             products.sizes > 0, n_free * ratio * np.array(squares) / rss - edf, 0.0
         )
         return State(
-            float(deviance), gradient, edf, rss, beta, inverse, effects, own_inverse, solved
+            float(deviance),
+            gradient,
+            edf,
+            rss,
+            beta,
+            inverse,
+            effects,
+            person_inverse,
+            solved,
         )
 
     def maximise(self) -> np.ndarray:

@@ -341,10 +341,11 @@ def claims(cells: pd.DataFrame, numbers: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "holds": {
-                claim: int(sum(p.sum() for p in parts)) for claim, parts in asked.items()
+                claim: int(sum(c.sum() for c in compared))
+                for claim, compared in asked.items()
             },
             "comparisons": {
-                claim: sum(len(p) for p in parts) for claim, parts in asked.items()
+                claim: sum(len(c) for c in compared) for claim, compared in asked.items()
             },
         }
     ).rename_axis("claim")

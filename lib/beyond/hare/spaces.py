@@ -276,12 +276,12 @@ def walk_back(
 
 def chosen(which: Tensor, one: Recommendation, other: Recommendation) -> Recommendation:
     """Return one recommendation where `which` is true, a mask (*, N), else the other."""
-    parts = zip(
+    pairs = zip(
         (one.is_acted, one.values, one.x_cf),
         (other.is_acted, other.values, other.x_cf),
         strict=True,
     )
-    return Recommendation(*(torch.where(which[..., None], *pair) for pair in parts))
+    return Recommendation(*(torch.where(which[..., None], *pair) for pair in pairs))
 
 
 def _within(space: Space, values: Tensor) -> Tensor:

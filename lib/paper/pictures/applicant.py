@@ -39,8 +39,8 @@ def text_of(name: str) -> str:
 
 def script() -> str:
     """Return the page's two modules as one script without imports."""
-    parts = (text_of("model.js"), text_of("app.js"))
-    return "\n".join(re.sub(r"^import .*\n|^export ", "", s, flags=re.M) for s in parts)
+    modules = (text_of("model.js"), text_of("app.js"))
+    return "\n".join(re.sub(r"^import .*\n|^export ", "", s, flags=re.M) for s in modules)
 
 
 def page() -> str:
