@@ -81,7 +81,7 @@ clean:
 
 setup: .venv/ready
 
-.venv/ready: requirements.lock pyproject.toml
+.venv/ready: requirements.lock torch.lock pyproject.toml
 	@PYTHON="$(PYTHON)" bash workflow/environment.sh
 
 .venv-book/ready: docs/book/requirements.lock

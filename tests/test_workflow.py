@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import fit
@@ -17,6 +19,7 @@ import parameters
 import pytest
 import report
 import yaml
+from packaging.requirements import Requirement
 
 from lib.io import ROOT
 
@@ -150,6 +153,10 @@ def test_a_notebook_waits_for_the_models_and_modules_that_it_names(rules):
 
 # --- pins
 
+LOCKS = ("-r requirements.lock", "-r torch.lock")
+TORCH = re.search(r"^torch==([0-9.]+)", (ROOT / "torch.lock").read_text(), re.MULTILINE)[1]
+DIGESTS = re.findall(r"--hash=sha256:([0-9a-f]{64})", (ROOT / "torch.lock").read_text())
+
 
 @pytest.mark.parametrize("folder", [".", "docs/book"])
 def test_lock_pins_each_direct_dependency(folder):
@@ -158,39 +165,48 @@ def test_lock_pins_each_direct_dependency(folder):
     entry = rf"^([a-z0-9.-]+)==([0-9a-z.]+)(?: ; .*)? \\\n{digests}"
     entries = re.findall(entry, lock, re.MULTILINE)
     rest = re.sub(entry, "", lock, flags=re.MULTILINE)
-    assert re.fullmatch(r"# Exact pins, .*\n", rest), "pins with checksums only, no index"
-    pins = {name: version for name, version, _ in entries}
+    assert re.fullmatch(r"(#.*\n)+", rest), "pins with checksums only, no index"
+    pins = {name: version for name, version, _ in entries} | {"torch": TORCH}
     assert not [name for name in pins if name.startswith(("nvidia", "cuda", "triton"))]
     for line in (ROOT / folder / "requirements.in").read_text().splitlines():
         if line and not line.startswith("#"):
             name, operator, version = re.fullmatch(
                 r"([a-z0-9-]+)(==|<|)([0-9.*]*)", line
             ).groups()
-            assert name in pins, f"{name} is not in the lock: workflow/lock.py"
+            assert name in pins, f"{name} is not in the lock"
             if operator == "==":
                 assert re.fullmatch(version.replace("*", r"\d+"), pins[name]), (
-                    f"{name} is {pins[name]}: workflow/lock.py"
+                    f"{name} is {pins[name]}"
                 )
 
 
 def test_only_builds_of_torch_without_cuda_are_allowed():
     """Their checksums, as other projects that lock them hold them (nixpkgs, for one)."""
-    lock = (ROOT / "requirements.lock").read_text()
-    entry = re.search(r"^torch==2\.13\.0 .*\n((?:    --hash.*\n)+)", lock, re.MULTILINE)
     for_linux, of_cuda = (
         "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
         "60fcdcb2f3876e21146cb4524ef06397d727ca9ad5f020818547e25075fe3cb7",
     )
-    assert for_linux in entry[1] and of_cuda not in entry[1]
-    assert len(re.findall("sha256", entry[1])) == 9  # three Pythons on three platforms
+    assert for_linux in DIGESTS and of_cuda not in DIGESTS
+    assert len(DIGESTS) == 9  # three Pythons on three platforms
+
+
+def test_what_torch_needs_is_what_its_build_says():
+    """The lock is made with what pyproject.toml lists, without the packages of CUDA."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]
+    (listed,) = settings["dependency-metadata"]
+    assert listed["version"] == TORCH == version("torch").partition("+")[0]
+    needed = [line for line in requires("torch") if "extra ==" not in line]
+    assert {Requirement(line).name for line in needed} == {
+        Requirement(line).name for line in listed["requires-dist"]
+    }
 
 
 def test_conda_and_make_install_the_same():
     pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"][-1]["pip"]
     script = (ROOT / "workflow" / "environment.sh").read_text()
     index = re.search(r"^torch=(.*)$", script, re.MULTILINE)[1]
-    assert pip == [f"--find-links {index}", "--require-hashes", "-r requirements.lock"]
-    assert re.findall(r"--require-hashes \$links -r (\S+)", script) == ["requirements.lock"]
+    assert pip == [f"--find-links {index}", "--require-hashes", *LOCKS]
+    assert f"--require-hashes $links {' '.join(LOCKS)}\n" in script
     (line,) = re.findall(r'echo "\$PWD" > (.*)\n', script)
     assert line.replace(".venv/bin/", "") in (ROOT / "postBuild").read_text()
 

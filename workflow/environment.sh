@@ -1,4 +1,4 @@
-# Make .venv afresh from requirements.lock: only files whose checksums are there are installed.
+# Make .venv afresh from the two locks: only files whose checksums are there are installed.
 set -eu
 torch=https://download.pytorch.org/whl/cpu/torch/
 "$PYTHON" -c 'import sys; v = sys.version_info[:2]; sys.exit(not (3, 11) <= v <= (3, 13) and
@@ -15,6 +15,6 @@ if [ "$(uname -s)" = Linux ]; then  # where torch's build without CUDA lies on a
   fi
 fi
 .venv/bin/pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check \
-  --require-hashes $links -r requirements.lock
+  --require-hashes $links -r requirements.lock -r torch.lock
 echo "$PWD" > "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/icarma_companion.pth"
 touch .venv/ready
