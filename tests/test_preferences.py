@@ -233,3 +233,17 @@ def test_a_wrong_frame_is_named(change, message):
     frame = pd.DataFrame("easy", index=["Ada", "Ben"], columns=list(LOAN))
     with pytest.raises(ValueError, match=message):
         from_frame(change(frame), LOAN)
+
+
+def test_answers_that_several_people_give_are_read_for_each_of_them():
+    rows = [{"a": "hard", "b": "easy, only up"}, {"a": 1, "b": "can't"}, {"a": "1", "b": 2}]
+    order = [0, 1, 0, 2, 1, 0]
+    frame = pd.DataFrame([rows[i] for i in order])
+    together = from_frame(frame, ["a", "b"])
+    for person, i in enumerate(order):
+        alone = from_words(rows[i], ["a", "b"])
+        assert torch.equal(together[person].scores, alone.scores)
+        stated = together[person].limits.is_stated
+        assert torch.equal(
+            stated, alone.limits.is_stated if alone.limits else stated & False
+        )

@@ -329,13 +329,16 @@ def from_frame(
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"The frame has the column {twice} twice. Keep one of them.")
-    people = []
-    for label, row in zip(frame.index, frame.to_dict("records"), strict=True):
+    text = frame.astype(str)
+    distinct = text.drop_duplicates()  # what several people say is read once
+    read = []
+    for label, row in zip(distinct.index, distinct.to_dict("records"), strict=True):
         try:
-            people.append(from_words(row, features, n_categories, categories, profile))
+            read.append(from_words(row, features, n_categories, categories, profile))
         except ValueError as error:
             raise ValueError(f"row {label}: {error}") from error
-    return stack(people).members((slice(None), 0))
+    same = text.groupby(list(text), sort=False, dropna=False).ngroup()
+    return stack(read).members((slice(None), 0))[same.to_numpy()]
 
 
 def _how(most: int) -> str:
