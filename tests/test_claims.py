@@ -83,7 +83,7 @@ def test_people_as_the_paper_says_come_to_the_papers_verdicts(asked):
             "in part: holds 5, does not hold 1",
         ),
         # 0.34 after 0.4
-        ("D.3", "a linear profile lowers hap", "as printed", "holds"),
+        ("D.3", "hap: linear below constant", "as printed", "holds"),
     ],
 )
 def test_the_papers_own_numbers_by_hand(asked, section, claim, who, of_paper):

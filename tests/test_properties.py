@@ -102,20 +102,22 @@ def test_a_number_is_compared_to_the_digits_that_are_shown():
 
 def test_the_reference_shows_cells_as_they_are():
     path = ROOT / "notebooks" / "reference.ipynb"
-    (shown,) = (
+    shown = [
         "".join(output["data"]["text/html"])
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
         if "properties" in cell.get("metadata", {}).get("tags", ())
         for output in cell["outputs"]
-    )
-    head, body = html.unescape(shown).split("<tbody>")
-    solvers = re.findall(r"<th>(.+?)</th>", head)
-    rows = body.split("<tr>")[1:]
-    assert solvers and rows
-    for row in rows:
-        (name,) = re.findall(r"<th>(.*?)</th>", row)
-        texts = re.findall(r"<td>(.*?)</td>", row)
-        assert texts == [CELLS[name, solver].says for solver in solvers], name
+    ]
+    assert shown
+    for table in shown:
+        head, body = html.unescape(table).split("<tbody>")
+        properties = re.findall(r"<th>(.+?)</th>", head)
+        rows = body.split("<tr>")[1:]
+        assert properties and rows
+        for row in rows:
+            (solver,) = re.findall(r"<th>(.*?)</th>", row)
+            texts = re.findall(r"<td>(.*?)</td>", row)
+            assert texts == [CELLS[name, solver].says for name in properties], solver
 
 
 # --- the laws: what all solvers do, and what none of them does
@@ -195,7 +197,7 @@ def free(asked):
 
 @pytest.mark.parametrize("through_flow", [False, True])
 def test_what_follows_is_what_the_action_does(asked, masked, through_flow):
-    """Problem (2): a profile is not chosen, it follows."""
+    """Problem "cheapest": a profile is not chosen, it follows."""
     problem, _, x, _ = asked
     results = answers(*asked, problem.flow) if through_flow else masked
     only_flow = ("CARMA", "iCARMA", "proposals", "dialogue")
@@ -208,7 +210,7 @@ def test_what_follows_is_what_the_action_does(asked, masked, through_flow):
 
 
 def test_in_features_nothing_follows_and_only_the_decision_counts(asked):
-    """Problem (1): any profile will do that is accepted, whole or not, likely or not."""
+    """Problem "nearest": any profile will do that is accepted, likely or not."""
     problem, _, x, _ = asked
     population = problem.population
     is_free = torch.tensor([kind == "actionable" for kind in population.kinds.values()])

@@ -247,7 +247,7 @@ def a_milder_bank() -> Key:
         f"back than not. Who is accepted now has to be sure by {w / (1 + w):.2f}.",
         {
             "A": "How sure of being paid back does each of the two banks have to be?",
-            "B": "How many of the refused paid back? Notebook 07, section 4.",
-            "C": "How many of the refused paid back? Notebook 07, section 4.",
+            "B": "How many of the refused paid back? Notebook 07, section 2.",
+            "C": "How many of the refused paid back? Notebook 07, section 2.",
         },
     )

@@ -23,7 +23,7 @@ LOAN_PLACES = {
 }
 CREDIT_PLACES = {  # of Give Me Some Credit
     "age": (0.14, 0.9),
-    "dependents": (0.09, 0.6),
+    "dependents": (0.05, 0.6),
     "income": (0.42, 0.9),
     "utilization": (0.9, 0.66),
     "credit_lines": (0.36, 0.5),

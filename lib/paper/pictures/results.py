@@ -18,7 +18,8 @@ def beside_paper(
 
     Of networks the dot is the mean over seeds, the pale bar their
     range, and the hollow dot the member that validation chose. Each
-    set of networks has a place of its own.
+    set of networks has a place of its own. Where the rows have a
+    column "agrees", those that do have a ring.
 
     Arguments:
         rows: As `tables.beside_paper` gives them.
@@ -39,6 +40,9 @@ def beside_paper(
         places = np.array([settings.index(s) for s in group.setting])
         at = places + apart * (i - (len(names) - 1) / 2)
         _ours(ax, group, at, name)
+        if "agrees" in group and (agrees := group.agrees.eq(True).to_numpy()).any():
+            ring: dict[str, Any] = {"s": 230, "facecolors": "none", "edgecolors": "#333333"}
+            ax.scatter(at[agrees], group["mean"][agrees], label="agrees", **ring)
         dashes: dict[str, Any] = {"color": "#333333", "lw": 1.3, "ls": "--"}
         half = 0.46 * apart
         ax.hlines(group.paper, at - half, at + half, label="the paper", **dashes)
@@ -95,7 +99,7 @@ def _ours(ax: Axes, rows: pd.DataFrame, at: np.ndarray, who: str) -> None:
     if rows.lowest.isna().any():
         ax.plot(at, rows["mean"], marker, color=colour, label=f"{who}, ours")
         return
-    band: dict[str, Any] = {"lw": 4, "alpha": 0.3, "color": colour}
+    band: dict[str, Any] = {"lw": 16, "alpha": 0.3, "color": colour}
     ax.vlines(at, rows.lowest, rows.highest, label=f"{who}, range over seeds", **band)
     label = f"{who}, mean over seeds"
     ax.plot(at, rows["mean"], marker, color=colour, label=label)
