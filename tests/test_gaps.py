@@ -15,7 +15,6 @@ from lib.method.scm import SCM, Equation, additive
 from lib.paper import tables
 from lib.paper.claims import ask
 from lib.paper.fairness import facts, gaps
-from lib.paper.fairness.groups import Attribute
 from lib.search import continuous
 
 N_PEOPLE = 600
@@ -64,7 +63,7 @@ def test_gaps_are_those_of_means_over_people_and_chances(answers, chances, colum
     assert ratio.low < ratio.value < ratio.high
 
 
-@pytest.mark.parametrize("scale", gaps.SCALES)
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
 def test_errors_are_those_of_people_drawn_again(answers, chances, scale):
     """The linearised error of a gap, and of its growth, against 2,000 resamples."""
     other = chances.iloc[::-1].reset_index(drop=True)
@@ -86,17 +85,16 @@ def test_a_gap_that_stays_has_not_grown(answers, chances):
     for scale, nothing in (("difference", 0.0), ("ratio", 1.0)):
         grown = gaps.gap(parts, A, B, scale, since=parts)
         assert (grown.value, grown.low, grown.high) == pytest.approx((nothing,) * 3)
-    with pytest.raises(ValueError, match="Unknown scale 'log'"):
-        gaps.gap(parts, A, B, "log")
 
 
 def test_a_burden_is_a_share_times_a_mean(answers, chances):
     cost = gaps.expected(answers, "cost", chances, "valid")
-    cost = gaps.placed(cost, np.arange(N_PEOPLE) + 300, 1_000)
+    total, counted = np.zeros((2, len(cost[0]), 1_000))
+    total[:, 300 : 300 + N_PEOPLE], counted[:, 300 : 300 + N_PEOPLE] = cost
     is_refused = np.zeros((1, 1_000))
     is_refused[0, 300:900] = 1
     refused = is_refused, np.ones((1, 1_000))
-    burden = gaps.product((1.0, *refused), (1.0, *cost))
+    burden = gaps.product((1.0, *refused), (1.0, total, counted))
     each = by_hand(answers, chances, "cost", "valid", np.arange(N_PEOPLE))
     assert burden.value == pytest.approx(0.6 * np.exp(np.log(each).mean()))
 
@@ -109,15 +107,6 @@ def test_recourse_within_a_budget(answers, chances):
         is_within = np.array([0.0, 0.1, np.inf]) >= row.cost
         expected += chances[row.setting][row.person] * is_within / len(A)
     assert shares == pytest.approx(expected)
-
-
-def test_verdicts_know_which_way_is_worse(answers, chances):
-    rows = answers.assign(cost=answers.cost + (answers.person < 400))
-    parts = gaps.expected(rows, "cost", chances, "valid")
-    for scale in gaps.SCALES:
-        assert gaps.verdict(gaps.gap(parts, A, B, scale), worse=1) == "holds"
-        assert gaps.verdict(gaps.gap(parts, A, B, scale), worse=-1) == "does not hold"
-        assert gaps.verdict(gaps.gap(parts, A[::2], A[1::2], scale), 1) == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -192,12 +181,10 @@ def test_equal_decisions_do_not_make_equal_recourse():
     fitted_to = people.x["flow/train"], people.x["flow/validation"]
     density, _ = flow.fit(people.graph, *fitted_to, n_epochs=1)
     problem = Problem(people, h, density)
-    group = Attribute("s", ("narrow", "wide"), "s", cuts=(0.5,))
     everyone = people.x["recourse/test"]
-    of_all, rates = group.read_off(people, everyone), {}
-    for name in group.labels:
-        rates[name] = problem.accepts(everyone[of_all == name]).double().mean()
-    assert rates == pytest.approx(dict.fromkeys(group.labels, 0.5), abs=0.04)
+    for is_in in (everyone[:, 0] < 0, everyone[:, 0] > 0):  # standardised
+        share = problem.accepts(everyone[is_in]).double().mean().item()
+        assert share == pytest.approx(0.5, abs=0.04)
     x = problem.refused("test")
     only_x = Preferences(torch.ones(len(x), 1, dtype=torch.long))
     effort = {"n_samples": 8, "n_starts": 1, "n_steps": 5}
@@ -208,8 +195,8 @@ def test_equal_decisions_do_not_make_equal_recourse():
     in_closed_form = feature_values**2 / people.std[1] ** 2 / problem.range[1]
     assert answers.valid.all()
     assert answers.cost.to_numpy() == pytest.approx(in_closed_form.numpy(), abs=1e-4)
-    labels = group.read_off(people, x)
-    groups = {name: np.flatnonzero(labels == name) for name in group.labels}
+    is_wide = (x[:, 0] > 0).numpy()
+    groups = {"narrow": np.flatnonzero(~is_wide), "wide": np.flatnonzero(is_wide)}
     chances = {"all can": pd.DataFrame({"all": np.ones(len(x))})}
     parts = gaps.expected(answers, "cost", chances["all can"], over="valid")
     ratio = gaps.gap(parts, groups["wide"], groups["narrow"], "ratio")

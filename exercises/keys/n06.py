@@ -9,7 +9,7 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.io import ROOT
-from lib.paper.fairness.scenarios import Scenario, sets
+from lib.paper.fairness.groups import Scenario, sets
 from lib.search import continuous
 
 N_SEARCHED = 100  # refused people of each gender
@@ -24,7 +24,7 @@ def helped() -> pd.DataFrame:
     people = torch.cat([x[~is_man][:N_SEARCHED], x[is_man][:N_SEARCHED]])
     table = continuous.Search(problem(), population.truth).table(people)
     by_pair = {}
-    for name, mask in sets(population.actionable, [2]).items():
+    for name, mask in sets(population.actionable, 2).items():
         is_helped = table.cheapest(mask.expand(len(people), -1))[0].isfinite().double()
         by_pair[name] = is_helped.unflatten(0, (2, -1)).mean(1).tolist()
     return pd.DataFrame(by_pair, index=["women", "men"]).T
@@ -41,7 +41,7 @@ def shares(scenario: str) -> pd.Series:
 @key("06.1")
 def who_may_act_on_both() -> Key:
     """The gap by race in who may act on income and savings."""
-    scenario = Scenario("own", 2, "race", {"white": 0.7, "non-white": 0.2})
+    scenario = Scenario(2, "race", {"white": 0.7, "non-white": 0.2})
     labels = pd.DataFrame({"race": ["white", "non-white"]})
     chances = scenario.chances(problem().population.actionable, labels)
     white, other = chances["income, savings"]

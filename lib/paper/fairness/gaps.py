@@ -22,10 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import checks
 from lib.paper.estimates import Estimate, contrast
-
-SCALES = ("difference", "ratio")
 
 Parts = tuple[np.ndarray, np.ndarray]  # above and below the line of a mean, (M, N) each
 
@@ -133,12 +130,11 @@ def gap(
 
     Arguments:
         first, second: Row numbers of two groups.
-        scale: One of `SCALES`.
+        scale: "difference" or "ratio".
         since: Parts of the same people elsewhere. Then it is the
             growth of the gap: less the difference there, or divided
             by the ratio there.
     """
-    checks.one_of("scale", [scale], SCALES)
     terms = [(1.0, *among(parts, first)), (-1.0, *among(parts, second))]
     if since is not None:
         terms += [(-1.0, *among(since, first)), (1.0, *among(since, second))]
@@ -184,18 +180,6 @@ def product(*terms: tuple[float, np.ndarray, np.ndarray]) -> Ratio:
     return Ratio(contrast(*terms, of_logs=True))
 
 
-def placed(parts: Parts, rows: np.ndarray, n_people: int) -> Parts:
-    """Return the parts of some people as parts of all, of whom the others don't count.
-
-    Arguments:
-        rows: Row number of each of them among all.
-        n_people: How many there are in all.
-    """
-    everyone = np.zeros((2, len(parts[0]), n_people))
-    everyone[:, :, rows] = parts
-    return everyone[0], everyone[1]
-
-
 def within_budget(
     answers: pd.DataFrame, chances: pd.DataFrame, who: np.ndarray, budgets: Sequence[float]
 ) -> np.ndarray:
@@ -238,14 +222,3 @@ def as_text(estimate: Estimate | Ratio, digits: int = 3) -> str:
         return "-"
     low, high = (f"{end:.{digits}f}" for end in (estimate.low, estimate.high))
     return f"{estimate.value:.{digits}f} [{low}, {high}]"
-
-
-def verdict(estimate: Estimate | Ratio, worse: int) -> str:
-    """Return whether a gap, or its growth, says that the first group is worse off.
-
-    Arguments:
-        worse: 1 if more is worse for a person, -1 if less is.
-    Returns: "holds", "does not hold" (the reverse is so) or "undecided".
-    """
-    log_or_value = estimate.log if isinstance(estimate, Ratio) else estimate
-    return log_or_value.lies(above=0) if worse > 0 else log_or_value.lies(below=0)
