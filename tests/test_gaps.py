@@ -155,6 +155,11 @@ def test_facts_have_the_names_of_the_claims():
     each = [value[who].mean() for who in cells.values()]
     interaction = numbers["log-density: interaction, race"]["full search"]
     assert interaction.value == pytest.approx(each[0] - each[1] - each[2] + each[3])
+    wider = numbers["range over cells, log-density: race less baseline"]["full search"]
+    value = parts["search", "baseline", "log-density"][0].mean(0)
+    before = [value[who].mean() for who in cells.values()]
+    assert wider.value == pytest.approx(np.ptp(each) - np.ptp(before))
+    assert wider.se_people > 0
 
 
 def test_equal_decisions_do_not_make_equal_recourse():

@@ -131,8 +131,8 @@ def on_two_scales() -> Key:
     return Key(
         np.array([difference, ratio]),
         f"The difference goes from {gaps[0]:.3f} to {gaps[1]:.3f}, women's share of men's "
-        f"from {ratios[0]:.3f} to {ratios[1]:.3f}: on one scale the gap does not grow, "
-        "on the other it does.",
+        f"from {ratios[0]:.3f} to {ratios[1]:.3f}: on one scale the gap shrinks, "
+        "on the other it grows.",
         (
             (
                 np.array([-difference, 1 / ratio]),

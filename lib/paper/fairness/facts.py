@@ -54,12 +54,15 @@ def facts(
         race |= {f"{WORST} less {cell}": ((1, WORST), (-1, cell)) for cell in CELLS[1:]}
         for name, groups in race.items():
             facts[f"{measure}: {name}, race"] = of(groups, measure, "race")
-        for scenario in SCENARIOS:
-            facts[f"range over cells, {measure}: {scenario}"] = {
-                who: np.ptp([mean(of_method, members[cell]).value for cell in CELLS])
-                for method, who in WHO.items()
-                for of_method in [parts[method, scenario, measure]]
-            }
+        for after in SCENARIOS[2:]:
+            for before in SCENARIOS[:2]:
+                facts[f"range over cells, {measure}: {after} less {before}"] = {
+                    who: contrast(
+                        *_range(parts[method, after, measure], members, 1),
+                        *_range(parts[method, before, measure], members, -1),
+                    )
+                    for method, who in WHO.items()
+                }
         if measure.startswith("cost"):
             ratio: dict[str, Estimate] = {}
             for method, who in WHO.items():
@@ -78,3 +81,15 @@ def facts(
     smallest = "people in the smallest cell by those in the largest"
     facts[smallest] = dict.fromkeys(WHO.values(), min(sizes) / max(sizes))
     return facts
+
+
+def _range(of_all: Parts, members: Mapping[str, np.ndarray], sign: int) -> list[tuple]:
+    """Return the highest mean of four cells less the lowest, as terms of a contrast.
+
+    Which cells these are is read off the same means, so the range is
+    biased upwards.
+    """
+    value = {cell: mean(of_all, members[cell]).value for cell in CELLS}
+    highest, lowest = max(CELLS, key=value.__getitem__), min(CELLS, key=value.__getitem__)
+    ends = ((sign, highest), (-sign, lowest))
+    return [(times, *among(of_all, members[cell])) for times, cell in ends]
