@@ -35,14 +35,8 @@ DISTRIBUTIONS = {
 # `RankingSampler`, and the profile that is trained for the setting; what thresholds the
 # paper's random row is drawn from is lost, so there are two readings of it
 TRANSFER: dict[int, dict[str, tuple[dict[str, Any], str]]] = {
-    1: {
-        "all (4)": ({"n_actionable": 4}, "constant"),
-        "3": ({"n_actionable": 3}, "constant"),
-        "2": ({"n_actionable": 2}, "constant"),
-        "1": ({"n_actionable": 1}, "constant"),
-        "random": ({}, "constant"),
-        "random (2 to 4)": ({"min_actionable": 2}, "constant"),
-    },
+    1: {k: ({"n_actionable": n}, "constant") for k, n in CONSTRAINTS.items()}
+    | {"random (2 to 4)": ({"min_actionable": 2}, "constant")},
     2: {
         "soft, linear": ({"n_actionable": 4}, "linear"),
         "hard (3) + soft, constant": ({"n_actionable": 3}, "constant"),

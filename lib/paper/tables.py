@@ -22,8 +22,10 @@ from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences, Profile
 from lib.method.problem import Problem, Recommendation, Solver
 from lib.method.samplers import Sampler
-from lib.paper.designs import DISTRIBUTIONS, hard_preferences
+from lib.paper.designs import BIASES, CONSTRAINTS, DISTRIBUTIONS, hard_preferences
 from lib.paper.estimates import STANDARD_ERRORS, by_person, ratio
+from lib.paper.readings import POWERS
+from lib.paper.stacks import MIXED, SOFT
 
 NUMBERS = (1, 2, 3, 5, 6)  # of the paper's tables with results
 DATASETS = ("Loan", "GMSC")
@@ -53,29 +55,22 @@ CLOSE = 0.05  # cells that differ by no more count as near
 
 # the cells that `workflow/calibrate.py` used, and those that repeat them, by table,
 # method and metric; params/calibration.yaml says which are which
-_BOTH = ("soft", "hard (random) + soft")
-_PROFILES = ("constant", "concave", "linear", "convex")
 DECLARED: dict[tuple[int, str, str], tuple[str, ...]] = {
-    (1, "oracle", "validity"): ("all (4)", "3", "2", "1", "random"),
-    (1, "iCARMA", "validity"): ("random",),
-    (1, "iCARMA", "plausibility"): ("random",),
-    (2, "oracle", "validity"): tuple(f"{s}, {p}" for s in _BOTH for p in _PROFILES),
-    (2, "oracle", "hap"): tuple(f"soft, {p}" for p in _PROFILES),
-    (2, "iCARMA", "validity"): ("soft, linear", "hard (random) + soft, constant"),
-    (2, "iCARMA", "plausibility"): ("soft, linear", "hard (random) + soft, constant"),
-    (2, "iCARMA", "hap"): ("soft, linear",),
-    (3, "iCARMA", "validity"): ("soft, linear",),
-    (3, "iCARMA", "plausibility"): ("soft, linear",),
-    (3, "iCARMA", "hap"): ("soft, linear",),
-    (5, "oracle", "validity"): (
-        "causal order aligned, all (4)",
-        "reverse causal order aligned, all (4)",
-    ),
+    (1, "oracle", "validity"): tuple(CONSTRAINTS),
+    (2, "oracle", "validity"): tuple(f"{s}, {p}" for s in (SOFT, MIXED) for p in POWERS),
+    (2, "oracle", "hap"): tuple(f"{SOFT}, {p}" for p in POWERS),
+    (2, "iCARMA", "hap"): (f"{SOFT}, linear",),
+    (3, "iCARMA", "hap"): (f"{SOFT}, linear",),
+    (5, "oracle", "validity"): tuple(f"{bias}, all (4)" for bias in BIASES),
     (6, "oracle", "validity"): tuple(
         f"uniform random, {k}, {demand}" for k in (1, 2) for demand in ("No", "Yes")
     ),
     (6, "oracle", "plausibility"): ("uniform random, 1, No", "uniform random, 2, No"),
 }
+for _metric in ("validity", "plausibility"):
+    DECLARED[1, "iCARMA", _metric] = ("random",)
+    DECLARED[2, "iCARMA", _metric] = (f"{SOFT}, linear", f"{MIXED}, constant")
+    DECLARED[3, "iCARMA", _metric] = (f"{SOFT}, linear",)
 
 
 def evaluate(
@@ -211,9 +206,6 @@ class Networks(NamedTuple):
     diverged: list[int]
 
 
-Sets = Mapping[str, Mapping[str, Networks]]  # by the name of the set, and by profile
-
-
 def sets(
     problem: Problem,
     printed: Mapping[str, ICarma],
@@ -261,7 +253,7 @@ def sets(
 
 def evaluate_sets(
     problem: Problem,
-    networks: Sets,
+    networks: Mapping[str, Mapping[str, Networks]],
     x: Tensor,
     preferences: Mapping[str, Preferences],
 ) -> pd.DataFrame:
@@ -269,7 +261,8 @@ def evaluate_sets(
 
     Arguments:
         problem: Of the people.
-        networks: As `sets` gives them.
+        networks: By the name of the set, and by profile, as `sets`
+            gives them.
         x: Refused people, with shape (N, D).
         preferences: Theirs, for each setting, named as in
             `published`. The networks of their profile are
