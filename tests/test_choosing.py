@@ -86,7 +86,7 @@ def test_measures_of_the_search_itself(problem, validation):
     """It helps all whom it helps, and asks nobody for what is avoidable."""
     solver = Search(problem, problem.flow, **EFFORT)
     recommendation = solver.recommend(validation.x, validation.preferences)
-    measured = validation.measure(problem, recommendation)
+    measured = validation.measure(recommendation)
     helped = validation.cheapest.isfinite()
     assert measured["joint"] == pytest.approx(helped.float().mean().item())
     assert measured["efficiency"] == pytest.approx(measured["joint"], rel=1e-4)
@@ -103,15 +103,15 @@ def test_measures_of_the_search_itself(problem, validation):
 
 def test_a_small_search(problem, validation, monkeypatch):
     monkeypatch.setattr(choosing, "N_CANDIDATES", 4)
+    monkeypatch.setattr(choosing, "ROUNDS", ((0.5, 1, 2), (1.0, 2, 1)))
     monkeypatch.setattr(choosing, "HOW", choosing.HOW | {"width": 8})
     short = replace(AS_PRINTED, n_epochs=4)
     sampler = RankingSampler(problem.population.actionable)
-    rounds = ((0.5, 1, 2), (1.0, 2, 1))
-    chosen, tried = choosing.search(problem, sampler, validation, short, rounds=rounds)
+    chosen, tried = choosing.search(validation, sampler, short)
     assert tried[tried["round"] == 0].candidate.tolist() == [0, 1, 2, 3]
     last = tried[tried["round"] == 1]
     assert 0 in last.candidate.tolist() and last.chosen.sum() == 1
     assert chosen == choosing.candidates(short)[last[last.chosen].candidate.iloc[0]]
-    again, _ = choosing.search(problem, sampler, validation, short, rounds=rounds)
+    again, _ = choosing.search(validation, sampler, short)
     assert again == chosen
     assert torch.isfinite(torch.tensor(last.joint.tolist())).all()

@@ -60,26 +60,6 @@ def test_rankings_are_shared_by_the_settings_of_the_transfer(problem):
     assert (drawn["hard (3) + soft, linear"].is_actionable.sum(-1) == 3).all()
 
 
-def draw_for_nobody(name):
-    return {
-        "hard": lambda problem: designs.hard_preferences(problem, 0, seed=0),
-        "soft": lambda problem: designs.soft_preferences(problem, "score", 0, seed=0),
-        "biased": lambda problem: designs.biased_preferences(problem, 0, seed=0),
-        "transfer": lambda problem: designs.transfer_preferences(problem, 0, seed=0),
-    }[name]
-
-
-@pytest.mark.parametrize("name", ["hard", "soft", "biased", "transfer"])
-def test_nobody_has_no_preferences(problem, name):
-    with pytest.raises(ValueError, match=r"for 0 people, expected at least one"):
-        draw_for_nobody(name)(problem)
-
-
-def test_unknown_distributions_are_named(problem):
-    with pytest.raises(ValueError, match=r"Did you mean 'uniform'"):
-        designs.hard_preferences(problem, 3, seed=0, distribution="uniformly")
-
-
 def test_the_first_applicant_is_typical_and_everybody_helps_her():
     """By rule: of refused women nearest to the middle, the first whom all can help."""
     problem = loan.problem()

@@ -30,7 +30,7 @@ from lib.method.limits import Limits
 from lib.method.preferences import CONSTANT, LINEAR, Preferences
 from lib.method.problem import PrecomputedSolver, Recommendation
 from lib.method.samplers import RankingSampler
-from lib.paper import designs, stacks
+from lib.paper import designs
 from lib.search.continuous import Refined, Search
 
 TABLE = pd.read_csv(ROOT / "benchmarks" / "properties.csv", keep_default_na=False)
@@ -164,7 +164,7 @@ def dialogue_end(problem, x, preferences, start, n_guesses=200) -> Recommendatio
 def answers(problem, networks, x, preferences, model=None):
     """Return recommendations by solver; actions take effect in `model`, or in the truth."""
     start = networks["iCARMA"].recommend(x, preferences)
-    everyone = stacks.everyone("uniform", len(x), CONSTANT)  # CARMA knows nobody
+    everyone = all_easy(x)  # CARMA knows nobody
     proposer = Proposer(problem, committed().settings)
     proposer.load_state_dict(committed().state_dict())
     return {

@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_as_printed_reads_what_was_chosen_and_says_what_was_not(folder):
+def test_as_printed_reads_what_was_chosen(folder):
     reading = Reading(
         *("any", "mean", 0.9, 0.01, 32, "falling", 0.0, "as w"),
         *("half", "sum", "nothing"),
@@ -65,10 +65,6 @@ def test_as_printed_reads_what_was_chosen_and_says_what_was_not(folder):
     assert concave == reading.settings("ranking", "concave") and concave.width == 32
     with pytest.raises(ValueError, match="steep"):
         readings.as_printed("ranking", "steep")
-    del entries["width"]
-    (folder / "calibrated.yaml").write_text(yaml.safe_dump(entries))
-    with pytest.raises(ValueError, match="not chosen width yet: workflow/calibrate"):
-        readings.as_printed("ranking", "linear")
 
 
 def test_as_chosen_is_read_from_its_file(folder):
@@ -79,7 +75,7 @@ def test_as_chosen_is_read_from_its_file(folder):
     assert readings.chosen("score", "linear") == settings
     entries["linear"]["tau"] = -0.3
     path.write_text(yaml.safe_dump(entries))
-    with pytest.raises(ValueError, match=r"chosen_score.*tau must be above zero"):
+    with pytest.raises(ValueError, match="tau must be above zero"):
         readings.chosen("score", "linear")
     with pytest.raises(ValueError, match="concave"):
         readings.chosen("score", "concave")

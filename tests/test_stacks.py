@@ -59,20 +59,7 @@ def test_carma_is_given_the_rounded_mean_of_its_population():
     for name, population in {"constant": "uniform", "linear": "rco"}.items():
         samplers, settings, _ = by_profile[name]
         drawn = samplers[0].draw(range(50), np.random.default_rng(0))
-        expected = stacks.everyone(population, 50, readings.profile(name))
-        assert torch.equal(drawn.scores, expected.scores) and drawn.is_actionable.all()
+        expected = torch.tensor([stacks.EVERYONE[population]]).expand(50, -1)
+        assert torch.equal(drawn.scores, expected) and drawn.is_actionable.all()
         assert settings[0].plausibility == settings[0].feasibility == 0
         torch.testing.assert_close(settings[0].prior(drawn), 0.5 / drawn.weight)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_a_study_needs_a_seed(name):
-    with pytest.raises(ValueError, match=r"at least one seed"):
-        EVERY[name](LOAN, [], 5)
-
-
-def test_carma_asks_for_four_features():
-    with pytest.raises(ValueError, match=r"about 4 actionable features, got 2 \(income, "):
-        stacks.carma(("income", "savings"), [1], 5)
-    with pytest.raises(ValueError, match=r"Unknown population 'co'"):
-        stacks.everyone("co", 3)

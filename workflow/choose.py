@@ -28,9 +28,7 @@ from lib import io
 from lib.io import MODELS, PARAMS
 from lib.method import loan
 from lib.method.flow import CausalFlow
-from lib.method.preferences import Profile
 from lib.method.problem import Problem
-from lib.method.samplers import Sampler
 from lib.paper import calibration, choosing, gmsc, readings, stacks
 
 N_APPLICANTS = 120_269  # all of the cleaned data of Give Me Some Credit
@@ -50,13 +48,15 @@ def main(search: str, folder: Path) -> None:
     trials = [pd.read_csv(table)] if known else []
     for name in [profile for profile in readings.CHOSEN if profile not in chosen]:
         profile = readings.profile(name, stacks.ASKED[search])
-        sampler = sampler_of(problem, search, profile)
+        features = problem.population.actionable
+        samplers = stacks.soft_samplers(features, stacks.ASKED[search], profile)
+        sampler = samplers[stacks.MIXED]
         preferences = sampler.draw(range(n_people), np.random.default_rng(0))
         bar = io.progress_bar(f"{search}, {name}: validation people")
         validation = choosing.Validation.of(problem, preferences, bar, **EFFORT)
         bar = io.progress_bar(f"{search}, {name}")
         as_printed = readings.as_printed(search, name)
-        best, tried = choosing.search(problem, sampler, validation, as_printed, bar)
+        best, tried = choosing.search(validation, sampler, as_printed, bar)
         chosen[name] = dataclasses.asdict(best)
         trials.append(tried.assign(search=search, profile=name))
         print(tried[tried["round"] == tried["round"].max()].to_string(), flush=True)
@@ -71,12 +71,6 @@ def problem_of(search: str) -> Problem:
     population, how = loan.population(), readings.calibrated()["classifier"]
     flow = CausalFlow.load(MODELS, "loan_flow", population.fingerprint)
     return calibration.fit_problem(population, flow, 0, **how)
-
-
-def sampler_of(problem: Problem, search: str, profile: Profile) -> Sampler:
-    """Return the sampler of preferences in the training of a search."""
-    features, elicitation = problem.population.actionable, stacks.ASKED[search]
-    return stacks.soft_samplers(features, elicitation, profile)[stacks.MIXED]
 
 
 if __name__ == "__main__":

@@ -63,27 +63,6 @@ def fit_problem(population: Population, flow: CausalFlow, seed: int, **how: Any)
     return Problem(population, h, flow)
 
 
-def oracle_cells(problem: Problem, half_width: float | None, seed: int) -> dict[str, float]:
-    """Return what the oracle comes to in tables 1 and 6, by the names of the cells.
-
-    Arguments:
-        problem: Its refused validation people are asked.
-        half_width: As for `Grid`.
-        seed: Of their preferences.
-    Source: tables 1 and 6 of arXiv:2604.08030.
-    """
-    x = problem.refused("validation")
-    cells: dict[str, float] = {}
-    preferences = hard_preferences(problem, len(x), seed)
-    demands = [(setting, setting, 0.0) for setting in preferences]
-    demands += [(k, f"{k}, no demand", math.inf) for k in ("1", "2")]
-    for setting, name, slack in demands:
-        drawn = preferences[setting]
-        solver = Grid(problem, half_width=half_width, slack=slack)
-        cells |= _shares(problem, x, drawn, solver.recommend(x, drawn), name)
-    return cells
-
-
 def _shares(
     problem: Problem,
     x: Tensor,
@@ -124,7 +103,7 @@ def _bank(
 ) -> pd.DataFrame:
     """Return the rows of one classifier and seed, one a grid; see `banks`."""
     problem = fit_problem(population, flow, seed, **given["banks"][name])
-    x, y = (splits["classifier/test"] for splits in (population.x, population.y))
+    x, y = population.x["classifier/test"], population.y["classifier/test"]
     is_right = problem.accepts(x) == y.bool()
     refused = problem.refused("validation")
     about = {
@@ -133,11 +112,19 @@ def _bank(
         "accuracy": is_right.float().mean().item(),
         "log_odds": problem.classifier.logit(refused).median().item(),
     }
+    preferences = hard_preferences(problem, len(refused), seed=0)
+    # settings of tables 1 and 6, the name of the cell, and how many nats may be given up
+    demands = [(setting, setting, 0.0) for setting in preferences]
+    demands += [(k, f"{k}, no demand", math.inf) for k in ("1", "2")]
     rows = []
     for grid, half_width in given["grids"].items():
-        cells = oracle_cells(problem, half_width, seed=0)
-        paper = given["cells"]["bank"]
-        distance = score(cells, paper, len(refused), given["spread"])
+        cells: dict[str, float] = {}
+        for setting, cell, slack in demands:
+            drawn = preferences[setting]
+            solver = Grid(problem, half_width=half_width, slack=slack)
+            answer = solver.recommend(refused, drawn)
+            cells |= _shares(problem, refused, drawn, answer, cell)
+        distance = score(cells, given["cells"]["bank"], len(refused), given["spread"])
         rows.append(about | {"grid": grid} | cells | {"score": distance})
     return pd.DataFrame(rows)
 
@@ -206,11 +193,11 @@ def shapes(
     for i in progress(range(len(candidates))):
         shape, gamma, w_max = candidates[i]
         cells = {"hap, constant": hap(CONSTANT)}
-        for name, power in POWERS.items():
-            if name != "constant":
-                # a straight line is the same on every curve
-                curve = shape if power else given["shapes"][0]
-                cells[f"hap, {name}"] = hap(Profile(gamma**power, w_max, curve))
+        for name in ("concave", "linear", "convex"):
+            # a straight line is the same on every curve
+            curve = given["shapes"][0] if name == "linear" else shape
+            profile = Profile(gamma ** POWERS[name], w_max, curve)
+            cells[f"hap, {name}"] = hap(profile)
         distance = score(cells, given["cells"]["shape"], len(x), given["spread"])
         about = {"shape": shape, "gamma": gamma, "w_max": w_max}
         rows.append(about | cells | {"score": distance})
@@ -226,7 +213,7 @@ def networks(
     shape: Mapping[str, Any],
     seeds: Sequence[int],
     given: Mapping[str, Any],
-    known: dict[tuple[Fit, int], dict[str, float]] | None = None,
+    known: dict[tuple[Fit, int], dict[str, float]],
 ) -> pd.DataFrame:
     """Return stage 3: what networks of some readings come to, a row a reading and seed.
 
@@ -246,42 +233,32 @@ def networks(
     Returns: The fields of `Reading`, seed, a column a cell, and
         score.
     """
-    known = {} if known is None else known
     linear = Profile(1.0, shape["w_max"], shape["shape"])
     fits: dict[tuple[Reading, str], Fit] = {}
+    groups: dict[tuple[Any, ...], dict[tuple[Fit, int], Settings]] = {}
     for reading, name in product(readings, ASKED):
         profile = linear if name == "linear" else CONSTANT_SEES[reading.constant_sees]
-        fits[reading, name] = (reading.bank, profile, reading.settings("ranking", name))
-    groups: dict[tuple[Any, ...], dict[tuple[Fit, int], None]] = {}
-    for ((_, name), fit), seed in product(fits.items(), seeds):
-        if (fit, seed) not in known:
-            bank, profile, settings = fit
-            shared = [getattr(settings, field) for field in icarma.SHARED]
-            group = groups.setdefault((name, bank, profile, *shared), {})
-            group[fit, seed] = None  # a set that keeps its order
+        settings = reading.settings("ranking", name)
+        fit = fits[reading, name] = (reading.bank, profile, settings)
+        shared = (getattr(settings, field) for field in icarma.SHARED)
+        key = name, reading.bank, profile, *shared
+        for seed in seeds:
+            if (fit, seed) not in known:
+                groups.setdefault(key, {})[fit, seed] = settings
     job = dask.delayed(network_cells, pure=False)
-    jobs = [
-        job(
-            problems[bank],
-            "ranking",
-            profile,
-            [settings for (_, _, settings), _ in members],
-            [seed for _, seed in members],
-            *ASKED[name],
-        )
-        for (name, bank, profile, *_), members in groups.items()
-    ]
-    results = dask.compute(*jobs)
-    for members, cells in zip(groups.values(), results, strict=True):
-        known |= dict(zip(members, cells, strict=True))
+    jobs = []
+    for (name, bank, profile, *_), members in groups.items():
+        how = list(members.values()), [seed for _, seed in members]
+        jobs.append(job(problems[bank], "ranking", profile, *how, *ASKED[name]))
+    for members, cells_of in zip(groups.values(), dask.compute(*jobs), strict=True):
+        known |= dict(zip(members, cells_of, strict=True))
     rows = []
     for reading, seed in product(readings, seeds):
-        cells = {}
+        cells: dict[str, float] = {}
         for name in ASKED:
             cells |= known[fits[reading, name], seed]
         n_people = len(problems[reading.bank].refused("validation"))
-        paper = given["cells"]["networks"]
-        distance = score(cells, paper, n_people, given["spread"])
+        distance = score(cells, given["cells"]["networks"], n_people, given["spread"])
         rows.append(vars(reading) | {"seed": seed} | cells | {"score": distance})
     return pd.DataFrame(rows)
 
@@ -332,18 +309,16 @@ def scores(
         chosen: The linear profile for rankings, the first candidate.
     Returns: Columns w_max, seed, a column a cell, and score.
     """
-    slopes = list(dict.fromkeys([chosen.w_max, *given["w_max"]]))
-    seeds = given["seeds"]
+    slopes, seeds = dict.fromkeys([chosen.w_max, *given["w_max"]]), given["seeds"]
     settings = [reading.settings("score", "linear")] * len(seeds)
     job = dask.delayed(network_cells, pure=False)
-    profiles = [replace(chosen, w_max=w_max) for w_max in slopes]
-    results = dask.compute(
-        *(job(problem, "score", p, settings, seeds, "scores", SOFT) for p in profiles)
-    )
-    rows = []
-    n_people, paper = len(problem.refused("validation")), given["cells"]["scores"]
-    for w_max, of_seeds in zip(slopes, results, strict=True):
+    jobs = []
+    for w_max in slopes:
+        profile = replace(chosen, w_max=w_max)
+        jobs.append(job(problem, "score", profile, settings, seeds, "scores", SOFT))
+    n_people, rows = len(problem.refused("validation")), []
+    for w_max, of_seeds in zip(slopes, dask.compute(*jobs), strict=True):
         for seed, cells in zip(seeds, of_seeds, strict=True):
-            distance = score(cells, paper, n_people, given["spread"])
+            distance = score(cells, given["cells"]["scores"], n_people, given["spread"])
             rows.append({"w_max": w_max, "seed": seed} | cells | {"score": distance})
     return pd.DataFrame(rows)

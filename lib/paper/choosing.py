@@ -72,20 +72,21 @@ HOW: dict[str, Any] = {
 }
 
 
-def candidates(as_printed: Settings, seed: int = 0) -> list[Settings]:
+def candidates(as_printed: Settings) -> list[Settings]:
     """Return the candidates: the settings as printed, and those that are drawn.
+
+    The draw is a Sobol sequence.
 
     Arguments:
         as_printed: Its batches, its number of epochs, its width and
             its weight of feasibility are everybody's. Where its prior
             is the same for all features, so is everybody's.
-        seed: Of the draw, which is a Sobol sequence.
     Example:
         >>> drawn = candidates(Settings())
         >>> len(drawn), drawn[0] == Settings()
         (128, True)
     """
-    sobol = qmc.Sobol(len(SPACE) + len(CHOICES), rng=np.random.default_rng(seed))
+    sobol = qmc.Sobol(len(SPACE) + len(CHOICES), rng=np.random.default_rng(0))
     drawn = [as_printed]
     for point in sobol.random(N_CANDIDATES)[1:].tolist():
         at = zip(SPACE.items(), point, strict=False)
@@ -107,6 +108,7 @@ class Validation:
     """Hold the people who decide among candidates, and what a search finds for them.
 
     Arguments:
+        problem: Of the people.
         x: Refused validation people, with shape (N, D).
         preferences: Theirs, drawn as in training.
         cheapest: The lowest cost known, by their weights, infinite
@@ -115,6 +117,7 @@ class Validation:
             hardest, with shape (N,), bool.
     """
 
+    problem: Problem
     x: Tensor
     preferences: Preferences
     cheapest: Tensor
@@ -141,14 +144,15 @@ class Validation:
         scores = torch.where(is_allowed, preferences.scores, 0)
         without = is_allowed & (scores < scores.amax(-1, keepdim=True))
         cheapest, spared = (table.cheapest(mask)[0] for mask in (is_allowed, without))
-        return cls(x, preferences, cheapest, spared.isfinite())
+        return cls(problem, x, preferences, cheapest, spared.isfinite())
 
-    def measure(self, problem: Problem, recommendation: Recommendation) -> dict[str, float]:
+    def measure(self, recommendation: Recommendation) -> dict[str, float]:
         """Return joint, avoidable, efficiency and others of one network."""
-        people = metrics.per_person(problem, self.x, self.preferences, recommendation)
+        problem, x = self.problem, self.x
+        people = metrics.per_person(problem, x, self.preferences, recommendation)
         joint = torch.tensor(people.joint.to_numpy())
         hard = torch.tensor(people.hard_action.to_numpy())
-        cost = problem.cost_of(self.x, recommendation, self.preferences.weight)
+        cost = problem.cost_of(x, recommendation, self.preferences.weight)
         both = joint & self.cheapest.isfinite()
         ratio = torch.where(self.cheapest < cost, self.cheapest / cost, 1.0)
         efficiency = torch.where(joint, ratio, 0.0)
@@ -170,7 +174,6 @@ def ranked(measured: pd.DataFrame) -> pd.DataFrame:
         measured: A row a candidate, with the columns joint, avoidable
             and efficiency, and n_people and n_spared: how many people
             the two shares are of.
-    Raises: ValueError: there are none, or a column is missing.
     Example:
         The second helps as many up to chance, and spares; the third
         spares more, and leaves people without help:
@@ -180,9 +183,6 @@ def ranked(measured: pd.DataFrame) -> pd.DataFrame:
         >>> ranked(table).index.tolist()
         [1, 0, 2]
     """
-    needed = ["joint", "avoidable", "efficiency", "n_people", "n_spared"]
-    checks.one_of("column", needed, tuple(measured.columns))
-    checks.not_empty("measured", measured)
 
     def error(share: float, n: float) -> float:
         return STANDARD_ERRORS * float(np.sqrt(share * (1 - share) / n))
@@ -199,33 +199,40 @@ def ranked(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def search(
-    problem: Problem,
-    sampler: Sampler,
     validation: Validation,
+    sampler: Sampler,
     as_printed: Settings,
     progress: Progress | None = None,
-    rounds: Sequence[tuple[float, int, int]] = ROUNDS,
 ) -> tuple[Settings, pd.DataFrame]:
     """Return the settings that the rule chooses, and a row for each candidate and round.
 
     Arguments:
+        validation: As `Validation.of` gives them.
         sampler: Of preferences in training, under the profile of
             those of the validation people.
-        validation: As `Validation.of` gives them.
         as_printed: The first candidate.
         progress: Wraps the range of epochs.
-        rounds: As `ROUNDS`.
     Returns: The settings, with the printed number of epochs; and
         columns round, candidate (its number), n_epochs, n_seeds, what
         `Validation.measure` gives as means over seeds, chosen.
     """
     all_candidates = candidates(as_printed)
+    n_spared = int(validation.can_be_spared.sum())
     going_on, tables = list(range(len(all_candidates))), []
-    for number, (share, n_seeds, n_kept) in enumerate(rounds):
+    for number, (share, n_seeds, n_kept) in enumerate(ROUNDS):
         n_epochs = max(1, round(share * as_printed.n_epochs))
         seeds = [1000 * (i + 1) for i in range(n_seeds)]
-        settings = {i: replace(all_candidates[i], n_epochs=n_epochs) for i in going_on}
-        measured = _measured(problem, sampler, validation, settings, seeds, progress)
+        # those that share what an ensemble must share are trained as one
+        groups: dict[tuple[Any, ...], dict[int, Settings]] = {}
+        for i in going_on:
+            candidate = replace(all_candidates[i], n_epochs=n_epochs)
+            shared = tuple(getattr(candidate, name) for name in icarma.SHARED)
+            groups.setdefault(shared, {})[i] = candidate
+        rows: dict[int, dict[str, float]] = {}
+        for group in groups.values():
+            rows |= _measured(validation, sampler, group, seeds, progress)
+        measured = pd.DataFrame.from_dict(rows, orient="index").sort_index()
+        measured = measured.assign(n_people=len(validation.x), n_spared=n_spared)
         best = ranked(measured).index[:n_kept]
         about = {"round": number, "n_epochs": n_epochs, "n_seeds": n_seeds}
         tables.append(measured.assign(**about, chosen=measured.index.isin(best)))
@@ -236,61 +243,37 @@ def search(
 
 
 def _measured(
-    problem: Problem,
-    sampler: Sampler,
     validation: Validation,
+    sampler: Sampler,
     settings: Mapping[int, Settings],
     seeds: Sequence[int],
     progress: Progress | None,
-) -> pd.DataFrame:
+) -> dict[int, dict[str, float]]:
     """Return what is measured of each candidate, as means over seeds, by its number.
 
-    Those that share what an ensemble must share are trained as one.
-    Where the loss of one diverges, so that the others can't go on,
-    each half is trained by itself. Who diverges alone helps nobody.
+    They are trained as one ensemble. Where the loss of one diverges,
+    so that the others can't go on, each half is trained by itself.
+    Who diverges alone helps nobody.
     """
-    groups: dict[tuple[Any, ...], dict[int, Settings]] = {}
-    for i, candidate in settings.items():
-        key = tuple(getattr(candidate, name) for name in icarma.SHARED)
-        groups.setdefault(key, {})[i] = candidate
-    how = (problem, sampler, validation)
-    tables = [_of_ensemble(*how, group, seeds, progress) for group in groups.values()]
-    return pd.concat(tables).sort_index()
-
-
-def _of_ensemble(
-    problem: Problem,
-    sampler: Sampler,
-    validation: Validation,
-    settings: Mapping[int, Settings],
-    seeds: Sequence[int],
-    progress: Progress | None,
-) -> pd.DataFrame:
-    """Return the rows of `_measured` of candidates that are trained as one ensemble."""
-    n_people, n_spared = len(validation.x), int(validation.can_be_spared.sum())
+    problem, numbers = validation.problem, list(settings)
+    rows: dict[int, dict[str, float]] = {}
     members = [candidate for candidate in settings.values() for _ in seeds]
     try:
         ensemble, _ = icarma.fit(
-            problem, sampler, members, list(seeds) * len(settings), progress
+            problem, sampler, members, list(seeds) * len(numbers), progress
         )
     except checks.Diverged:
-        numbers = list(settings)
         if len(numbers) == 1:
-            nothing = {"joint": 0.0, "avoidable": 1.0, "efficiency": 0.0}
-            table = pd.DataFrame(nothing, index=numbers)
-            return table.assign(n_people=n_people, n_spared=n_spared)
+            return {numbers[0]: {"joint": 0.0, "avoidable": 1.0, "efficiency": 0.0}}
         middle = len(numbers) // 2
-        halves = [
-            {i: settings[i] for i in half} for half in (numbers[:middle], numbers[middle:])
-        ]
-        how = (problem, sampler, validation)
-        return pd.concat([_of_ensemble(*how, half, seeds, progress) for half in halves])
+        for half in (numbers[:middle], numbers[middle:]):
+            some = {i: settings[i] for i in half}
+            rows |= _measured(validation, sampler, some, seeds, progress)
+        return rows
     recommendation = ensemble.recommend_each(validation.x, validation.preferences)
     recommendation = problem.discretise(validation.x, recommendation)
-    rows: dict[int, dict[str, float]] = {}
-    for place, i in enumerate(settings):
-        members_of = range(place * len(seeds), (place + 1) * len(seeds))
-        of_seeds = [validation.measure(problem, recommendation[k]) for k in members_of]
+    measured = [validation.measure(recommendation[k]) for k in range(len(members))]
+    for place, i in enumerate(numbers):
+        of_seeds = measured[place * len(seeds) : (place + 1) * len(seeds)]
         rows[i] = pd.DataFrame(of_seeds).mean().to_dict()
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    return table.assign(n_people=n_people, n_spared=n_spared)
+    return rows

@@ -35,14 +35,8 @@ DISTRIBUTIONS = {
 # `RankingSampler`, and the profile that is trained for the setting; what thresholds the
 # paper's random row is drawn from is lost, so there are two readings of it
 TRANSFER: dict[int, dict[str, tuple[dict[str, Any], str]]] = {
-    1: {
-        "all (4)": ({"n_actionable": 4}, "constant"),
-        "3": ({"n_actionable": 3}, "constant"),
-        "2": ({"n_actionable": 2}, "constant"),
-        "1": ({"n_actionable": 1}, "constant"),
-        "random": ({}, "constant"),
-        "random (2 to 4)": ({"min_actionable": 2}, "constant"),
-    },
+    1: {k: ({"n_actionable": n}, "constant") for k, n in CONSTRAINTS.items()}
+    | {"random (2 to 4)": ({"min_actionable": 2}, "constant")},
     2: {
         "soft, linear": ({"n_actionable": 4}, "linear"),
         "hard (3) + soft, constant": ({"n_actionable": 3}, "constant"),
@@ -66,14 +60,13 @@ def hard_preferences(
 
     Arguments:
         problem: Of which the actionable features are read.
-        n_people: How many people, at least one.
+        n_people: How many people.
         seed: Of the draw.
         distribution: Of the rankings, a value of `DISTRIBUTIONS`.
         profile: Of the preferences.
     Returns: For each setting of `CONSTRAINTS`, scores with shape
         (n_people, K).
-    Raises: ValueError: there are no people, or the distribution is
-        unknown.
+    Raises: ValueError: the distribution is unknown.
     Source: table 1 of arXiv:2604.08030.
     Example:
         >>> problem.population.actionable
@@ -111,13 +104,12 @@ def soft_preferences(
     Arguments:
         problem: Of which the actionable features are read.
         elicitation: "ranking" for table 2, "score" for table 3.
-        n_people: How many people, at least one.
+        n_people: How many people.
         seed: Of the draw.
         profile: Of the preferences.
     Returns: For each setting of `stacks.soft_samplers`, scores with
         shape (n_people, K).
-    Raises: ValueError: there are no people, or the elicitation is
-        unknown.
+    Raises: ValueError: the elicitation is unknown.
     Source: tables 2 and 3 of arXiv:2604.08030.
     """
     samplers = soft_samplers(problem.population.actionable, elicitation, profile)
@@ -134,11 +126,10 @@ def biased_preferences(
 
     Arguments:
         problem: Of which the actionable features are read.
-        n_people: How many people, at least one.
+        n_people: How many people.
         seed: Of the draw.
     Returns: For each setting, for instance "causal order aligned, 2",
         scores with shape (n_people, K).
-    Raises: ValueError: there are no people.
     Source: table 5 of arXiv:2604.08030.
     """
     return {
@@ -161,10 +152,9 @@ def transfer_preferences(
     Arguments:
         problem: Of which the actionable features, four of them, are
             read.
-        n_people: How many people, at least one.
+        n_people: How many people.
         seed: Of the draw.
     Returns: For each setting, scores with shape (n_people, K).
-    Raises: ValueError: there are no people.
     Source: tables 1 and 2 of arXiv:2604.08030.
     """
     features = tuple(problem.population.actionable)
@@ -180,11 +170,6 @@ def _draw(
     samplers: Mapping[str, Sampler], n_people: int, seed: int
 ) -> dict[str, Preferences]:
     """Draw everyone's preferences in each setting, from a stream of the same seed."""
-    if n_people < 1:
-        raise ValueError(
-            f"Preferences were asked for {n_people} people, expected at least one. "
-            "Is anybody refused in this split? If not, draw more people."
-        )
     return {
         setting: sampler.draw(range(n_people), np.random.default_rng(seed))
         for setting, sampler in samplers.items()

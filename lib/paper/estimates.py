@@ -90,7 +90,6 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray | None = None) -> Estim
     Arguments:
         numerator, denominator: With shape (M, N), or (N,) for a
             search. A denominator left out is one for everybody.
-    Raises: ValueError: the shapes differ, or there is nobody.
     Source: Cochran, Sampling Techniques, chapter 6.
     Example:
         Two networks and four people, of whom they help two and three:
@@ -129,9 +128,6 @@ def contrast(
             a single member, is set beside every member of the others.
         of_logs: Of the logarithms of the ratios instead: with
             coefficients 1 and -1 the logarithm of a ratio of two means.
-    Raises: ValueError: there is no term, the shapes of numerator and
-        denominator differ, so do the numbers of people, or there is
-        nobody.
     Example:
         Two of four people by one solver, one of the three whom another
         answers:
@@ -141,74 +137,34 @@ def contrast(
         >>> round(contrast((1.0, valid, None), (-1.0, fewer, answered)).value, 3)
         0.167
     """
-    if not terms:
-        raise ValueError("Expected at least one ratio, got none.")
-    parts = [_linearised(numerator, denominator) for _, numerator, denominator in terms]
+    of_terms = [_linearised(numerator, denominator) for _, numerator, denominator in terms]
     if of_logs:
         with np.errstate(invalid="ignore", divide="ignore"):
-            parts = [(np.log(r), moves / r[:, None]) for r, moves in parts]
-    n_people = {moves.shape[1] for _, moves in parts}
-    if len(n_people) > 1:
-        raise ValueError(
-            f"The ratios are of {' and '.join(map(str, sorted(n_people)))} people: "
-            "expected the same people for all. For others, see `difference`."
-        )
-    n_members = min((len(ratios) for ratios, _ in parts if len(ratios) > 1), default=1)
-    by_member, moved = np.zeros(n_members), np.zeros(parts[0][1].shape[1])
-    for (coefficient, *_), (ratios, moves) in zip(terms, parts, strict=True):
+            of_terms = [(np.log(r), moves / r[:, None]) for r, moves in of_terms]
+    n_members = min((len(ratios) for ratios, _ in of_terms if len(ratios) > 1), default=1)
+    by_member, moved = np.zeros(n_members), np.zeros(of_terms[0][1].shape[1])
+    for (coefficient, *_), (ratios, moves) in zip(terms, of_terms, strict=True):
         by_member = by_member + coefficient * ratios[:n_members]
         moved = moved + coefficient * moves[:n_members].mean(0)
-    se_people = float(np.sqrt((moved**2).sum()) / len(moved))
-    return _over_members(by_member, se_people)
+    se_people, se_networks = np.sqrt((moved**2).sum()) / len(moved), np.nan
+    if n_members > 1:
+        se_networks = by_member.std(ddof=1) / np.sqrt(n_members)
+    ours = by_member.mean(), by_member.min(), by_member.max(), se_people, se_networks
+    return Estimate(*map(float, ours))
 
 
 def _linearised(
     numerator: np.ndarray, denominator: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ratios of M members, and what each person moves them by, (M, N)."""
-    numerator = np.atleast_2d(np.asarray(numerator, dtype=float))
-    base = (
-        np.ones_like(numerator)
-        if denominator is None
-        else np.asarray(denominator, dtype=float)
-    )
-    base = np.atleast_2d(base)
-    if numerator.shape != base.shape or numerator.size == 0:
-        raise ValueError(
-            f"The numerator has shape {numerator.shape} and the denominator {base.shape}: "
-            "expected the same, (M, N) for M networks and N people, with at least one of "
-            "each."
-        )
+    numerator = np.atleast_2d(numerator).astype(float)
+    if denominator is None:
+        denominator = np.ones_like(numerator)
+    base = np.atleast_2d(denominator).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = numerator.sum(1) / base.sum(1)  # NaN where a member counts nobody
         moves = (numerator - ratios[:, None] * base) / base.mean(1, keepdims=True)
     return ratios, moves
-
-
-def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
-    """Estimate how much higher the mean of the first people is than that of others.
-
-    The people differ, the networks are the same: a network's own
-    difference is taken before the mean over networks.
-
-    Arguments:
-        first, second: Of M networks each, with shapes (M, N) and (M,
-            N').
-    Raises: ValueError: the numbers of networks differ, or there is
-        nobody.
-    Example:
-        >>> new, seen = np.array([[1, 0], [1, 1]]), np.array([[1, 1, 0], [1, 1, 1]])
-        >>> round(difference(new, seen).value, 3)
-        -0.083
-    """
-    new, old = ratio(first), ratio(second)
-    if len(np.atleast_2d(first)) != len(np.atleast_2d(second)):
-        raise ValueError(
-            f"first is of {len(np.atleast_2d(first))} networks and second of "
-            f"{len(np.atleast_2d(second))}: expected answers of the same networks."
-        )
-    by_member = np.atleast_2d(first).mean(1) - np.atleast_2d(second).mean(1)
-    return _over_members(by_member, float(np.hypot(new.se_people, old.se_people)))
 
 
 def combined(*terms: tuple[float, Estimate | float]) -> Estimate:
@@ -227,34 +183,17 @@ def combined(*terms: tuple[float, Estimate | float]) -> Estimate:
         >>> round(twice.value, 3), twice.standard_error
         (0.3, 0.03)
     """
+    times = [coefficient for coefficient, _ in terms]
     estimates = [
-        (
-            times,
-            number
-            if isinstance(number, Estimate)
-            else Estimate(number, number, number, 0.0),
-        )
-        for times, number in terms
+        number if isinstance(number, Estimate) else Estimate(number, number, number, 0.0)
+        for _, number in terms
     ]
-    if len(estimates) == 1 and estimates[0][0] == 1:
-        return estimates[0][1]
-    value = float(sum(times * one.value for times, one in estimates))
-    errors = [times * one.standard_error for times, one in estimates]
+    if times == [1]:
+        return estimates[0]
+    pairs = list(zip(times, estimates, strict=True))
+    value = float(sum(c * one.value for c, one in pairs))
+    errors = [c * one.standard_error for c, one in pairs]
     return Estimate(value, value, value, float(np.linalg.norm(errors)))
-
-
-def _over_members(values: np.ndarray, se_people: float) -> Estimate:
-    """Return the mean of the values of M members, of whom a single one has no spread."""
-    n_members, se_networks = len(values), np.nan
-    if n_members > 1:
-        se_networks = float(values.std(ddof=1) / np.sqrt(n_members))
-    return Estimate(
-        float(values.mean()),
-        float(values.min()),
-        float(values.max()),
-        se_people,
-        se_networks,
-    )
 
 
 def by_person(rows: pd.DataFrame, column: str) -> np.ndarray:
@@ -263,18 +202,11 @@ def by_person(rows: pd.DataFrame, column: str) -> np.ndarray:
     Arguments:
         rows: Of one setting and method, as `tables.evaluate` gives them.
         column: Of numbers or of true and false.
-    Raises: ValueError: a member answers a person twice, or the members
-        answer different people.
     Example:
         >>> rows = pd.DataFrame({"member": [0, 0, 1, 1], "person": [0, 1, 1, 0]})
         >>> by_person(rows.assign(cost=[0.1, 0.2, 0.3, 0.4]), "cost")
         array([[0.1, 0.2],
                [0.4, 0.3]])
     """
-    table = rows.pivot(index="member", columns="person", values=column).astype(float)
-    if table.isna().to_numpy().any() and not rows[column].isna().any():
-        raise ValueError(
-            f"The members answer different people in the column {column!r}, so they "
-            "can't be set side by side. Give the rows of one setting and method."
-        )
-    return table.to_numpy()
+    table = rows.pivot(index="member", columns="person", values=column)
+    return table.astype(float).to_numpy()

@@ -6,7 +6,7 @@ members are samplers, settings and seeds, as `icarma.fit` takes them,
 for each profile.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ import torch
 
 from lib import checks
 from lib.method.icarma import Settings
-from lib.method.preferences import GAMMA, LINEAR, Preferences, Profile
+from lib.method.preferences import LINEAR, Preferences, Profile
 from lib.method.samplers import RankingSampler, Sampler, ScoreSampler, TableSampler
 from lib.paper import readings
 
@@ -25,9 +25,9 @@ ASKED = {"ranking": "ranking", "score": "score", "transfer": "ranking"}
 # the two settings of tables 2 and 3: everything can be done, or some things can't
 SOFT, MIXED = "soft", "hard (random) + soft"
 
-# seeds of what has fewer than all: two profiles as printed, and all as chosen
-FEW = 4
-FEWER_SEEDS = {"concave": FEW, "convex": FEW}
+# how many of the seeds the networks of a profile have; None: all
+WEIGHTED = {"concave": 4, "linear": None, "convex": 4}
+CHOSEN = dict.fromkeys(readings.CHOSEN, 4)
 
 # the preferences that CARMA gives to everyone: no feature is harder than another, or two
 # are (rounded means under `rco`)
@@ -73,46 +73,33 @@ def soft_samplers(
     }
 
 
-def printed(
+def of_search(
+    settings_of: Callable[[str, str], Settings],
     search: str,
-    profiles: Sequence[str],
+    n_seeds: Mapping[str, int | None],
     features: Sequence[str],
     seeds: Sequence[int],
     n_epochs: int | None = None,
 ) -> ByProfile:
-    """Return the members as the paper prints them, by profile.
+    """Return the members of a study, with settings as printed or as chosen.
 
     Arguments:
+        settings_of: `readings.as_printed` or `readings.chosen`.
         search: A key of `readings.PRINTED`.
-        profiles: Keys of `GAMMA`.
+        n_seeds: The first so many seeds are used, by profile; None:
+            all.
         features: Names of the K actionable features.
-        seeds: One a member of the constant and the linear profile, at
-            least one; the other profiles have the first four.
-        n_epochs: Of training; None: as printed.
+        seeds: One a member, at least one.
+        n_epochs: Of training; None: as the settings say.
     Returns: Samplers, settings and seeds of each profile.
-    Raises: ValueError: there are no seeds; see `readings.as_printed`.
     """
-    return {
-        name: members(
-            _sampler(search, features, name),
-            [readings.as_printed(search, name)],
-            seeds[: FEWER_SEEDS.get(name)],
-            n_epochs,
-        )
-        for name in profiles
-    }
-
-
-def hard(
-    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
-) -> ByProfile:
-    """Return the members of the study of hard constraints, as printed.
-
-    For rankings they serve as the constant profile, too.
-
-    Arguments, Returns and Raises: as for `printed`.
-    """
-    return printed("ranking", ["constant"], features, seeds, n_epochs)
+    by_profile = {}
+    for name, n in n_seeds.items():
+        profile = readings.profile(name, ASKED[search])
+        sampler = soft_samplers(features, ASKED[search], profile)[MIXED]
+        settings = [settings_of(search, name)]
+        by_profile[name] = members(sampler, settings, seeds[:n], n_epochs)
+    return by_profile
 
 
 def biased(
@@ -120,8 +107,7 @@ def biased(
 ) -> ByProfile:
     """Return members as printed that in training see the rankings of `rco` only.
 
-    Arguments, Returns and Raises: as for `printed`, and features to
-        which `rco` leans are not there.
+    Arguments and Returns: as for `of_search`.
     """
     profile = readings.profile("constant")
     sampler = RankingSampler(tuple(features), "rco", profile=profile)
@@ -137,52 +123,12 @@ def weights(
     First come those with the printed weight, then `OTHER_WEIGHTS`; all
     else is as printed. Of the seeds the first three are used.
 
-    Arguments, Returns and Raises: as for `printed`.
+    Arguments and Returns: as for `of_search`.
     """
     as_printed = readings.as_printed("ranking", "linear")
     settings = [replace(as_printed, mask=w) for w in (as_printed.mask, *OTHER_WEIGHTS)]
-    sampler = _sampler("ranking", features, "linear")
+    sampler = soft_samplers(features, "ranking", readings.profile("linear"))[MIXED]
     return {"linear": members(sampler, settings, seeds[:SEEDS_OF_WEIGHTS], n_epochs)}
-
-
-def chosen(
-    search: str,
-    features: Sequence[str],
-    seeds: Sequence[int],
-    n_epochs: int | None = None,
-) -> ByProfile:
-    """Return the members with the settings of our own rule, by profile.
-
-    Arguments:
-        search: A key of `readings.PRINTED`.
-        features: Names of the K actionable features.
-        seeds: The first four are used, or all if there are fewer.
-        n_epochs: Of training; None: as printed.
-    Returns: Samplers, settings and seeds of each profile.
-    Raises: ValueError: there are no seeds; see `readings.chosen`.
-    """
-    return {
-        name: members(
-            _sampler(search, features, name),
-            [readings.chosen(search, name)],
-            seeds[:FEW],
-            n_epochs,
-        )
-        for name in readings.CHOSEN
-    }
-
-
-def lateness_is_past(
-    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
-) -> ByProfile:
-    """Return the members of Give Me Some Credit under the graph where lateness is past.
-
-    They are as printed with the constant profile; the flow they are
-    trained with makes the difference, see `gmsc.PAST`.
-
-    Arguments, Returns and Raises: as for `chosen`.
-    """
-    return printed("transfer", ["constant"], features, seeds[:FEW], n_epochs)
 
 
 def carma(
@@ -197,20 +143,9 @@ def carma(
     feasibility in their loss, and the prior is that of CARMA's code,
     0.5 / w; all else is as printed for rankings.
 
-    Arguments:
-        features: Names of the four actionable features.
-        seeds: One a member of each population, at least one.
-        n_epochs: Of training; None: as printed.
-    Returns: Samplers, settings and seeds of each profile.
-    Raises: ValueError: there are no seeds, or not four features.
+    Arguments and Returns: as for `of_search`, with four features.
     Source: CARMA, doi 10.1145/3630106.3659003.
     """
-    n_scores = len(EVERYONE["uniform"])
-    if len(features) != n_scores:
-        raise ValueError(
-            f"CARMA's common preferences are about {n_scores} actionable features, got "
-            f"{len(features)} ({', '.join(features)}). Give `stacks.EVERYONE` as many."
-        )
     by_profile = {}
     for population, name in {"uniform": "constant", "rco": "linear"}.items():
         as_printed = readings.as_printed("ranking", name)
@@ -222,7 +157,9 @@ def carma(
             plausibility=0.0,
             feasibility=0.0,
         )
-        sampler = TableSampler(everyone(population, 1, readings.profile(name)))
+        scores = torch.tensor([EVERYONE[population]])
+        everyone = Preferences(scores, profile=readings.profile(name))
+        sampler = TableSampler(everyone)
         by_profile[name] = members(sampler, [settings], seeds, n_epochs)
     return by_profile
 
@@ -239,49 +176,31 @@ def members(
         sampler: Whose people all are trained on.
         n_epochs: Of training; None: as the settings say.
     Returns: Samplers, settings and seeds, one of each a member.
-    Raises: ValueError: there are no seeds.
     """
-    if not len(seeds):
-        raise ValueError("Expected at least one seed, one a member, got none.")
     if n_epochs is not None:
         settings = [replace(s, n_epochs=n_epochs) for s in settings]
     of_members = [s for s in settings for _ in seeds]
     return [sampler] * len(of_members), of_members, [*seeds] * len(settings)
 
 
-def everyone(population: str, n_people: int, profile: Profile = LINEAR) -> Preferences:
-    """Return the same preferences for n_people, those of a population as a whole.
+printed = partial(of_search, readings.as_printed)
+chosen = partial(of_search, readings.chosen)
 
-    Arguments:
-        population: A key of `EVERYONE`.
-        n_people: How many people, at least one.
-        profile: Of the preferences.
-    Raises: ValueError: the population is unknown, or there is nobody.
-    """
-    checks.one_of("population", [population], tuple(EVERYONE))
-    checks.positive_int(n_people=n_people)
-    scores = torch.tensor([EVERYONE[population]]).expand(n_people, -1)
-    return Preferences(scores, profile=profile)
-
-
-def _sampler(search: str, features: Sequence[str], name: str) -> Sampler:
-    """Return the sampler that networks of a search and a profile are trained on."""
-    elicitation = ASKED[search]
-    profile = readings.profile(name, elicitation)
-    return soft_samplers(features, elicitation, profile)[MIXED]
-
+# the study of hard constraints; for rankings it serves as the constant profile, too
+hard: Stack = partial(printed, "ranking", {"constant": None})
 
 STACKS: dict[str, Stack] = {
-    "loan_icarma_ranking": partial(printed, "ranking", [*GAMMA][1:]),
-    "loan_icarma_score": partial(printed, "score", [*GAMMA]),
+    "loan_icarma_ranking": partial(printed, "ranking", WEIGHTED),
+    "loan_icarma_score": partial(printed, "score", {"constant": None} | WEIGHTED),
     "loan_icarma_rco": biased,
     "loan_icarma_weights": weights,
     "loan_carma": carma,
-    "loan_chosen_ranking": partial(chosen, "ranking"),
-    "loan_chosen_score": partial(chosen, "score"),
+    "loan_chosen_ranking": partial(chosen, "ranking", CHOSEN),
+    "loan_chosen_score": partial(chosen, "score", CHOSEN),
 }
+# those of `gmsc_icarma_past` are trained with another flow: see `gmsc.PAST`
 TRANSFER: dict[str, Stack] = {
-    "gmsc_icarma": partial(printed, "transfer", readings.CHOSEN),
-    "gmsc_icarma_past": lateness_is_past,
-    "gmsc_chosen": partial(chosen, "transfer"),
+    "gmsc_icarma": partial(printed, "transfer", dict.fromkeys(readings.CHOSEN)),
+    "gmsc_icarma_past": partial(printed, "transfer", {"constant": 4}),
+    "gmsc_chosen": partial(chosen, "transfer", CHOSEN),
 }

@@ -6,8 +6,8 @@ member and person. `published` reads what the paper prints, and
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,15 +22,14 @@ from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences, Profile
 from lib.method.problem import Problem, Recommendation, Solver
 from lib.method.samplers import Sampler
-from lib.paper.designs import DISTRIBUTIONS, hard_preferences
+from lib.paper.designs import BIASES, CONSTRAINTS, DISTRIBUTIONS, hard_preferences
 from lib.paper.estimates import STANDARD_ERRORS, by_person, ratio
+from lib.paper.readings import POWERS
+from lib.paper.stacks import MIXED, SOFT
 
 NUMBERS = (1, 2, 3, 5, 6)  # of the paper's tables with results
 DATASETS = ("Loan", "GMSC")
 SEARCHES = ("oracle", "search")  # methods without networks, and so without seeds
-
-# what a row of one person is of
-OF_WHOM = ["setting", "method", "networks", "member", "seed", "reported"]
 
 # of which column of `metrics.per_person` each metric is the mean, and over which people;
 # None: over all. `metrics.summarise` says why.
@@ -56,29 +55,22 @@ CLOSE = 0.05  # cells that differ by no more count as near
 
 # the cells that `workflow/calibrate.py` used, and those that repeat them, by table,
 # method and metric; params/calibration.yaml says which are which
-_BOTH = ("soft", "hard (random) + soft")
-_PROFILES = ("constant", "concave", "linear", "convex")
 DECLARED: dict[tuple[int, str, str], tuple[str, ...]] = {
-    (1, "oracle", "validity"): ("all (4)", "3", "2", "1", "random"),
-    (1, "iCARMA", "validity"): ("random",),
-    (1, "iCARMA", "plausibility"): ("random",),
-    (2, "oracle", "validity"): tuple(f"{s}, {p}" for s in _BOTH for p in _PROFILES),
-    (2, "oracle", "hap"): tuple(f"soft, {p}" for p in _PROFILES),
-    (2, "iCARMA", "validity"): ("soft, linear", "hard (random) + soft, constant"),
-    (2, "iCARMA", "plausibility"): ("soft, linear", "hard (random) + soft, constant"),
-    (2, "iCARMA", "hap"): ("soft, linear",),
-    (3, "iCARMA", "validity"): ("soft, linear",),
-    (3, "iCARMA", "plausibility"): ("soft, linear",),
-    (3, "iCARMA", "hap"): ("soft, linear",),
-    (5, "oracle", "validity"): (
-        "causal order aligned, all (4)",
-        "reverse causal order aligned, all (4)",
-    ),
+    (1, "oracle", "validity"): tuple(CONSTRAINTS),
+    (2, "oracle", "validity"): tuple(f"{s}, {p}" for s in (SOFT, MIXED) for p in POWERS),
+    (2, "oracle", "hap"): tuple(f"{SOFT}, {p}" for p in POWERS),
+    (2, "iCARMA", "hap"): (f"{SOFT}, linear",),
+    (3, "iCARMA", "hap"): (f"{SOFT}, linear",),
+    (5, "oracle", "validity"): tuple(f"{bias}, all (4)" for bias in BIASES),
     (6, "oracle", "validity"): tuple(
         f"uniform random, {k}, {demand}" for k in (1, 2) for demand in ("No", "Yes")
     ),
     (6, "oracle", "plausibility"): ("uniform random, 1, No", "uniform random, 2, No"),
 }
+for _metric in ("validity", "plausibility"):
+    DECLARED[1, "iCARMA", _metric] = ("random",)
+    DECLARED[2, "iCARMA", _metric] = (f"{SOFT}, linear", f"{MIXED}, constant")
+    DECLARED[3, "iCARMA", _metric] = (f"{SOFT}, linear",)
 
 
 def evaluate(
@@ -112,65 +104,41 @@ def evaluate(
         reported (is it the ensemble's best?) and person. A member has
         N rows in each setting. Of a solver that is no ensemble,
         member and seed are 0, and all rows are reported.
-    Raises: ValueError: there is nobody or no setting, x and
-        preferences do not fit each other or the problem, or a setting
-        is unknown.
+    Raises: ValueError: as the solver.
     """
-    if not preferences:
-        raise ValueError(
-            "Expected preferences for at least one setting, got none. "
-            "designs.hard_preferences draws those of table 1."
-        )
-    for drawn in preferences.values():
-        problem.check(x, drawn)
     ensemble = solver.solver if isinstance(solver, Pruned) else solver
-    if not isinstance(ensemble, ICarma):
-        ensemble = None
+    seeds, best = [0], 0
+    if isinstance(ensemble, ICarma):
+        seeds, best = ensemble.seeds, ensemble.best_index
+    truth = problem.population.truth
     if method is None:
-        is_true = problem.population.truth is not None
-        method = "iCARMA" if ensemble else "oracle" if is_true else "search"
-    settings = solver if isinstance(solver, Mapping) else preferences
-    checks.one_of("setting", settings, tuple(preferences))
+        others = "search" if truth is None else "oracle"
+        method = "iCARMA" if isinstance(ensemble, ICarma) else others
     tables = []
-    for setting in settings:
+    for setting in solver if isinstance(solver, Mapping) else preferences:
         drawn = preferences[setting]
-        for member, seed, reported, recommendation in _recommended(
-            solver, ensemble, x, drawn, setting
-        ):
+        if isinstance(solver, Mapping):
+            answers = [solver[setting]]
+        elif isinstance(ensemble, ICarma) and isinstance(solver, ICarma | Pruned):
+            each = solver.recommend_each(x, drawn.with_profile(ensemble.profile))
+            answers = [each[member] for member in range(len(seeds))]
+        else:
+            answers = [solver.recommend(x, drawn)]
+        for member, recommendation in enumerate(answers):
             if discretise:
                 recommendation = problem.discretise(x, recommendation)
-            truth = problem.population.truth
             people = metrics.per_person(problem, x, drawn, recommendation, truth=truth)
             people = people.assign(
                 setting=setting,
                 method=method,
                 networks=networks,
                 member=member,
-                seed=seed,
-                reported=reported,
+                seed=seeds[member],
+                reported=member == best,
                 person=np.arange(len(people)),
             )
             tables.append(people)
     return pd.concat(tables, ignore_index=True)
-
-
-def _recommended(
-    solver: Solver | ICarma | Mapping[str, Recommendation],
-    ensemble: ICarma | None,
-    x: Tensor,
-    preferences: Preferences,
-    setting: str,
-) -> Iterator[tuple[int, int, bool, Recommendation]]:
-    """Yield member, seed, whether it is reported, and what it recommends."""
-    if isinstance(solver, Mapping):
-        yield 0, 0, True, solver[setting]
-    elif ensemble is not None and isinstance(solver, ICarma | Pruned):
-        preferences = preferences.with_profile(ensemble.profile)
-        recommendation = solver.recommend_each(x, preferences)
-        for member, seed in enumerate(ensemble.seeds):
-            yield member, seed, member == ensemble.best_index, recommendation[member]
-    else:
-        yield 0, 0, True, solver.recommend(x, preferences)
 
 
 def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
@@ -183,8 +151,6 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
         validation: Rows of `evaluate` for validation people, of
             one ensemble.
         setting: In which preferences are drawn as in training.
-    Raises: ValueError: the setting is unknown, or a member answers
-        one person more than once.
     Source: appendix C.2.4 of arXiv:2604.08030, "balancing the recourse
         cost and validity"; the sum is that of CARMA's code.
     Example:
@@ -193,50 +159,34 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
         >>> best_member(rows.assign(cost=[0.2, 0.3, 0.1, 0.0]))
         0
     """
-    checks.one_of("setting", [setting], list(validation.setting.unique()))
     rows = validation[validation.setting == setting]
-    if rows.duplicated(["member", "person"]).any():
-        raise ValueError(
-            "A member answers one person more than once, so that its shares would be of "
-            "other people than those of the rest. Give the rows of one ensemble."
-        )
     cost = rows[rows.valid].groupby("member").cost.mean()
     refused = 1 - rows.groupby("member").valid.mean()
     return int((cost + refused).fillna(np.inf).idxmin())
 
 
-TIMES_AS_DEAR, TIMES_AS_FEW = 2.0, 0.5  # of the median member
-
-
 def diverged(training: pd.DataFrame) -> list[int]:
     """Return the positions of the members that diverged, by what training people show.
 
-    A member diverged if its recommendations cost more than twice as
-    much as those of the median member, or if it helps less than half
-    as many people.
+        A member diverged if its recommendations cost more than twice as
+        much as those of the median member, or if it helps less than half
+        as many people.
 
-    Arguments:
-        training: Rows of `evaluate` for training people, with
-            preferences drawn as in training; of one ensemble, with at
-            least three members.
-    Raises: ValueError: there are fewer members, so that there is no
-        telling which is the odd one.
-    Example:
-        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1, 2, 2], "valid": True})
-        >>> rows = rows.assign(cost=[0.2, 0.2, 0.2, 0.1, 0.9, 1.1], joint=True)
-        >>> diverged(rows)
-        [2]
+        Arguments:
+            training: Rows of `evaluate` for training people, with
+    preferences drawn as in training; of one ensemble, with at
+                least three members.
+        Example:
+            >>> rows = pd.DataFrame({"member": [0, 0, 1, 1, 2, 2], "valid": True})
+            >>> rows = rows.assign(cost=[0.2, 0.2, 0.2, 0.1, 0.9, 1.1], joint=True)
+            >>> diverged(rows)
+            [2]
     """
     by_member = training.groupby("member")
-    if by_member.ngroups < 3:
-        raise ValueError(
-            f"Expected rows of three members or more, got {by_member.ngroups}: of fewer "
-            "there is no telling which one diverged."
-        )
     cost = training[training.valid].groupby("member").cost.mean()
     joint = by_member.joint.mean()
-    is_dear = (cost > TIMES_AS_DEAR * cost.median()).reindex(joint.index, fill_value=True)
-    is_diverged = is_dear | (joint < TIMES_AS_FEW * joint.median())
+    is_dear = (cost > 2 * cost.median()).reindex(joint.index, fill_value=True)
+    is_diverged = is_dear | (joint < joint.median() / 2)
     return is_diverged.index[is_diverged].tolist()
 
 
@@ -254,9 +204,6 @@ class Networks(NamedTuple):
     solver: ICarma | Pruned
     profile: Profile
     diverged: list[int]
-
-
-Sets = Mapping[str, Mapping[str, Networks]]  # by the name of the set, and by profile
 
 
 def sets(
@@ -280,24 +227,21 @@ def sets(
         sampler: Of preferences, as in training.
         seed: Of their draws.
     """
-    is_real = _is_real(problem)
-    people = [problem.refused(split) for split in ("train", "validation")]
+    is_real = problem.population.truth is None  # people act in units of the data
     rng = np.random.default_rng(seed)
-    drawn = [sampler.draw(range(len(x)), rng) for x in people]
-    by_set: dict[str, dict[str, Networks]] = {}
-    for name, ensembles in {"as printed": printed, "as chosen": chosen}.items():
-        by_set[name] = {}
+    training, validation = (problem.refused(split) for split in ("train", "validation"))
+    in_training = {"drawn": sampler.draw(range(len(training)), rng)}
+    in_validation = {"drawn": sampler.draw(range(len(validation)), rng)}
+    by_set: dict[str, dict[str, Networks]] = {"as printed": {}, "as chosen": {}}
+    for name, ensembles in zip(by_set, (printed, chosen), strict=True):
         for profile, ensemble in ensembles.items():
-            training, validation = (
-                (x, {"drawn": preferences})
-                for x, preferences in zip(people, drawn, strict=True)
-            )
-            rows = evaluate(problem, ensemble, *training, discretise=is_real)
+            rows = evaluate(problem, ensemble, training, in_training, discretise=is_real)
             odd = diverged(rows) if len(ensemble) > 2 else []
-            kept = [i for i in range(len(ensemble)) if i not in odd]
-            sound = ensemble[kept]
+            sound = ensemble[[i for i in range(len(ensemble)) if i not in odd]]
             if ensemble.best_index in odd:
-                rows = evaluate(problem, sound, *validation, discretise=is_real)
+                rows = evaluate(
+                    problem, sound, validation, in_validation, discretise=is_real
+                )
                 sound.best_index = best_member(rows, "drawn")
             by_set[name][profile] = Networks(sound, ensemble.profile, odd)
     by_set["pruned"] = {
@@ -309,7 +253,7 @@ def sets(
 
 def evaluate_sets(
     problem: Problem,
-    networks: Sets,
+    networks: Mapping[str, Mapping[str, Networks]],
     x: Tensor,
     preferences: Mapping[str, Preferences],
 ) -> pd.DataFrame:
@@ -317,14 +261,13 @@ def evaluate_sets(
 
     Arguments:
         problem: Of the people.
-        networks: As `sets` gives them.
+        networks: By the name of the set, and by profile, as `sets`
+            gives them.
         x: Refused people, with shape (N, D).
         preferences: Theirs, for each setting, named as in
             `published`. The networks of their profile are
             asked; a set without that profile has no row.
     Returns: Columns of `evaluate`.
-    Raises: ValueError: as `evaluate`; no network has one of the
-        profiles.
     """
     tables = [
         evaluate(
@@ -332,7 +275,7 @@ def evaluate_sets(
             of_profile.solver,
             x,
             {setting: drawn},
-            discretise=_is_real(problem),
+            discretise=problem.population.truth is None,
             networks=name,
         )
         for name, by_profile in networks.items()
@@ -340,17 +283,7 @@ def evaluate_sets(
         for of_profile in by_profile.values()
         if of_profile.profile == drawn.profile
     ]
-    if not tables:
-        raise ValueError(
-            "No network has a profile of these preferences. Give them one, "
-            "preferences.with_profile(readings.profile(name))."
-        )
     return pd.concat(tables, ignore_index=True)
-
-
-def _is_real(problem: Problem) -> bool:
-    """Return whether people act in units of the data: whole numbers, within a range."""
-    return problem.population.truth is None
 
 
 def ablation(
@@ -372,7 +305,6 @@ def ablation(
         seed: Preferences are drawn with the next one.
         n_values, progress, half_width: As for `Grid`.
     Returns: Columns of `evaluate`.
-    Raises: ValueError: there is nobody.
     """
     tables = []
     for name, distribution in DISTRIBUTIONS.items():
@@ -413,25 +345,6 @@ def published(number: int, dataset: str = "Loan") -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
-def _check_rows(people: pd.DataFrame) -> None:
-    """Raise ValueError unless there are rows, and a member answers a person once."""
-    missing = [name for name in [*OF_WHOM, "person"] if name not in people]
-    if missing or not len(people):
-        raise ValueError(
-            f"Expected rows of people with the columns {', '.join(OF_WHOM)} and person, "
-            f"got {len(people)} rows without {', '.join(missing) or 'anybody in them'}. "
-            "evaluate makes them."
-        )
-    twice = people.duplicated(["setting", "method", "networks", "member", "person"])
-    if twice.any():
-        first = people[twice].iloc[0]
-        raise ValueError(
-            f"Member {first.member} of {first.method} answers person {first.person} more "
-            f"than once in {first.setting!r}. Were rows of two ensembles, or the same "
-            "rows twice, joined under one method? Give each ensemble another method."
-        )
-
-
 def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Return what a metric is the ratio of: two arrays with shape (M, N), for M members.
 
@@ -444,8 +357,6 @@ def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
         metric: A key of `MEAN_OF`.
     Returns: Numerator and denominator; zero, in both, for people who
         do not count.
-    Raises: ValueError: the metric is unknown, a member answers one
-        person twice, or members answer different people.
     Example:
         Nothing is recommended to the second person, who does not
         count:
@@ -456,7 +367,6 @@ def sums(people: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
         >>> numerator.tolist(), denominator.tolist()
         ([[1.0, 0.0]], [[1.0, 0.0]])
     """
-    checks.one_of("metric", [metric], tuple(MEAN_OF))
     column, base = MEAN_OF[metric]
     if metric == "unlikely":
         people = people.assign(unlikely=people.log_p_cf < people.log_p.quantile(RARE))
@@ -503,29 +413,46 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
         - reported: of the member that validation chose;
         - difference: mean less paper;
         - se_people, se_networks, se_paper; agrees.
-    Raises: ValueError: the table or the data set is unknown, there
-        are no rows, a member answers one person twice, or not
-        exactly one member of a set is reported.
+    Raises: ValueError: the table or the data set is unknown.
     """
     paper = published(number, dataset).set_index(["setting", "method"])
-    _check_rows(people)
-    by = ["setting", "method", "networks"]
     shown = [metric for metric in METRICS if metric != "hap" or "hap" in paper]
+    paper = paper.reindex(columns=shown)
     rows = []
-    for key, group in people.groupby(by, sort=False):
-        setting, method, _ = key
-        of_reported = group[group.member == _reported(group)]
+    by = ["setting", "method", "networks"]
+    for (setting, method, networks), group in people.groupby(by, sort=False):
+        is_search = method in SEARCHES
         for metric in shown:
-            printed = (
-                paper[metric].get((setting, method), np.nan) if metric in paper else np.nan
-            )
+            printed = paper[metric].get((setting, method), np.nan)
             declared = DECLARED.get((number, method, metric), ())
-            row: dict[str, Any] = {
-                "table": str(number) if dataset == "Loan" else f"{number}, {dataset}"
+            numerator, counted = sums(group, metric)
+            ours = ratio(numerator, counted)
+            n_counted = counted.sum(1).mean() or np.nan
+            se_paper = np.sqrt(printed * (1 - printed) / n_counted)
+            if not is_search:
+                se_paper = np.hypot(se_paper, ONE_NETWORK)
+            difference = ours.value - printed
+            error = np.hypot(ours.standard_error, se_paper)
+            agrees = bool(abs(difference) <= STANDARD_ERRORS * error)
+            row = {
+                "table": str(number) if dataset == "Loan" else f"{number}, {dataset}",
+                "setting": setting,
+                "method": method,
+                "networks": networks,
+                "metric": metric,
+                "calibration": dataset == "Loan" and setting in declared,
+                "paper": printed,
+                "mean": ours.value,
+                "lowest": np.nan if is_search else ours.lowest,
+                "highest": np.nan if is_search else ours.highest,
+                "reported": ratio(*sums(group[group.reported], metric)).value,
+                "difference": difference,
+                "se_people": ours.se_people,
+                "se_networks": ours.se_networks,
+                "se_paper": se_paper,
+                "agrees": agrees if np.isfinite(difference) else None,
             }
-            row |= dict(zip(by, key, strict=True)) | {"metric": metric}
-            row["calibration"] = dataset == "Loan" and setting in declared
-            rows.append(row | _compared(group, of_reported, metric, printed))
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -588,42 +515,3 @@ def agreement(table: pd.DataFrame) -> pd.DataFrame:
         }
     index = pd.MultiIndex.from_tuples(rows, names=["table", "who"])
     return pd.DataFrame([*rows.values()], index=index)
-
-
-def _compared(
-    people: pd.DataFrame, of_reported: pd.DataFrame, metric: str, printed: float
-) -> dict[str, float | bool | None]:
-    """Return the printed number and ours, in the columns of `beside_paper`."""
-    ours, is_search = ratio(*sums(people, metric)), people.method.iloc[0] in SEARCHES
-    _, counted = sums(people, metric)
-    n_counted = counted.sum(1).mean() or np.nan
-    se_paper = np.sqrt(printed * (1 - printed) / n_counted)
-    if not is_search:
-        se_paper = np.hypot(se_paper, ONE_NETWORK)
-    difference = ours.value - printed
-    error = np.hypot(ours.standard_error, se_paper)
-    agrees = bool(abs(difference) <= STANDARD_ERRORS * error)
-    return {
-        "paper": printed,
-        "mean": ours.value,
-        "lowest": np.nan if is_search else ours.lowest,
-        "highest": np.nan if is_search else ours.highest,
-        "reported": ratio(*sums(of_reported, metric)).value,
-        "difference": difference,
-        "se_people": ours.se_people,
-        "se_networks": ours.se_networks,
-        "se_paper": se_paper,
-        "agrees": agrees if np.isfinite(difference) else None,
-    }
-
-
-def _reported(people: pd.DataFrame) -> int:
-    """Return the member that is reported in a setting."""
-    reported = people[people.reported].member.unique()
-    if len(reported) != 1:
-        raise ValueError(
-            f"{len(reported)} of {people.member.nunique()} members of "
-            f"{people.method.iloc[0]} are reported in {people.setting.iloc[0]!r}, "
-            "expected one: the best_index of the ensemble."
-        )
-    return reported[0]
