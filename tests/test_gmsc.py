@@ -41,7 +41,7 @@ def people() -> pd.DataFrame:
 
 @pytest.fixture
 def invented(people) -> Applicants:
-    return Applicants(people, {}, is_real=False)
+    return Applicants(people, is_real=False)
 
 
 def test_the_graph_has_nineteen_edges_in_causal_order():
@@ -62,12 +62,10 @@ def test_edges_are_removed_and_turned_round():
     ("change", "message"),
     [
         ({"remove": [["utilization", "income"]]}, r"no edge from utilization to income"),
-        ({"reverse": [["incme", "utilization"]]}, r"Did you mean 'income'"),
-        ({"remove": [["income"]]}, r"Expected an edge as a pair .*got \['income'\]"),
-        ({"remove": ["income"]}, r"Expected an edge as a pair .*got 'income'"),
+        ({"reverse": [["incme", "utilization"]]}, r"no edge from incme to utilization"),
         (
             {"remove": [["age", "income"]], "reverse": [["age", "income"]]},
-            r"edge from age to income is changed twice",
+            r"no edge from age to income",
         ),
         ({"reverse": [["age", "debt_ratio"]]}, r"in a circle: .*debt_ratio -> age"),
     ],
@@ -88,7 +86,7 @@ def test_the_other_graphs_are_graphs():
 
 def test_spreading_is_undone_by_making_whole(people):
     spread = gmsc.dequantised(people, np.random.default_rng(1))
-    whole = gmsc.whole(torch.from_numpy(spread))
+    whole = gmsc.DISCRETISATION(torch.from_numpy(spread))
     assert np.allclose(whole, people[list(gmsc.COLUMNS)], atol=1e-12)
     counts = [list(gmsc.COLUMNS).index(name) for name in gmsc.COUNTS]
     off = spread[:, counts] - people[list(gmsc.COUNTS)].to_numpy()
@@ -135,34 +133,17 @@ def test_population_has_the_kinds_and_splits_of_the_paper(people, invented):
 
 def test_a_population_says_whether_its_people_are_real(people, invented):
     assert gmsc.population(invented).name == "Give Me Some Credit, synthetic stand-in"
-    real = gmsc.population(Applicants(people, {"rows": 400}, is_real=True))
+    real = gmsc.population(Applicants(people, is_real=True))
     assert real.name == "Give Me Some Credit"
-    with pytest.raises(ValueError, match=r"Expected Applicants, got DataFrame. Say of a"):
-        gmsc.population(people)
 
 
-def test_models_of_a_stand_in_are_refused_for_real_people(people, invented, tmp_path):
+def test_models_of_a_stand_in_are_refused_for_real_people(people, tmp_path):
     """Both have one scaler, so that the fingerprint does not tell them apart."""
     scaler = gmsc.scaler(io.MODELS)[0]
     io.save(tmp_path, "gmsc_scaler", scaler, {"people": "synthetic"}, {})
-    gmsc.check_models(invented, tmp_path)
-    real = Applicants(people, {}, is_real=True)
-    gmsc.check_models(real, io.MODELS)
+    real = Applicants(people, is_real=True)
     with pytest.raises(ValueError, match=r"fitted to the stand-in: remove .*gmsc_\*"):
         gmsc.problem(real, tmp_path)
-
-
-def test_applicants_that_cannot_be_are_said(people):
-    cases = {
-        r"age is missing: the table has the columns": (people.drop(columns="age"), None),
-        r"column paid_back of booleans": (people.assign(paid_back="yes"), None),
-        r"column paid_back": (people.drop(columns="paid_back"), None),
-        r"'income' has \d+ gaps": (people.assign(income=np.nan), None),
-        r"std of the scaler has shape \(9,\)": (people, (torch.zeros(10), torch.ones(9))),
-    }
-    for message, (given, scaler) in cases.items():
-        with pytest.raises(ValueError, match=message):
-            Applicants(given, {}, is_real=False, scaler=scaler)
 
 
 def test_possible_features_are_whole_and_within_range(invented):
@@ -177,8 +158,6 @@ def test_possible_features_are_whole_and_within_range(invented):
     assert torch.allclose(
         drawn.to_feasible(drawn.to_feasible(x)), drawn.to_feasible(x), atol=1e-9
     )
-    with pytest.raises(ValueError, match=r"x has shape \(3, 9\), expected \(3, 10\)"):
-        gmsc.whole(torch.zeros(3, 9))
 
 
 def test_what_changes_is_said_in_units():
@@ -189,28 +168,20 @@ def test_what_changes_is_said_in_units():
         "income 4,000 -> 5,250 dollars a month, "
         "90% -> 25% of the credit limit in use, 2 times 30 to 59 days late"
     )
-    with pytest.raises(ValueError, match=r"Unknown column 10"):
-        gmsc.in_words(before, after, [10])
-    with pytest.raises(ValueError, match=r"after has shape \(1, 10\), expected \(10,\)"):
-        gmsc.in_words(before, after[None], [0])
 
 
 def test_real_applicants_are_drawn_without_replacement(people, monkeypatch):
     monkeypatch.setattr(gmsc, "find", lambda path: path)
     monkeypatch.setattr(gmsc, "read", lambda path: path)
-    monkeypatch.setattr(gmsc, "clean", lambda raw: (people, {"rows": 400}))
+    monkeypatch.setattr(gmsc, "clean", lambda raw: people)
     drawn = gmsc.applicants("there", 100, seed=1)
-    assert drawn.is_real and drawn.steps == {"rows": 400}
-    assert drawn.heading == "100 real applicants"
+    assert drawn.is_real and drawn.heading == "100 real applicants"
     assert len(drawn.people) == drawn.people.index.nunique() == 100
     asked = gmsc.applicants(
         "there", 100, seed=1, or_stand_in=True
     )  # there is no need of it
     assert asked.is_real and asked.people.equals(drawn.people)
     assert len(gmsc.applicants("there", 10_000, seed=1).people) == 390
-    for n_people in (0, -3, 2.5):
-        with pytest.raises(ValueError, match=r"n_people must be"):
-            gmsc.applicants("there", n_people, seed=1)
 
 
 def test_without_data_nobody_is_invented_unasked(monkeypatch):
@@ -236,7 +207,7 @@ def test_a_stand_in_resembles_the_people_it_stands_for(small, without_data):
     population = small.population
     given = {"seed": 0, "or_stand_in": True, "models": without_data}
     stand_in = gmsc.applicants("", 3_000, **given)
-    assert not stand_in.is_real and stand_in.steps == {}
+    assert not stand_in.is_real
     assert stand_in.heading == "SYNTHETIC STAND-IN, 3,000 drawn people"
     drawn = stand_in.people
     assert list(drawn) == ["paid_back", *gmsc.COLUMNS] and len(drawn) == 3_000
@@ -268,12 +239,6 @@ def test_a_stand_in_fits_the_committed_models(monkeypatch):
     assert gmsc.problem(drawn).refused("test").shape[-1] == len(gmsc.COLUMNS)
 
 
-def test_a_stand_in_needs_a_whole_scaler(small):
-    scaler = {"mean": small.population.mean}
-    with pytest.raises(ValueError, match=r"The scaler has no 'std': expected mean, std"):
-        gmsc.stand_in(small.flow, small.classifier, scaler, 10, seed=0)
-
-
 @pytest.fixture(scope="module")
 def small() -> Problem:
     """A problem of invented people whose debts follow from their credit lines."""
@@ -287,7 +252,7 @@ def small() -> Problem:
     people["late_90"] = rng.poisson(0.2 + people.credit_lines / 3)
     owed = people.utilization + 0.3 * people.late_90
     people["paid_back"] = owed + 0.3 * rng.normal(size=900) < 1
-    drawn = gmsc.population(Applicants(people, {}, is_real=False))
+    drawn = gmsc.population(Applicants(people, is_real=False))
     drawn = replace(drawn, x={split: x.double() for split, x in drawn.x.items()})
     h, _ = classifier.fit(drawn, n_epochs=40, negative_class_weight=1.5)
     density, _ = flow.fit(

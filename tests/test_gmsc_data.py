@@ -39,10 +39,11 @@ def csv(folder, people):
 
 @needs_data
 def test_the_real_data_is_cleaned_as_published():
-    people, steps = gmsc.clean(gmsc.read(DATA))
-    assert steps["rows"] == 150_000
-    assert steps["without missing values"] == len(people) == 120_269
-    assert steps["lateness codes made 18"] == 148
+    raw = gmsc.read(DATA)
+    people = gmsc.clean(raw)
+    assert len(raw) == 150_000 and len(people) == 120_269
+    is_code = (raw.dropna()[list(gmsc.LATENESS)] > gmsc.UNREADABLE).any(axis=1)
+    assert is_code.sum() == 148
     assert people[list(gmsc.LATENESS)].max().tolist() == [18, 18, 18]
     assert people.income.max() == 17_000
     assert people.utilization.max() == people.debt_ratio.max() == 1
@@ -53,19 +54,18 @@ def test_the_real_data_is_cleaned_as_published():
 
 def test_cleaning_drops_caps_and_decodes(raw):
     given = raw.copy()
-    people, steps = gmsc.clean(raw)
-    assert steps["rows"] == 400 and steps["without missing values"] == len(people) == 390
-    assert steps["income capped at 17,000"] == (raw.income > 17_000).sum()
-    assert people.income.max() == 17_000
-    assert steps["utilization capped at 1"] == (raw.utilization[10:] > 1).sum()
+    people = gmsc.clean(raw)
+    kept = raw[10:].reset_index(drop=True)
+    assert len(raw) == 400 and len(people) == 390
+    assert people.income.equals(kept.income.clip(upper=17_000))
+    assert people.utilization.max() == 1 and people.age.equals(kept.age)
     assert (people.loc[:2, list(gmsc.LATENESS)] == 18).all(axis=None)
-    assert steps["lateness codes made 18"] == 3
-    assert (people.paid_back.to_numpy() == (raw[gmsc.LABEL][10:] == 0)).all()
+    assert people.paid_back.equals(kept[gmsc.LABEL] == 0)
     assert raw.equals(given)
 
 
 def test_cleaning_keeps_whoever_lacks_only_what_is_not_used(raw):
-    people, _ = gmsc.clean(raw.assign(remark=np.nan))
+    people = gmsc.clean(raw.assign(remark=np.nan))
     assert len(people) == 390 and "remark" not in people
 
 
@@ -75,7 +75,7 @@ def not_clean():
     return {
         "label in words": (
             lambda raw: raw.assign(**{label: raw[label].map({0: "No", 1: "Yes"})}),
-            r"holds 'No': expected 1 for a serious delinquency",
+            r"must be 1 for a serious delinquency",
         ),
         "per cent of income": (
             lambda raw: raw.assign(debt_ratio=100 * raw.debt_ratio),
@@ -87,29 +87,33 @@ def not_clean():
         ),
         "negative": (
             lambda raw: raw.assign(late_90=-1),
-            r"late_90 has values below zero",
+            r"late_90 has negative values",
         ),
         "infinite": (
             lambda raw: raw.assign(income=raw.income.replace(raw.income.max(), np.inf)),
-            r"income has infinite values",
+            r"'income' has 1 gaps or infinite values",
         ),
         "no numbers": (
             lambda raw: raw.assign(age=raw.age.astype(str)),
-            r"age holds \w+ values: expected numbers",
+            r"age of row 0 is '\d+': expected a number",
+        ),
+        "a fraction": (
+            lambda raw: raw.assign(dependents=0.5),
+            r"dependents counts, so it must be whole",
         ),
         "nobody whole": (lambda raw: raw[:10], r"All 10 rows miss a value"),
         "empty": (lambda raw: raw[:0], r"All 0 rows miss a value"),
         "column missing": (
             lambda raw: raw.drop(columns="income"),
-            r"no column income \(MonthlyIncome\); found age",
+            r"income is missing: the table has",
         ),
         "column twice": (
             lambda raw: pd.concat([raw, raw[["age"]]], axis=1),
-            r"several columns age: expected one",
+            r"two columns 'age'. Keep one",
         ),
         "no table": (
             lambda raw: raw.to_numpy(),
-            r"must be a pandas DataFrame, got ndarray",
+            r"Expected a table, got ndarray",
         ),
     }
 
@@ -122,13 +126,8 @@ def test_what_cannot_be_cleaned_is_said(raw, name):
 
 
 def test_another_file_is_not_taken_for_the_data(tmp_path, raw):
-    message = (
-        r"is not the data: expected a csv of 7,564,965 bytes with SHA-256 .* found one"
-    )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"is not the data: expected a csv with SHA-256"):
         gmsc.read(csv(tmp_path, raw))
-    with pytest.raises(ValueError, match=r"There is no file .*nowhere.csv. Download"):
-        gmsc.read(tmp_path / "nowhere.csv")
 
 
 @needs_data
@@ -136,7 +135,7 @@ def test_half_a_download_is_not_taken_for_the_data(tmp_path):
     content = DATA.read_bytes()
     half = tmp_path / f"half{DATA.suffix}"
     half.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match=r"half a download|is not the data"):
+    with pytest.raises(ValueError, match=r"be unpacked|is not the data"):
         gmsc.read(half)
 
 
@@ -147,7 +146,7 @@ def test_a_zip_that_was_damaged_is_said(tmp_path, raw):
     content = bytearray(path.read_bytes())
     content[1_000:1_100] = bytes(100)
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"half a download\? Delete it"):
+    with pytest.raises(ValueError, match=r"be unpacked: .* If it is a download, delete it"):
         gmsc.read(path)
 
 
@@ -156,7 +155,7 @@ def test_a_zip_of_something_else_is_named(tmp_path):
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("readme.txt", "no data")
         file.writestr("__MACOSX/._cs-training.csv", "what a Mac adds")
-    with pytest.raises(ValueError, match=r"it holds readme.txt, __MACOSX"):
+    with pytest.raises(ValueError, match=r"no item named 'cs-training.csv'"):
         gmsc.read(path)
 
 
@@ -168,8 +167,7 @@ def test_where_the_data_is_looked_for(tmp_path, monkeypatch):
     (tmp_path / "cache" / "cs-training.csv.zip").write_bytes(b"")
     assert gmsc.find() == tmp_path / "cache" / "cs-training.csv.zip"
     monkeypatch.setenv(gmsc.VARIABLE, str(tmp_path / "nowhere.csv"))
-    message = rf"{gmsc.VARIABLE} names .*nowhere.csv, and there is no such file. Download"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"There is no file .*nowhere.csv. Download"):
         gmsc.find()
     (tmp_path / "mine.csv").write_text("")
     assert gmsc.find(tmp_path / "mine.csv") == tmp_path / "mine.csv"
@@ -196,7 +194,10 @@ def test_a_download_that_was_tampered_with_is_refused(tmp_path, monkeypatch):
     """One person's label is another, and the zip is sound: what came is not the data."""
     monkeypatch.delenv(gmsc.VARIABLE, raising=False)
     monkeypatch.setattr(gmsc.pooch, "os_cache", lambda project: tmp_path / "cache")
-    content = gmsc._csv_bytes(DATA)
+    content = DATA.read_bytes()
+    if zipfile.is_zipfile(DATA):
+        with zipfile.ZipFile(DATA) as file:
+            content = file.read("cs-training.csv")
     at = content.index(b"\n1,1,") + 3
     tampered = content[:at] + b"0" + content[at + 1 :]
 
@@ -206,24 +207,7 @@ def test_a_download_that_was_tampered_with_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: comes)
     path = gmsc.find()
-    with pytest.raises(ValueError, match=rf"{gmsc.SHA256}, found one of 7,564,965 with"):
+    with pytest.raises(ValueError, match=rf"{gmsc.SHA256}, found one with"):
         gmsc.read(path)
     with pytest.raises(ValueError, match="is not the data"):
         gmsc.applicants("", 100, 0, or_stand_in=True)
-
-
-def test_values_that_nobody_can_have_are_said(raw):
-    people, _ = gmsc.clean(raw)
-    gmsc.check(people)
-    gmsc.check(people[people.columns[::-1]])  # columns are found by name
-    cases = {
-        r"Expected a table, got ndarray": people.to_numpy(),
-        r"late_90 is missing: the table has": people.drop(columns="late_90"),
-        r"age of row 0 is 'forty': expected a number": people.assign(age="forty"),
-        r"'income' has 390 gaps or infinite values": people.assign(income=np.nan),
-        r"debt_ratio has negative values": people.assign(debt_ratio=-0.1),
-        r"dependents counts, so it must be whole": people.assign(dependents=0.5),
-    }
-    for message, given in cases.items():
-        with pytest.raises(ValueError, match=message):
-            gmsc.check(given)

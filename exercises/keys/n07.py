@@ -11,7 +11,6 @@ from exercises.checking import Key, choice, key
 from exercises.keys import as_percent
 from lib.io import MODELS, ROOT
 from lib.method import flow
-from lib.method.classifier import NetworkClassifier
 from lib.method.problem import Problem
 from lib.paper import gmsc
 
@@ -21,16 +20,7 @@ N_PEOPLE = 8_000  # of the stand-in
 @functools.cache
 def stand_in() -> Problem:
     """Return the problem of drawn people, whether the data is here or not."""
-    scaler, _ = gmsc.scaler(MODELS)
-    people = gmsc.stand_in(
-        flow.CausalFlow.load(MODELS, "gmsc_flow"),
-        NetworkClassifier.load(MODELS, "gmsc_classifier"),
-        scaler,
-        N_PEOPLE,
-        seed=0,
-    )
-    scaled = (scaler["mean"], scaler["std"])
-    return gmsc.problem(gmsc.Applicants(people, {}, is_real=False, scaler=scaled))
+    return gmsc.problem(gmsc.stand_in(MODELS, N_PEOPLE, seed=0))
 
 
 def weight_of_a_default() -> float:

@@ -1,18 +1,57 @@
-"""Drawings: causal graphs, and how networks recommend."""
+"""Drawings: causal graphs, one person's action, how networks recommend."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from lib import checks
 from lib.method.graph import Graph
 from lib.paper.pictures.look import COLOURS, readable
 
 INK = "#333333"
 EDGE: dict[str, Any] = {"edgecolor": INK, "linewidth": 0.8}
+# where the features of Loan stand in the unit square
+LOAN_PLACES = {
+    "gender": (0.07, 0.72),
+    "age": (0.07, 0.28),
+    "education": (0.34, 0.10),
+    "loan_amount": (0.36, 0.90),
+    "loan_duration": (0.74, 0.80),
+    "income": (0.62, 0.30),
+    "savings": (0.92, 0.30),
+}
+CREDIT_PLACES = {  # of Give Me Some Credit
+    "age": (0.14, 0.9),
+    "dependents": (0.05, 0.6),
+    "income": (0.42, 0.9),
+    "utilization": (0.9, 0.66),
+    "credit_lines": (0.36, 0.5),
+    "real_estate_loans": (0.64, 0.5),
+    "debt_ratio": (0.14, 0.14),
+    "late_30_to_59": (0.42, 0.14),
+    "late_60_to_89": (0.66, 0.14),
+    "late_90": (0.9, 0.14),
+}
+# a feature, and the arrows to it, by what happens to it
+NODES: dict[str, dict[str, Any]] = {
+    "acted on": {"facecolor": COLOURS["icarma"], "edgecolor": INK},
+    "follows": {"facecolor": "#F5CE85", "edgecolor": INK},
+    "forbidden": {"facecolor": "white"},
+    "stays": {"facecolor": "#F2F2F2", "edgecolor": "#888888"},
+}
+CLOSED = {"edgecolor": "#B2187A", "linestyle": "--"}
+NUMBERS = {"acted on": COLOURS["icarma"], "follows": "#8A5A00"}
+PATHS: dict[str, dict[str, Any]] = {
+    "follows": {"color": "#C98500", "lw": 2.0},
+    "cut": {"color": "#BBBBBB", "lw": 0.9, "ls": ":"},
+    "stays": {"color": "#999999", "lw": 0.9},
+}
+HEAD: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "zorder": 2}
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9, "zorder": 5}
+BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind a text
 
 
 def box(
@@ -76,14 +115,7 @@ def causal_graph(
         kinds: Of each feature: "actionable", "mutable" or
             "immutable".
         at: Where each feature stands in the unit square.
-    Raises: ValueError: a feature has no kind or no place, or a kind
-        is unknown.
     """
-    for what, given in (("kind", kinds), ("place", at)):
-        if missing := [name for name in graph.features if name not in given]:
-            raise ValueError(f"There is no {what} for {', '.join(missing)}.")
-    checks.one_of("place of a feature", at, graph.features)
-    checks.one_of("kind of feature", kinds.values(), ("actionable", "mutable", "immutable"))
     for name, (x, y) in at.items():
         ax.scatter(
             x, y, s=2_900, color=COLOURS[kinds[name]], zorder=3, clip_on=False, **EDGE
@@ -98,6 +130,92 @@ def causal_graph(
     ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.13))
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
+    return ax
+
+
+def action_on_graph(
+    ax: Axes,
+    graph: Graph,
+    at: Mapping[str, tuple[float, float]],
+    moves: Mapping[str, str],
+    is_acted: Collection[str],
+    forbidden: Collection[str] = (),
+) -> Axes:
+    """Draw one person's action and what follows from it; return the axes.
+
+    A feature that is acted on is blue; the arrows into it are dotted,
+    since its causes no longer decide it. A feature that moves as a
+    consequence is amber, as are the arrows by which it was reached.
+    Below both stands how they move. What the person can't act on has
+    a dashed rim, and may follow all the same.
+
+    Arguments:
+        graph: Who causes whom.
+        at: Where each feature stands in the unit square, for instance
+            `LOAN_PLACES`.
+        moves: How each feature moves that does, as `report.changes`
+            gives it; what stands there in brackets is left out.
+        is_acted: Names of the features acted on.
+        forbidden: Names of those that the person can't act on.
+    """
+    for name, causes in graph.parents.items():
+        if name in is_acted:
+            kind = "acted on"
+        elif name in moves:
+            kind = "follows"
+        else:
+            kind = "forbidden" if name in forbidden else "stays"
+        node = NODES[kind] | (CLOSED if name in forbidden else {})
+        x, y = at[name]
+        ax.scatter(x, y, s=2_150, linewidth=1.1, zorder=3, **node)
+        ink = "white" if name in is_acted else "black"
+        ax.text(x, y, readable(name).replace(" ", "\n"), color=ink, **CENTRED)
+        if name in moves:
+            how = moves[name].split(" (")[0].replace("->", "→").replace("-", "−")
+            bold: dict[str, Any] = {"color": NUMBERS[kind], "weight": "bold"}
+            ax.text(x, y - 0.165, how, bbox=BLANK, **bold, **CENTRED)
+        for cause in causes:
+            path = "cut" if name in is_acted else "follows" if cause in moves else "stays"
+            look = PATHS[path] | {"shrinkA": 24.5, "shrinkB": 24.5}
+            ax.add_patch(FancyArrowPatch(at[cause], at[name], **look, **HEAD))
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.03))
+    ax.axis("off")
+    return ax
+
+
+def decision_slice(
+    ax: Axes,
+    accepts: Callable[[np.ndarray], np.ndarray],
+    low: tuple[float, float],
+    high: tuple[float, float],
+    now: tuple[float, float],
+    moves: Mapping[str, tuple[float, float]],
+) -> Axes:
+    """Draw decisions over two features, and a person's moves among them; return the axes.
+
+    Where the person would be accepted the ground is green, elsewhere
+    pink. Each move is an arrow in the colour of its name, from where
+    the person stands now.
+
+    Arguments:
+        accepts: Says of points (N, 2) whether each is accepted, with
+            shape (N,), bool. All other features are as this person's.
+        low, high: Lower left and upper right corner of what is drawn.
+        now: Where the person stands.
+        moves: Where each move ends, by a name of `COLOURS`.
+    """
+    across, up = np.meshgrid(*np.linspace(low, high, 200).T)
+    accepted = accepts(np.stack([across.ravel(), up.ravel()], -1))
+    ground = [COLOURS["refused"], COLOURS["accepted"]]
+    levels: dict[str, Any] = {"levels": [-0.5, 0.5, 1.5], "colors": ground, "alpha": 0.22}
+    ax.contourf(across, up, accepted.reshape(across.shape).astype(float), **levels)
+    for name, end in moves.items():
+        look: dict[str, Any] = {"color": COLOURS[name], "lw": 2, "shrinkA": 0, "shrinkB": 0}
+        ax.add_patch(FancyArrowPatch(now, end, **look, **HEAD))
+        ax.scatter(*end, s=16, color=COLOURS[name], zorder=4)
+    ax.scatter(*now, s=30, color="black", zorder=5)
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    ax.grid(visible=False)
     return ax
 
 

@@ -1,19 +1,65 @@
-"""Pictures of results: beside the paper's, with their intervals, and as a trade."""
+"""Pictures of people and of results: histograms, errors, intervals, beside the paper."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lib import checks
-from lib.paper.pictures.look import COLOURS, MARKERS, by_name, need
+from lib.paper.pictures.look import COLOURS, MARKERS, readable
 
 
-def beside_paper(
-    ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "features a person may act on"
+def marginal(ax: Axes, samples: Mapping[str, np.ndarray], name: str, bins: int) -> Axes:
+    """Draw one feature's histograms as densities, one for each sample; return the axes.
+
+    Arguments:
+        samples: Values (N,) under the keys "data" (filled), "flow",
+            ...
+        name: Of the feature.
+        bins: How many, all equally wide.
+    """
+    low = min(values.min() for values in samples.values())
+    high = max(values.max() for values in samples.values())
+    edges = np.linspace(low, high, bins + 1).tolist()
+    for key, values in samples.items():
+        filled = key == "data"
+        ax.hist(
+            values,
+            edges,
+            density=True,
+            label=key,
+            color=COLOURS[key],
+            lw=1.4,
+            histtype="stepfilled" if filled else "step",
+            alpha=0.35 if filled else 1,
+        )
+    ax.set(xlabel=f"{readable(name)} (model units)", ylabel="density")
+    return ax
+
+
+def errors_by_place(
+    ax: Axes, place: np.ndarray, errors: np.ndarray, seen: np.ndarray
 ) -> Axes:
+    """Draw errors, a dot a person, over a histogram of where people are; return the axes.
+
+    The histogram has no scale: it takes up the lowest quarter.
+
+    Arguments:
+        place: The value at which each error was made, with shape (N,).
+        errors: Flow minus truth, with shape (N,).
+        seen: Values of people on the same axis, with shape (P,).
+    """
+    ax.scatter(place, errors, s=3, color=COLOURS["flow"], alpha=0.4, rasterized=True)
+    ax.axhline(0, color=COLOURS["truth"], ls="--")
+    below = ax.twinx()
+    heights, _, _ = below.hist(seen, 40, color=COLOURS["data"], alpha=0.3)
+    below.set_ylim(0, 4 * np.max(heights))
+    below.axis("off")
+    return ax
+
+
+def beside_paper(ax: Axes, rows: pd.DataFrame, metric: str, xlabel: str = "") -> Axes:
     """Draw one metric by setting, ours as dots, the paper's as dashes; return the axes.
 
     Of networks the dot is the mean over seeds, the pale bar their
@@ -24,12 +70,7 @@ def beside_paper(
     Arguments:
         rows: As `tables.beside_paper` gives them.
         metric: Which of their metrics.
-    Raises: ValueError: a column is missing, the metric is not in the
-        table, or a method has no marker.
     """
-    ours = ("mean", "lowest", "highest", "reported")
-    need(rows, ("metric", "setting", "method", "networks", "paper", *ours))
-    checks.one_of("metric", [metric], tuple(dict.fromkeys(rows.metric)))
     rows = rows[rows.metric == metric]
     settings = list(dict.fromkeys(rows.setting))
     who = rows.method.where(rows.networks == "", rows.networks)
@@ -51,12 +92,7 @@ def beside_paper(
     return ax
 
 
-def intervals(
-    ax: Axes,
-    rows: pd.DataFrame,
-    along: str,
-    order: Sequence[str],
-) -> Axes:
+def intervals(ax: Axes, rows: pd.DataFrame, along: str, order: Sequence[str]) -> Axes:
     """Draw estimates with their intervals, a line a category from the top; return the axes.
 
     Where there is no interval, "too few" stands in its place. Where
@@ -68,11 +104,7 @@ def intervals(
             a column `along` that holds the categories.
         along: Name of that column.
         order: Of the categories.
-    Raises: ValueError: a column is missing, a category is not in the
-        order, or a method has no marker.
     """
-    need(rows, ("method", along, "estimate", "low", "high"))
-    checks.one_of(along, dict.fromkeys(rows[along]), order)
     methods = list(dict.fromkeys(rows.method))
     for i, method in enumerate(methods):
         group = rows[rows.method == method]
@@ -85,7 +117,7 @@ def intervals(
         given = (group.reported != "too few").to_numpy()
         reported = group.reported[given].to_numpy(dtype=float)
         hollow: dict[str, Any] = {"s": 12, "facecolors": "none", "lw": 0.8}
-        colour = by_name("method", method, COLOURS)
+        colour = COLOURS[method.lower()]
         ax.scatter(reported, at[given] + 0.13, edgecolors=colour, label=label, **hollow)
     ax.set_yticks(range(len(order)), order)
     ax.set_ylim(len(order) - 0.4, -0.6)
@@ -94,8 +126,8 @@ def intervals(
 
 def _ours(ax: Axes, rows: pd.DataFrame, at: np.ndarray, who: str) -> None:
     """Draw a method's, or set of networks', numbers of `beside_paper` at these places."""
-    colour = by_name("method", who, COLOURS)
-    marker = by_name("method", who, MARKERS)
+    colour = COLOURS[who.lower()]
+    marker = MARKERS[who.lower()]
     if rows.lowest.isna().any():
         ax.plot(at, rows["mean"], marker, color=colour, label=f"{who}, ours")
         return
@@ -110,7 +142,7 @@ def _ours(ax: Axes, rows: pd.DataFrame, at: np.ndarray, who: str) -> None:
 
 def _intervals_of(ax: Axes, rows: pd.DataFrame, at: np.ndarray, method: str) -> None:
     """Draw one method's intervals at these heights, or that there are too few people."""
-    colour, given = by_name("method", method, COLOURS), (rows.low != "too few").to_numpy()
+    colour, given = COLOURS[method.lower()], (rows.low != "too few").to_numpy()
     estimate, low, high = (
         rows[name][given].to_numpy(dtype=float) for name in ("estimate", "low", "high")
     )
@@ -118,7 +150,7 @@ def _intervals_of(ax: Axes, rows: pd.DataFrame, at: np.ndarray, method: str) -> 
         estimate,
         at[given],
         xerr=[estimate - low, high - estimate],
-        fmt=by_name("method", method, MARKERS),
+        fmt=MARKERS[method.lower()],
         ms=3.5,
         lw=1.4,
         color=colour,
