@@ -92,17 +92,6 @@ def test_the_papers_own_numbers_by_hand(asked, section, claim, who, of_paper):
     assert verdicts[who] != ""
 
 
-def test_each_unit_of_cost_has_a_verdict_of_its_own(asked):
-    by_unit, in_short = claims.by_unit(asked), claims.in_short(asked)
-    assert set(by_unit.index) == set(in_short.index)
-    of_cost = by_unit.loc[("5.3", "the mean cost rises, and moderately")]
-    for who in ("search", "as printed"):
-        units = [text.split()[0] for text in of_cost[who].split("; ")]
-        assert units == ["L2", "squares", "L1"]
-    row = ("5.3", "log-densities fall")
-    assert by_unit.loc[row, "as printed"] == in_short.loc[row, "as printed"]
-
-
 def test_every_row_of_the_table_names_cells_that_there_are(people, asked):
     parts = claims.read()
     names = ["section", "claim", "part"]

@@ -3,8 +3,8 @@
 `data/published/icarma_claims.csv` has a row for each part of a claim:
 cells of the paper's tables, and the range in which a sum of them lies
 if the part holds. `ask` asks the numbers that the paper prints, the
-search and each set of networks. `overall`, `in_short` and `by_unit`
-give one verdict a claim, `hardest` the number that decides it.
+search and each set of networks. `overall` and `in_short` give
+one verdict a claim, `hardest` the number that decides it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -265,27 +265,6 @@ def overall(asked: pd.DataFrame) -> pd.DataFrame:
 def in_short(asked: pd.DataFrame) -> pd.DataFrame:
     """Return `overall`, where parts that differ are counted as "1 of 2 hold"."""
     return _by_claim(asked, _how_many)
-
-
-def by_unit(asked: pd.DataFrame) -> pd.DataFrame:
-    """Return `in_short`, where each unit of cost has a verdict of its own, L2 first.
-
-    For instance "L2 holds; squares 1 of 2 hold; L1 holds".
-
-    Arguments:
-        asked: As `ask` gives it.
-    """
-    unit = asked.part.str.extract(", (L2|squares|L1)$")[0].fillna("")
-    text = pd.DataFrame()
-    for name in ("", "L2", "squares", "L1"):
-        if (unit == name).any():
-            short = in_short(asked[unit == name])
-            short = short.where(short == "", f"{name} " + short if name else short)
-            text = text.add(short + "; ", fill_value="") if len(text) else short + "; "
-    text = text.replace(r"^(; )+|(; )+$", "", regex=True).replace("(; )+", "; ", regex=True)
-    order = [name for name in ("the paper's numbers", *asked.who.unique()) if name in text]
-    claims = asked[["section", "claim"]].drop_duplicates()
-    return text.loc[pd.MultiIndex.from_frame(claims), order]
 
 
 def hardest(asked: pd.DataFrame) -> pd.DataFrame:
