@@ -63,7 +63,7 @@ def action_on_graph(
     A feature that is acted on is blue; the arrows into it are dotted,
     since its causes no longer decide it. A feature that moves as a
     consequence is amber, as are the arrows by which it was reached.
-    Below both stands how they move. What the person can't act on has
+    Beside both stands how they move. What the person can't act on has
     a dashed rim, and may follow all the same.
 
     Arguments:
@@ -87,11 +87,12 @@ def action_on_graph(
             x, y = at[name]
             how = moves[name].split(" (")[0].replace("->", "→").replace("-", "−")
             style = CENTRED | {"color": NUMBERS[kind], "weight": "bold", "bbox": BLANK}
-            ax.text(x, y - 0.165, how, **style)
+            below = y < 0.85  # above the topmost, where no arrows are
+            ax.text(x, y - 0.165 if below else y + 0.165, how, **style)
         for cause in graph.parents[name]:
             path = "cut" if name in is_acted else "follows" if cause in moves else "stays"
             _arrow(ax, at[cause], at[name], PATHS[path], shrink=24.5)
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.03))
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.1))
     ax.axis("off")
     return ax
 
