@@ -84,7 +84,7 @@ def shown(notebook: str, pattern: str) -> list[float]:
 
 def of_people_and_networks() -> Iterator[str]:
     """Yield what is said with numbers of notebooks 00, 01 and 03."""
-    (first,) = shown("00_start_here", r"iCARMA +\+([\d.]+) nats")
+    (first,) = shown("00_start_here", r"iCARMA +\d+% +\+([\d.]+) nats")
     yield f"more plausible than before by {first:.2f} nats"
 
     women, men = shown("01_data_and_scm", r"gender +0 +\d+ +([\d.]+)\n +1 +\d+ +([\d.]+)")

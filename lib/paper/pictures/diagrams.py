@@ -146,7 +146,7 @@ def action_on_graph(
     A feature that is acted on is blue; the arrows into it are dotted,
     since its causes no longer decide it. A feature that moves as a
     consequence is amber, as are the arrows by which it was reached.
-    Below both stands how they move. What the person can't act on has
+    Beside both stands how they move. What the person can't act on has
     a dashed rim, and may follow all the same.
 
     Arguments:
@@ -178,7 +178,7 @@ def action_on_graph(
             path = "cut" if name in is_acted else "follows" if cause in moves else "stays"
             look = PATHS[path] | {"shrinkA": 24.5, "shrinkB": 24.5}
             ax.add_patch(FancyArrowPatch(at[cause], at[name], **look, **HEAD))
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.03))
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.1))
     ax.axis("off")
     return ax
 
