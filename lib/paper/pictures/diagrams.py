@@ -173,7 +173,9 @@ def action_on_graph(
         if name in moves:
             how = moves[name].split(" (")[0].replace("->", "→").replace("-", "−")
             bold: dict[str, Any] = {"color": NUMBERS[kind], "weight": "bold"}
-            ax.text(x, y - 0.165, how, bbox=BLANK, **bold, **CENTRED)
+            below = y < 0.85  # above the topmost, where no arrows are
+            y = y - 0.165 if below else y + 0.165
+            ax.text(x, y, how, bbox=BLANK, **bold, **CENTRED)
         for cause in causes:
             path = "cut" if name in is_acted else "follows" if cause in moves else "stays"
             look = PATHS[path] | {"shrinkA": 24.5, "shrinkB": 24.5}
