@@ -3,8 +3,8 @@
 `data/published/icarma_claims.csv` has a row for each part of a claim:
 cells of the paper's tables, and the range in which a sum of them lies
 if the part holds. `ask` asks the numbers that the paper prints, the
-search and each set of networks. `overall` and `in_short` give
-one verdict a claim, `hardest` the number that decides it.
+search and each set of networks. `overall` and `in_short` give one
+verdict a claim, `unfitted` the parts that are evidence.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +31,7 @@ FACT = "fact"  # the metric of parts that no table answers
 OURS, THE_PAPER = "ours", "the paper"  # who answers with a fact, unless it is said
 CANNOT = "cannot be asked"  # of the paper, where it prints no number
 TIE = "a tie"  # of the paper, where its number is an end of the range
+UNIT = ", (L2|squares|L1)$"  # at the end of a part about cost
 VERDICTS = ("holds", "does not hold", "undecided", TIE)
 
 Cell = tuple[str, str, str]  # table, method, setting
@@ -267,43 +268,28 @@ def in_short(asked: pd.DataFrame) -> pd.DataFrame:
     return _by_claim(asked, _how_many)
 
 
-def hardest(asked: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a claim: the part that is hardest to hold, with its numbers.
+def unfitted(asked: pd.DataFrame) -> pd.DataFrame:
+    """Return the parts that are evidence, with their bounds.
 
-    That is the first part that does not hold, else the first that is
-    undecided, else the first that holds; of these rather one with a
-    cell that was not used for calibration (`tables.DECLARED`).
+    Left out are parts whose cells were all used for calibration
+    (`tables.DECLARED`).
 
     Arguments:
-        asked: As `ask` gives it, of the search and one set of networks.
-    Returns: By claim: what is asked, of which method, the paper's
-        number, ours with the lowest and highest member, the bound,
-        and the verdict with how many parts hold. A dagger marks a
-        part whose cells were all used for calibration.
+        asked: As `ask` gives it.
+    Returns: Rows of `asked` with the columns bound, in words, with
+        "[R]" where it is ours, and unit, of a cost: "L2", "squares"
+        or "L1".
     """
     names = ["section", "claim", "part"]
     parts = read().drop_duplicates(names).set_index(names)
-    worst_first = ("does not hold", "undecided", "holds")
-    rows = {}
-    for claim, group in asked.groupby("claim", sort=False):
-        candidates = []
-        for answer in group.itertuples():
-            part = parts.loc[(answer.section, claim, answer.part)]
-            method = ORACLE if answer.who == SEARCH else ICARMA
-            is_declared = _is_declared(part, method)
-            rank = worst_first.index(answer.here), is_declared
-            candidates.append((rank, method, answer, part))
-        (_, is_declared), method, answer, part = min(candidates, key=lambda one: one[0])
-        n_hold = (group.here == "holds").sum()
-        few = f" ({n_hold} of {len(group)} do)" if n_hold < len(group) > 1 else ""
-        rows[claim] = {
-            "what is asked": f"{method}: {answer.part}",
-            "paper": "" if np.isnan(answer.paper) else f"{answer.paper:.3f}",
-            "ours": f"{answer.ours:.3f} ({answer.members})".removesuffix(" ()"),
-            "bound": _in_words(part.low, part.high),
-            "verdict": answer.here + few + "†" * is_declared,
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
+    bounds = []
+    for answer in asked.itertuples():
+        part = parts.loc[(answer.section, answer.claim, answer.part)]
+        is_fitted = _is_declared(part, ORACLE if answer.who == SEARCH else ICARMA)
+        ours = f" [{part.mark}]" if part.mark else ""
+        bounds.append(np.nan if is_fitted else _in_words(part.low, part.high) + ours)
+    unit = asked.part.str.extract(UNIT)[0].fillna("")
+    return asked.assign(bound=bounds, unit=unit).dropna(subset="bound")
 
 
 def _is_declared(part: Any, answers: str) -> bool:

@@ -99,7 +99,7 @@ def of_people_and_networks() -> Iterator[str]:
 
     (closed,) = shown("03_icarma_training", r"without product\nrankings.*?(\d+)%")
     yield f"| the mask network alone | {closed:.0f} of 100 closed features |"
-    counted = shown("03_icarma_training", r"four open +(\d+) +0 .*?some can't +(\d+) +0 ")
+    counted = shown("03_icarma_training", r"four open +(\d+) .*?some can't +(\d+) ")
     yield f"Counted over {sum(counted):,.0f} recommendations"
 
 
@@ -262,7 +262,7 @@ def of_what_is_beyond() -> Iterator[str]:
         yield f"| {row} | {search} % | {network} % | {times:.1f} |"
     times = flow["cost ratio", "iCARMA"]
     yield f"costs {times.min():.1f} to {times.max():.1f} times a search"
-    of_reported = r"\nreported network +([\d.]+) +[\d.]+ *\n"  # and the cost
+    of_reported = r"\nreported network" + 5 * r" +[\d.]+" + r" +([\d.]+) *\n"
     (redundant,) = shown("03_icarma_training", of_reported)
     yield f"one action could go for {100 * redundant:.0f} of 100 of those helped"
     lost = 1000 * (flow["joint", "search"] - flow["joint", "walked"]).max()

@@ -63,6 +63,7 @@ def box(
     width: float,
     height: float = 0.15,
     edge: str = INK,
+    zorder: float = 3,
 ) -> None:
     """Draw a rounded box with a text, centred at (x, y)."""
     ax.add_patch(
@@ -74,7 +75,7 @@ def box(
             fc=colour,
             ec=edge,
             lw=0.8,
-            zorder=3,
+            zorder=zorder,
         )
     )
     ax.text(x, y, text, ha="center", va="center", fontsize=9, zorder=4)
@@ -87,6 +88,7 @@ def arrow(
     bend: float = 0.0,
     shrink: float = 0.0,
     colour: str = INK,
+    style: str = "-",
 ) -> None:
     """Draw an arrow that stops the given number of points short of both ends."""
     ax.add_patch(
@@ -97,6 +99,7 @@ def arrow(
             mutation_scale=10,
             lw=1,
             color=colour,
+            linestyle=style,
             shrinkA=shrink,
             shrinkB=shrink,
             connectionstyle=f"arc3,rad={bend}",
@@ -225,7 +228,7 @@ def architecture(ax: Axes) -> Axes:
     """Draw how iCARMA recommends and learns; return the axes.
 
     It is the paper's Fig. 1, drawn from its text. What iCARMA adds to
-    CARMA is in the colour of `COLOURS["added"]`.
+    CARMA is in the colour of `COLOURS["added"]`; dashed arrows are ours.
     """
     added, pale = COLOURS["added"], "#F8DDCB"
     grey, blue, green = "#EDEDED", "#CFE3F3", "#CDEBDF"
@@ -253,7 +256,7 @@ def architecture(ax: Axes) -> Axes:
     )
     for x, text, colour, width in forward:
         box(ax, x, 0.86, text, colour, width, 0.17, added if colour == pale else INK)
-    box(ax, 0.30, 0.48, "", "white", 0.56, 0.23, added)
+    box(ax, 0.30, 0.48, "", "white", 0.56, 0.23, added, zorder=1)
     ax.text(0.085, 0.48, "this person\nsays: $s$", ha="center", va="center", fontsize=9)
     for x, text in says:
         box(ax, x, 0.48, text, pale, 0.07, 0.15, added)
@@ -262,22 +265,24 @@ def architecture(ax: Axes) -> Axes:
         box(ax, x, 0.11, text, colour, 0.125, 0.15, added if colour == pale else INK)
     for (left, _, _, wide), (right, _, _, width) in pairwise(forward):
         arrow(ax, (left + wide / 2 + 0.012, 0.86), (right - width / 2 - 0.012, 0.86))
-    for start, end in (
-        ((0.405, 0.59), (0.355, 0.75)),
-        ((0.425, 0.59), (0.645, 0.75)),
-        ((0.495, 0.59), (0.375, 0.75)),
-        ((0.51, 0.59), (0.51, 0.75)),
-        ((0.525, 0.59), (0.665, 0.75)),
-        ((0.21, 0.39), (0.21, 0.21)),
-        ((0.31, 0.39), (0.36, 0.21)),
+    for start, end, style in (
+        ((0.40, 0.57), (0.33, 0.75), "--"),
+        ((0.42, 0.57), (0.635, 0.75), "--"),
+        ((0.495, 0.57), (0.36, 0.75), "-"),
+        ((0.51, 0.57), (0.51, 0.75), "-"),
+        ((0.525, 0.57), (0.665, 0.75), "-"),
+        ((0.21, 0.39), (0.21, 0.21), "-"),
+        ((0.31, 0.39), (0.36, 0.21), "-"),
     ):
-        arrow(ax, start, end, colour=added)
-    judged = "checked by the classifier $h$, the\ndensity $p$ and the range of the data"
+        arrow(ax, start, end, colour=added, style=style)
+    judged = "judged by the classifier $h$, the\ndensity $p$ and the range of the data"
     ax.text(0.825, 0.48, judged, ha="center", va="center", fontsize=9)
-    arrow(ax, (0.185, 0.955), (0.67, 0.955), bend=-0.1)  # z goes into both networks
+    arrow(ax, (0.185, 0.96), (0.66, 0.96), bend=-0.08)  # z goes into both networks
+    arrow(ax, (0.05, 0.96), (0.69, 0.96), bend=-0.12, style="--")
     arrow(ax, (0.955, 0.75), (0.90, 0.55))
-    arrow(ax, (0.825, 0.41), (0.825, 0.24))
-    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.05))
+    for start, end in ((0.74, 0.55), (0.79, 0.70), (0.84, 0.86)):
+        arrow(ax, (start, 0.41), (end, 0.21))
+    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.10))
     ax.axis("off")
     return ax
 
