@@ -29,12 +29,15 @@ CLAIM = pd.DataFrame({"claim": ["x"], "ours": [0.5], "low": [0.4], "high": [0.6]
         (TABLE, {"n": [419, 30]}, 0),
         (TABLE, {"n": [421, 30]}, 1),
         (TABLE, {"setting": ["a", "3"]}, 1),
-        (MEANS, {"mean": [0.559, 0.704]}, 0),  # six standard errors; or 0.005
-        (MEANS, {"mean": [0.561, 0.706]}, 2),
+        # six standard errors of a difference, 0.01 times the root of 2; or 0.005
+        (MEANS, {"mean": [0.584, 0.704]}, 0),
+        (MEANS, {"mean": [0.586, 0.706]}, 2),
         (MEANS, {"lowest": [0.53, 0.7]}, 0),
+        (MEANS, {"lowest": [0.55, 0.7]}, 1),
         (MEANS, {"agrees": [False, True]}, 0),  # follows from the numbers
-        (CLAIM, {"ours": [0.59]}, 0),  # half the width
-        (CLAIM, {"ours": [0.61]}, 1),
+        (CLAIM, {"ours": [0.64]}, 0),  # half the width, times the root of 2
+        (CLAIM, {"ours": [0.65]}, 1),
+        (CLAIM, {"ours": [0.5], "low": [0.1]}, 0),  # the ends are not compared
         (CLAIM.assign(here="holds"), {"here": ["does not hold"]}, 1),
         (CLAIM.assign(here="holds"), {"here": ["undecided"]}, 0),
     ],

@@ -6,9 +6,12 @@ On one machine, and on other x86 processors with the variables of
 `lib.reproducible`, a batch gives the same bits. Elsewhere another
 rounding acts like another seed. So a number may differ
 
-- by six standard errors of the mean over seeds, in tables that have
-  them (a single member's by fourteen), or by `LEAST` if that is more;
-- in tables with an interval, by half its width;
+- by six standard errors of the difference of two means over seeds, in
+  tables that have them, which for ten seeds happens by chance in one
+  cell of 100,000 (a single member's by ten), or by `LEAST` if that is
+  more;
+- an estimate with an interval, by half the widths of both, squared and
+  added; the ends, whose distance is estimated too, are not compared;
 - else by `ABSOLUTE` and `RELATIVE` of its size.
 
 Texts must be the same but for the numbers in them, and a verdict may
@@ -29,6 +32,7 @@ from lib.paper import gmsc
 LEAST, ABSOLUTE, RELATIVE = 0.005, 0.02, 0.05
 OF_MEMBERS = ("lowest", "highest", "reported")
 FOLLOWS = ("agrees", "members")  # from the numbers beside them
+ESTIMATES, ENDS = {"ours", "estimate"}, {"low", "high"}
 VERDICTS, UNDECIDED = ("here", "verdict"), ["undecided", "open"]
 NUMBER = r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?![\w.])"
 SHOWN = 20  # cells outside that are printed, of each table
@@ -71,10 +75,10 @@ def outside(ours: pd.DataFrame, committed: pd.DataFrame) -> list[str]:
     cells = []
     for column in committed:
         new, old = ours[column], committed[column]
-        if column in FOLLOWS:
+        if column in FOLLOWS or (column in ENDS and ESTIMATES & set(committed)):
             continue
         if pd.api.types.is_numeric_dtype(old) and pd.api.types.is_numeric_dtype(new):
-            limit = tolerance(committed, str(column))
+            limit = tolerance(ours, committed, str(column))
             differs = (new.astype(float) - old.astype(float)).abs() > limit
             differs |= new.isna() != old.isna()
         else:
@@ -100,17 +104,16 @@ def words(column: pd.Series) -> pd.Series:
     return texts.str.replace(NUMBER, "#", regex=True)
 
 
-def tolerance(committed: pd.DataFrame, column: str) -> pd.Series:
+def tolerance(ours: pd.DataFrame, committed: pd.DataFrame, column: str) -> pd.Series:
     """Return by how much each number of a column may differ."""
-    size = committed[column].astype(float).abs()
-    usual = ABSOLUTE + RELATIVE * size
+    usual = ABSOLUTE + RELATIVE * committed[column].astype(float).abs()
     if "se_networks" in committed:
-        n_errors = 14 if column in OF_MEMBERS else 6
-        errors = n_errors * committed["se_networks"]
+        n_errors = 10 if column in OF_MEMBERS else 6
+        errors = n_errors * np.hypot(ours["se_networks"], committed["se_networks"])
         return errors.clip(lower=LEAST).fillna(LEAST)
-    if {"low", "high"} <= set(committed) and column in ("low", "high", "ours", "estimate"):
-        half = (committed["high"] - committed["low"]).abs() / 2
-        return half.clip(lower=LEAST).fillna(usual)
+    if column in ESTIMATES and set(committed) >= ENDS:
+        half = [(table["high"] - table["low"]) / 2 for table in (ours, committed)]
+        return np.hypot(*half).clip(lower=LEAST).fillna(usual)
     return usual
 
 
