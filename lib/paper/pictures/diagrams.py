@@ -280,8 +280,8 @@ def architecture(ax: Axes) -> Axes:
     arrow(ax, (0.185, 0.96), (0.66, 0.96), bend=-0.08)  # z goes into both networks
     arrow(ax, (0.05, 0.96), (0.69, 0.96), bend=-0.12, style="--")
     arrow(ax, (0.955, 0.75), (0.90, 0.55))
-    for start, end in ((0.74, 0.55), (0.79, 0.70), (0.84, 0.86)):
-        arrow(ax, (start, 0.41), (end, 0.21))
+    for left, right in ((0.74, 0.55), (0.79, 0.70), (0.84, 0.86)):
+        arrow(ax, (left, 0.41), (right, 0.21))
     ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.10))
     ax.axis("off")
     return ax
