@@ -171,6 +171,8 @@ def test_where_the_data_is_looked_for(tmp_path, monkeypatch):
         gmsc.find()
     (tmp_path / "mine.csv").write_text("")
     assert gmsc.find(tmp_path / "mine.csv") == tmp_path / "mine.csv"
+    with pytest.raises(ValueError, match=r"There is no file .*absent.csv. Download"):
+        gmsc.read(tmp_path / "absent.csv")
 
 
 def test_without_a_network_there_is_no_data_and_nothing_half(tmp_path, monkeypatch):

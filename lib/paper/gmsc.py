@@ -116,9 +116,11 @@ def read(path: str | Path) -> pd.DataFrame:
 
     Arguments:
         path: Of the csv, or of a zip that holds it.
-    Raises: FileNotFoundError: there is no file. ValueError: it is not
-        the data, or a damaged zip.
+    Raises: ValueError: there is no file, it is not the data, or it is
+        a damaged zip.
     """
+    if not Path(path).is_file():
+        raise ValueError(f"There is no file {path}. {HOW_TO_GET_IT}")
     content = Path(path).read_bytes()
     if zipfile.is_zipfile(path):
         try:

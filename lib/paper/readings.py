@@ -57,8 +57,8 @@ class Reading:
             or "falling".
         prior: How it follows from w: "inverse" or "as w".
         constant_prior: Of all features under the constant profile:
-            "half", for which the KL divergence is an entropy (A.5
-            says "entropy regularization"), or "p_max".
+            "half", for which the KL divergence is an entropy, as in
+            CARMA's default loss (A.5), or "p_max".
         mask: "sum" or "mean" of the KL divergence over features.
         constant_sees: What networks are conditioned on under the
             constant profile, beside what can be done: "nothing" or

@@ -168,19 +168,19 @@ def best_member(validation: pd.DataFrame, setting: str = "random") -> int:
 def diverged(training: pd.DataFrame) -> list[int]:
     """Return the positions of the members that diverged, by what training people show.
 
-        A member diverged if its recommendations cost more than twice as
-        much as those of the median member, or if it helps less than half
-        as many people.
+    A member diverged if its recommendations cost more than twice as
+    much as those of the median member, or if it helps less than half
+    as many people.
 
-        Arguments:
-            training: Rows of `evaluate` for training people, with
-    preferences drawn as in training; of one ensemble, with at
-                least three members.
-        Example:
-            >>> rows = pd.DataFrame({"member": [0, 0, 1, 1, 2, 2], "valid": True})
-            >>> rows = rows.assign(cost=[0.2, 0.2, 0.2, 0.1, 0.9, 1.1], joint=True)
-            >>> diverged(rows)
-            [2]
+    Arguments:
+        training: Rows of `evaluate` for training people, with
+            preferences drawn as in training; of one ensemble, with at
+            least three members.
+    Example:
+        >>> rows = pd.DataFrame({"member": [0, 0, 1, 1, 2, 2], "valid": True})
+        >>> rows = rows.assign(cost=[0.2, 0.2, 0.2, 0.1, 0.9, 1.1], joint=True)
+        >>> diverged(rows)
+        [2]
     """
     by_member = training.groupby("member")
     cost = training[training.valid].groupby("member").cost.mean()
