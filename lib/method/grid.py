@@ -9,7 +9,8 @@ grid's optimum is found without a visit to each:
   log-density are sums over components, so the causal model and the
   flow are evaluated for 676 + 676 actions, not for 676 x 676.
 * An action on one component that is implausible beside the most
-  plausible action on every other is left out.
+  plausible action on every other is left out, and so is what costs
+  more than an action on one component alone that will do.
 * The classifier is asked about the cheapest few hundred of what is
   left, then about more, until one is valid.
 
@@ -46,6 +47,8 @@ BATCH_COMPONENT_ACTIONS, BATCH_ACTIONS = 2**15, 2**23
 # actions of a person that the classifier is asked about first, and by how much they grow
 FIRST_ASKED, ASKED_GROWTH = 256, 8
 CLASSIFIER_BATCH = 2**15
+# a component with more actions is not asked by itself: that would take longer than it saves
+CEILING_ACTIONS = 2**10
 
 # All actions on one causally connected component of the graph: the F columns that they can
 # change, and the values (C, F) of each action, NaN where it is not on a feature. The first
@@ -279,7 +282,7 @@ class Grid:
             tables: One for each of B components.
         Returns: With shape (P, B), row 0 being "no action".
         """
-        rows, cost = self._combine(tables)
+        rows, cost = self._combine(tables, self._ceiling(x, tables))
         best = torch.zeros(len(x), len(tables), dtype=torch.long)
         people, n_asked = torch.arange(len(x)), FIRST_ASKED
         largest = torch.finfo(cost.dtype).max
@@ -306,14 +309,44 @@ class Grid:
             n_asked *= ASKED_GROWTH
         return best
 
-    def _combine(self, tables: Sequence[Table]) -> tuple[list[Tensor], Tensor]:
+    def _ceiling(self, x: Tensor, tables: Sequence[Table]) -> Tensor:
+        """Return a cost above which nothing need be looked at, with shape (P, 1).
+
+        It is that of the cheapest action on a single component that
+        will do, infinite where there is none. Large components are
+        left out.
+
+        Arguments:
+            x: The people, with shape (P, D).
+            tables: One for each of B components.
+        """
+        ceiling = x.new_full((len(x), 1), torch.inf)
+        for b, table in enumerate(tables):
+            if table.cost.shape[-1] > CEILING_ACTIONS:
+                continue
+            cost = table.cost.masked_fill(~is_plausible(table.gain, self.slack), torch.inf)
+            person, row = cost[:, 1:].isfinite().nonzero(as_tuple=True)
+            rows = person.new_zeros(len(person), len(tables))
+            rows[:, b] = row + 1  # after "no action"
+            will_do = self._is_valid(x, tables, person, rows)
+            cost[person[~will_do], rows[~will_do, b]] = torch.inf
+            ceiling = torch.minimum(ceiling, cost[:, 1:].amin(-1, keepdim=True))
+        return ceiling
+
+    def _combine(
+        self, tables: Sequence[Table], ceiling: Tensor
+    ) -> tuple[list[Tensor], Tensor]:
         """Return the combinations of actions on all components that may be chosen.
 
         Left out are actions that are implausible beside the most
-        plausible ones on the other components. Sums are taken in the
-        same order here and below: one that is larger term by term is
-        not smaller when it is rounded, so nothing is lost.
+        plausible ones on the other components, or dearer than the
+        ceiling. Sums are taken in the same order here and below: one
+        that is larger term by term is not smaller when it is rounded,
+        so nothing is lost.
 
+        Arguments:
+            ceiling: The largest cost that is of interest, with shape
+                (P, 1).
         Returns: The rows of each table that are combined, each with
             shape (P, n_b); and the cost of each combination, with
             shape (P, n_1 ... n_B), infinite where it is implausible,
@@ -324,6 +357,7 @@ class Grid:
         for b, table in enumerate(tables):
             gains = [*most[:b], table.gain, *most[b + 1 :]]
             is_kept = is_plausible(sum(gains[1:], gains[0]), self.slack)
+            is_kept &= table.cost <= ceiling
             is_kept[:, 0] = True
             kept_first = is_kept.sort(dim=-1, descending=True, stable=True).indices
             rows.append(kept_first[:, : int(is_kept.sum(-1).amax())])
@@ -334,7 +368,7 @@ class Grid:
             return reduce(lambda a, b: (a[:, :, None] + b[:, None]).flatten(1), kept)
 
         cost, gain = (total(getattr(t, name) for t in tables) for name in ("cost", "gain"))
-        cost.masked_fill_(~is_plausible(gain, self.slack), torch.inf)
+        cost.masked_fill_(~is_plausible(gain, self.slack) | (cost > ceiling), torch.inf)
         if self.max_acted is not None:
             n_acted = total(t.is_acted.sum(-1).expand_as(t.cost) for t in tables)
             cost.masked_fill_(n_acted > self.max_acted, torch.inf)
