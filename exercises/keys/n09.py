@@ -226,6 +226,7 @@ def price_of_a_margin() -> Key:
     nearer = table.GTP[strict] - table.GTP[mild]
     share = table["valid in truth"][mild]
     none = table.index.min()
+    smaller, larger = table.index[table.index.get_loc(mild) + np.array([-1, 1])]
     return Key(
         np.array([mild, nearer]),
         f"With a margin of {mild:g} in log-odds {share:.3f} are valid in truth, and people "
@@ -253,8 +254,12 @@ def price_of_a_margin() -> Key:
             ),
             (np.array([nearer, mild]), "Both are right, in the other order."),
             (
-                np.array([0.1, table.GTP[strict] - table.GTP[0.1]]),
+                np.array([larger, table.GTP[strict] - table.GTP[larger]]),
                 "Is there a smaller margin that is enough?",
+            ),
+            (
+                np.array([smaller, table.GTP[strict] - table.GTP[smaller]]),
+                "Are at least 90 of 100 valid in truth with that margin?",
             ),
             (
                 np.array([none, table.GTP[strict] - table.GTP[none]]),
@@ -279,6 +284,6 @@ def trusted_less() -> Key:
         {
             "A": "Two guesses that differ by less than tau are hardly told apart.",
             "B": "How large are tau, and the distance that ten answers can take off?",
-            "C": "Is a tau of 0.2 large beside the distances at the start, about 0.74?",
+            "C": "Is a tau of 0.2 large beside the distances at the start, about 0.75?",
         },
     )

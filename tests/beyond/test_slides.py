@@ -275,8 +275,7 @@ def of_what_is_beyond() -> Iterator[str]:
         *truth[["walked", "walked, margin", "walked, wider"]],
     )
     yield f"{flow_now} % helped by the flow, {truth_now} % in truth"
-    assert least == most
-    yield f"A margin, chosen without the truth: {least} %"
+    yield f"A margin, chosen without the truth: {least} to {most} %"
     yield f"for the sake of a margin, {per_cent(truth['walked, fallback'])[0]} %"
 
 
