@@ -188,9 +188,10 @@ def test_tag_that_ignores_output_still_works(failures):
 
 def test_an_error_that_was_committed_is_found(failures):
     """One of the cells holds one, and it fails beside them."""
-    assert "cells.ipynb: In [18] is committed with an error" in failures[
-        ("cells", "committed outputs")
-    ]
+    assert (
+        "cells.ipynb: In [18] is committed with an error"
+        in failures[("cells", "committed outputs")]
+    )
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
