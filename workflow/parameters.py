@@ -36,7 +36,7 @@ def given(size: str, notebook: str, params: Path = io.PARAMS) -> dict[str, Any]:
     Example:
         >>> values = given("smoke", "02_causal_flow")
         >>> values["n_epochs"], "n_recourse" in values, "n_seeds" in values
-        (2, True, False)
+        (4, True, False)
     """
     sections, defaults = read(size, params), defaults_of(notebook)
     shared = {name: value for name, value in sections["all"].items() if name in defaults}
