@@ -29,6 +29,8 @@ class Looks:
         x: The people, with shape (N, D).
         preferences: Theirs in each setting, "random" among them.
         seed: Of the search.
+        effort: Its n_samples, n_starts and n_steps, where they are not the
+            defaults.
     """
 
     def __init__(
@@ -38,11 +40,12 @@ class Looks:
         x: Tensor,
         preferences: Mapping[str, Preferences],
         seed: int,
+        **effort: Any,
     ) -> None:
         self.problem, self.model, self.x, self.seed = problem, model, x, seed
         self.preferences = preferences
         self.is_allowed = preferences["random"].is_actionable
-        self.table = Search(problem, model, seed=seed).table(self.x)
+        self.table = Search(problem, model, seed=seed, **effort).table(self.x)
         self.known = self.table.cheapest(self.is_allowed)[0]
         self.few = self.is_allowed.sum(-1) <= 2
 
