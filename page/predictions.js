@@ -30,16 +30,16 @@ function* helpedOnGrid(model, people, scores) {
 }
 
 /* What the search finds for 120 people; 08.2 and 08.4 need the same, which takes seconds. */
-const found = new WeakMap(); // by model
+const searched = new WeakMap(); // by model
 function* tables(model, people) {
-  if (found.has(model)) return found.get(model);
+  if (searched.has(model)) return searched.get(model);
   const weights = model.columns.map(() => 1);
   const results = [];
   for (const x of people.slice(0, 120)) {
     results.push(model.searched(model.truth, x, weights));
     yield;
   }
-  found.set(model, results);
+  searched.set(model, results);
   return results;
 }
 
