@@ -357,7 +357,7 @@ def test_declared_cells_are_the_declared_ones_and_their_repetitions():
     values = [value for cells in given.values() for value in cells.values()]
     n_found = 0
     for (number, method, metric), settings in tables.DECLARED.items():
-        rows = tables.published(number).set_index(["method", "setting"])
+        rows = tables.published(int(number)).set_index(["method", "setting"])
         for setting in settings:
             printed = rows.loc[(method, setting), metric]
             assert min(abs(printed - value) for value in values) <= 0.011, setting
