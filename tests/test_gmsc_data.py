@@ -40,6 +40,13 @@ def test_cleaning_drops_caps_and_decodes():
     assert people.late_90.tolist() == [18, 2, 18] and people.utilization.max() == 1
     assert people.paid_back.tolist() == [False, True, True]
     assert raw.equals(given)
+    for spoilt, message in (
+        (raw.assign(**{gmsc.LABEL: "No"}), "must be 1 for a serious delinquency"),
+        (raw.assign(age=-1), "negative values"),
+        (raw.drop(columns="income"), "income is missing"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            gmsc.clean(spoilt)
 
 
 def another(folder):

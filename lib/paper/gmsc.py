@@ -125,6 +125,8 @@ def clean(raw: pd.DataFrame) -> pd.DataFrame:
     Arguments:
         raw: The label and the ten features, called as in `COLUMNS`;
             it stays as it is.
+    Raises: ValueError: a column is missing, holds no numbers or
+        negative ones; the label is not 0 or 1.
     Source: the cleaning of PEAR (De Toni et al.), as in appendix C of
         arXiv:2604.08030.
 
@@ -142,7 +144,11 @@ def clean(raw: pd.DataFrame) -> pd.DataFrame:
         0       True   30   3000.0        0
         1      False   40  17000.0       18
     """
-    people = raw[[LABEL, *COLUMNS]].dropna().reset_index(drop=True)
+    people = data.to_table(raw, [LABEL, *COLUMNS]).dropna().reset_index(drop=True)
+    if not people[LABEL].isin([0, 1]).all():
+        raise ValueError(f"{LABEL} must be 1 for a serious delinquency and 0 for none.")
+    if (data.values(people, list(COLUMNS)) < 0).any():
+        raise ValueError("There are negative values: drop or repair those rows.")
     features = people[list(COLUMNS)].clip(upper=HIGHEST, axis=1)
     features.insert(0, "paid_back", people[LABEL] == 0)
     return features
