@@ -49,7 +49,7 @@ def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
         set of networks, and a column a verdict.
     """
     overall = claims.overall(rows)
-    by_claim = overall.stack().str.partition(":")[0]
+    by_claim = overall.stack().str.replace(r"^\d+ of \d+ hold$", "in part", regex=True)
     by_claim = by_claim[by_claim != ""].rename("verdict").rename_axis([None, None, "who"])
     counts = by_claim.groupby(["who", by_claim]).size().unstack(fill_value=0)
     order = [name for name in overall if name in counts.index]

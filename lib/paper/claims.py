@@ -3,13 +3,12 @@
 `data/published/icarma_claims.csv` has a row for each part of a claim:
 cells of the paper's tables, and the range in which a sum of them lies
 if the part holds. `ask` asks the numbers that the paper prints, the
-search and each set of networks. `overall` and `in_short` give one
-verdict a claim, `unfitted` the parts that are evidence.
+search and each set of networks. `overall` gives one verdict a claim,
+`unfitted` the parts that are evidence.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,17 @@ import pandas as pd
 from lib import checks, io
 from lib.io import PUBLISHED
 from lib.paper.estimates import Estimate, combined, contrast, ratio
-from lib.paper.tables import DECLARED, MEAN_OF, SEARCHES, published, sums
+from lib.paper.tables import DECLARED, SEARCHES, published, sums
 
 CLAIMS = PUBLISHED / "icarma_claims.csv"
 TABLES = {str(number): (number, "Loan") for number in (1, 2, 3, 5, 6)}
 TABLES |= {f"{number} GMSC": (number, "GMSC") for number in (1, 2)}
 ORACLE, ICARMA, NO_DEMAND = "oracle", "iCARMA", "search, no demand"
 METHODS = (ORACLE, ICARMA, "iCARMA (rco-trained)", NO_DEMAND)
-SEARCH, NETWORKS, BOTH = "search", "networks", "both"
-WHO = (SEARCH, NETWORKS, BOTH, "as printed", "as chosen", "pruned")
+SEARCH = "search"  # who answers with the cells of the oracle
 FACT = "fact"  # the metric of parts that no table answers
-OURS, THE_PAPER = "ours", "the paper"  # who answers with a fact, unless it is said
 CANNOT = "cannot be asked"  # of the paper, where it prints no number
-TIE = "a tie"  # of the paper, where its number is an end of the range
 UNIT = ", (L2|squares|L1)$"  # at the end of a part about cost
-VERDICTS = ("holds", "does not hold", "undecided", TIE)
 
 Cell = tuple[str, str, str]  # table, method, setting
 Fact = float | Estimate
@@ -40,7 +35,7 @@ Answer = tuple[str, float, Estimate]  # who answers, the paper's number, ours
 Sums = Callable[[Cell, str], tuple[np.ndarray, np.ndarray]]
 
 
-def read(path: Path = CLAIMS) -> pd.DataFrame:
+def read() -> pd.DataFrame:
     r"""Return the parts of the paper's claims, a row each.
 
     A part holds if this value lies in [low, high]:
@@ -52,69 +47,23 @@ def read(path: Path = CLAIMS) -> pd.DataFrame:
     SETTING` where it is not of the method that answers. Where the
     metric is "fact", cells are names of numbers that `ask` is given.
 
-    Arguments:
-        path: Of the table.
     Returns: Columns section, claim, words (of the paper), who
         (answers), part, metric, how, after and before (tuples of
         cells, as they are written), times, low, high, and mark: "R"
         where an end of the range is ours.
-    Raises: ValueError: a row names an unknown metric, table, method or
-        setting, has no range, or is there twice. The message names
-        the row.
     """
-    parts = io.read_csv(path, dtype=str).fillna("")
+    parts = io.read_csv(CLAIMS, dtype=str).fillna("")
     for name, default in {"times": 1.0, "low": -np.inf, "high": np.inf}.items():
         parts[name] = pd.to_numeric(parts[name]).fillna(default)
     for side in ("after", "before"):
         parts[side] = [tuple(filter(None, text.split("; "))) for text in parts[side]]
-    is_twice = parts.duplicated(["section", "claim", "who", "part"])
-    for part, again in zip(parts.itertuples(), is_twice, strict=True):
-        try:
-            _check(part)
-            if again:
-                raise ValueError("It is there twice: expected another part.")
-        except ValueError as error:
-            name = f"{part.section}, {part.claim!r}, {part.part!r}"
-            message = f"Line {part.Index + 2} of {path.name} ({name}): {error}"
-            raise ValueError(message) from None
     return parts
-
-
-def _check(part: Any) -> None:
-    """Raise ValueError unless a part has a range, and names what there is."""
-    checks.one_of("metric", [part.metric], (*MEAN_OF, FACT))
-    checks.one_of("way to join cells", [part.how], ("sum", "range"))
-    if not part.after or not part.low <= part.high or np.isinf([part.low, part.high]).all():
-        raise ValueError("Expected a cell in the column after, and low, high, or both.")
-    if part.metric != FACT:
-        checks.one_of("who answers", [part.who], WHO)
-        for cell in (*part.after, *part.before):
-            table, method, setting = _parse(cell, ORACLE)
-            checks.one_of("table", [table], tuple(TABLES))
-            checks.one_of("method", [method], METHODS)
-            checks.one_of("setting", [setting], tuple(_published(table).index.levels[1]))
-
-
-def _parse(cell: str, method: str) -> Cell:
-    """Return table, method and setting of a cell.
-
-    Arguments:
-        cell: As it is written.
-        method: That of a cell which names none.
-    """
-    names = cell.split(": ")
-    if len(names) == 2:
-        names.insert(1, method)
-    if len(names) != 3:
-        raise ValueError(f"Expected TABLE: SETTING or TABLE: METHOD: SETTING, got {cell!r}")
-    return names[0], names[1], names[2]
 
 
 def ask(
     people: Mapping[str, pd.DataFrame],
-    facts: Mapping[str, Fact | Mapping[str, Fact]] | None = None,
+    facts: Mapping[str, Mapping[str, Fact]] | None = None,
     section: str | None = None,
-    path: Path = CLAIMS,
 ) -> pd.DataFrame:
     """Return the verdicts of the paper's claims, a row a part and who answers.
 
@@ -125,39 +74,38 @@ def ask(
         people: Rows of `tables.evaluate`, by the name of the table, a
             key of `TABLES`.
         facts: Numbers that no table has, by their names in the table
-            of claims: one number, or one for each who answers. "the
-            paper" answers with a number of its text.
+            of claims and by who answers.
         section: Ask the claims of this section only.
-        path: Of the table of claims.
     Returns: Columns section, claim, words, who, part, paper (its
         number), "in the paper" ("holds", "does not hold", "a tie" or
         "cannot be asked"), ours, low, high, members (lowest to
         highest), here ("holds", "does not hold" or "undecided").
-    Raises: ValueError: as `read`; a table, a fact or the section is
-        unknown.
+    Raises: ValueError: a table, a fact or the section is unknown.
     """
-    parts = read(path)
-    facts_asked = parts[parts.metric == FACT]
-    known = {name for names in facts_asked.after + facts_asked.before for name in names}
+    parts, facts = read(), facts or {}
+    asked_of = parts[parts.metric == FACT]
+    known = {name for cells in (*asked_of.after, *asked_of.before) for name in cells}
     checks.one_of("table", people, tuple(TABLES))
-    checks.one_of("fact", facts or {}, sorted(known))
+    checks.one_of("fact", facts, sorted(known))
     if section is not None:
         checks.one_of("section", [section], tuple(parts.section.unique()))
         parts = parts[parts.section == section]
-    numbers = {
-        name: fact if isinstance(fact, Mapping) else {OURS: fact}
-        for name, fact in (facts or {}).items()
-    }
     rows_of = dict(_by_cell(people))
     ratios = cache(lambda cell, metric: sums(rows_of[cell], metric))
     rows = []
     for part in parts.itertuples():
         if part.metric == FACT:
-            answers = _by_facts(part, numbers)
+            answers = _by_facts(part, facts)
         else:
             answers = _by_cells(part, [*rows_of], ratios)
         rows += [_row(part, *answer) for answer in answers]
     return pd.DataFrame(rows)
+
+
+def _parse(cell: str, method: str) -> Cell:
+    """Return table, method and setting of a cell; the method if it names none."""
+    table, *middle, setting = cell.split(": ")
+    return table, middle[0] if middle else method, setting
 
 
 def _by_cell(people: Mapping[str, pd.DataFrame]) -> Iterator[tuple[Cell, pd.DataFrame]]:
@@ -172,7 +120,7 @@ def _by_cell(people: Mapping[str, pd.DataFrame]) -> Iterator[tuple[Cell, pd.Data
 def _by_cells(part: Any, cells: list[Cell], ratios: Sums) -> Iterator[Answer]:
     """Yield who answers a part by cells of tables, the paper's number, and ours."""
     sets = dict.fromkeys(method for _, method, _ in cells if method not in METHODS)
-    asked = {SEARCH: [ORACLE], NETWORKS: [*sets], BOTH: [ORACLE, *sets]}
+    asked = {SEARCH: [ORACLE], "networks": [*sets], "both": [ORACLE, *sets]}
     for method in asked.get(part.who, [part.who]):
         cell_of = {name: _parse(name, method) for name in part.after + part.before}
         if not set(cell_of.values()) <= set(cells):
@@ -186,16 +134,16 @@ def _by_cells(part: Any, cells: list[Cell], ratios: Sums) -> Iterator[Answer]:
         yield SEARCH if method == ORACLE else method, paper, ours
 
 
-def _by_facts(part: Any, numbers: Mapping[str, Mapping[str, Fact]]) -> Iterator[Answer]:
+def _by_facts(part: Any, facts: Mapping[str, Mapping[str, Fact]]) -> Iterator[Answer]:
     """Yield the same for a part that numbers from elsewhere answer."""
-    of_names = [numbers.get(name, {}) for name in part.after + part.before]
-    times = [1.0] * len(part.after) + [-part.times] * len(part.before)
-    printed = [fact.get(THE_PAPER, np.nan) for fact in of_names]
-    paper = combined(*zip(times, printed, strict=True)).value
-    for who in of_names[0]:
-        if who != THE_PAPER and all(who in fact for fact in of_names):
-            ours = [fact[who] for fact in of_names]
-            yield who, paper, combined(*zip(times, ours, strict=True))
+    terms = _terms(part, {})
+    for who in facts.get(part.after[0], {}):
+        if all(who in facts.get(name, {}) for _, name in terms):
+            yield (
+                who,
+                np.nan,
+                combined(*((times, facts[name][who]) for times, name in terms)),
+            )
 
 
 def _terms(part: Any, values: Mapping[str, float]) -> list[tuple[float, str]]:
@@ -235,9 +183,12 @@ def _row(part: Any, who: str, paper: float, ours: Estimate) -> dict[str, str | f
     if not np.isfinite(paper):
         in_paper = CANNOT
     elif np.isclose(paper, [part.low, part.high], rtol=0, atol=1e-9).any():
-        in_paper = TIE
+        in_paper = "a tie"
     members = f"{ours.lowest:.3f} to {ours.highest:.3f}"
-    return {name: getattr(part, name) for name in ("section", "claim", "words")} | {
+    return {
+        "section": part.section,
+        "claim": part.claim,
+        "words": part.words,
         "who": who,
         "part": part.part,
         "paper": paper,
@@ -253,19 +204,26 @@ def _row(part: Any, who: str, paper: float, ours: Estimate) -> dict[str, str | f
 def overall(asked: pd.DataFrame) -> pd.DataFrame:
     """Return one verdict a claim: of the paper's own numbers, and of each who answers.
 
-    Where parts differ, the verdict says how many came to which. Who
-    was not asked about a claim has an empty cell.
+    Where parts differ, the verdict says how many hold, for instance "1
+    of 2 hold". Who was not asked about a claim has an empty cell.
 
     Arguments:
         asked: As `ask` gives it.
     Returns: A row a section and claim.
     """
-    return _by_claim(asked, _together)
+    by = ["section", "claim"]
+    table = asked.pivot_table("here", by, "who", _together, sort=False)
+    printed = asked[asked["in the paper"] != CANNOT].assign(search=asked.who == SEARCH)
+    printed = printed.drop_duplicates([*by, "part", "search"])
+    of_paper = printed.groupby(by, sort=False)["in the paper"].agg(_together)
+    table.insert(0, "the paper's numbers", of_paper.reindex(table.index))
+    return table.rename_axis(columns=None).fillna("")
 
 
-def in_short(asked: pd.DataFrame) -> pd.DataFrame:
-    """Return `overall`, where parts that differ are counted as "1 of 2 hold"."""
-    return _by_claim(asked, _how_many)
+def _together(parts: pd.Series) -> str:
+    """Return one verdict of several, with how many parts hold."""
+    n_hold = int((parts == "holds").sum())
+    return str(parts.iloc[0]) if parts.nunique() == 1 else f"{n_hold} of {len(parts)} hold"
 
 
 def unfitted(asked: pd.DataFrame) -> pd.DataFrame:
@@ -296,13 +254,11 @@ def _is_declared(part: Any, answers: str) -> bool:
     """Return whether all cells that a method answers were used for calibration."""
     if part.metric == FACT:
         return False
-    for cell in (*part.after, *part.before):
-        table, method, setting = _parse(cell, answers)
-        number, dataset = TABLES[table]
-        declared = DECLARED.get((number, method, part.metric), ())
-        if dataset != "Loan" or setting not in declared:
-            return False
-    return True
+    cells = (_parse(cell, answers) for cell in (*part.after, *part.before))
+    return all(
+        setting in DECLARED.get((table, method, part.metric), ())
+        for table, method, setting in cells
+    )
 
 
 def _in_words(low: float, high: float) -> str:
@@ -310,27 +266,3 @@ def _in_words(low: float, high: float) -> str:
     if np.isinf(low):
         return f"{high:g} or less"
     return f"{low:g} or more" if np.isinf(high) else f"{low:g} to {high:g}"
-
-
-def _by_claim(asked: pd.DataFrame, summary: Callable[[pd.Series], str]) -> pd.DataFrame:
-    """Return a summary of the parts of each claim, by who answers."""
-    by = ["section", "claim"]
-    table = asked.pivot_table("here", by, "who", summary, sort=False)
-    printed = asked[asked["in the paper"] != CANNOT].assign(search=asked.who == SEARCH)
-    printed = printed.drop_duplicates([*by, "part", "search"])
-    of_paper = printed.groupby(by, sort=False)["in the paper"].agg(summary)
-    table.insert(0, "the paper's numbers", of_paper.reindex(table.index))
-    return table.rename_axis(columns=None).fillna("")
-
-
-def _together(parts: pd.Series) -> str:
-    """Return one verdict of several, with how many parts came to which."""
-    counts = parts.value_counts()
-    listed = ", ".join(f"{word} {counts[word]}" for word in VERDICTS if word in counts)
-    return str(parts.iloc[0]) if len(counts) == 1 else f"in part: {listed}"
-
-
-def _how_many(parts: pd.Series) -> str:
-    """Return one verdict of several, with how many parts hold."""
-    n_hold = int((parts == "holds").sum())
-    return str(parts.iloc[0]) if parts.nunique() == 1 else f"{n_hold} of {len(parts)} hold"

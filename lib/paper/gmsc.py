@@ -52,54 +52,35 @@ CLASSIFIER: dict[str, Any] = {"negative_class_weight": 4.5}
 FLOW: dict[str, Any] = {"hidden": (32, 32), "n_bins": 16}
 PAST = "lateness is past"  # the other graph that has networks of its own
 
-# our names, in causal order, and the columns of the csv
-COLUMNS = {
-    "age": "age",
-    "dependents": "NumberOfDependents",
-    "income": "MonthlyIncome",
-    "credit_lines": "NumberOfOpenCreditLinesAndLoans",
-    "real_estate_loans": "NumberRealEstateLoansOrLines",
-    "utilization": "RevolvingUtilizationOfUnsecuredLines",
-    "debt_ratio": "DebtRatio",
-    "late_30_to_59": "NumberOfTime30-59DaysPastDueNotWorse",
-    "late_60_to_89": "NumberOfTime60-89DaysPastDueNotWorse",
-    "late_90": "NumberOfTimes90DaysLate",
-}
-LABEL = "SeriousDlqin2yrs"
+FEATURES = io.read_csv(PARAMS / "gmsc_features.csv", index_col="feature")
+COLUMNS = FEATURES.column.to_dict()  # our names, in causal order, and those of the csv
+KINDS = FEATURES.kind.to_dict()
+COUNTS = tuple(FEATURES.index[FEATURES.is_count])
+HIGHEST = FEATURES.highest  # of a count that of anybody, else a cap
 LATENESS = ("late_30_to_59", "late_60_to_89", "late_90")
-COUNTS = ("age", "dependents", "credit_lines", "real_estate_loans", *LATENESS)
-MOST = dict.fromkeys(LATENESS, 18) | {  # of anybody
-    "age": 103,
-    "dependents": 20,
-    "credit_lines": 58,
-    "real_estate_loans": 54,
-}
-CAPS = {"debt_ratio": 1.0, "utilization": 1.0, "income": 17_000.0}
-UNREADABLE, WORST = 90, 18  # lateness above 90 times is a code, not a count
-TYPICAL = {  # what a median may be, in the unit of the competition
-    "income": (1_000, 20_000, "dollars a month"),
-    "utilization": (0.01, 1.0, "a share of the credit limit"),
-    "age": (20, 90, "years"),
-    "debt_ratio": (0.01, 3.0, "a share of income"),
-}
+LABEL = "SeriousDlqin2yrs"
+SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the cap
+# 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
+ALMOST = 0.9999
+DISCRETISATION = Discretisation(
+    is_whole=torch.tensor(FEATURES.is_count.to_numpy()),
+    low=torch.zeros(len(COLUMNS), dtype=torch.float64),
+    high=torch.tensor(HIGHEST.to_numpy(dtype=float)),
+)
 
 
 def find(path: str | Path = "", download: bool = True) -> Path | None:
-    """Return the file with the data (csv or zip), or None if there is none.
+    """Return where the data lies (csv or zip), or None if it is nowhere.
 
     Arguments:
-        path: Where it lies; "": look in the environment variable,
-            then in the cache and (unless download is False) on the
-            web.
+        path: Where it should lie; "": look in the environment
+            variable, then in the cache and (unless download is False)
+            on the web.
         download: Whether to try the web at last. None is returned too
             if that fails.
-    Raises: ValueError: there is no file at the path, or where the
-        variable points.
     """
     given = path or os.environ.get(VARIABLE, "")
     if given:
-        if not Path(given).is_file():
-            raise ValueError(f"There is no file {given}. {HOW_TO_GET_IT}")
         return Path(given)
     cached = Path(pooch.os_cache("icarma-companion")) / "cs-training.csv.zip"
     if not cached.is_file() and download:
@@ -116,26 +97,19 @@ def read(path: str | Path) -> pd.DataFrame:
 
     Arguments:
         path: Of the csv, or of a zip that holds it.
-    Raises: ValueError: there is no file, it is not the data, or it is
-        a damaged zip.
+    Raises: ValueError: there is no file, or it is not the data.
     """
     if not Path(path).is_file():
         raise ValueError(f"There is no file {path}. {HOW_TO_GET_IT}")
     content = Path(path).read_bytes()
-    if zipfile.is_zipfile(path):
-        try:
-            with zipfile.ZipFile(path) as file:
-                content = file.read("cs-training.csv")
-        except (zipfile.BadZipFile, zlib.error, KeyError) as error:
-            raise ValueError(
-                f"{path} can't be unpacked: {error}. If it is a download, delete it. "
-                f"{HOW_TO_GET_IT}"
-            ) from error
+    # what is no zip, or is damaged, does not have the digest
+    with suppress(zipfile.BadZipFile, zlib.error, KeyError), zipfile.ZipFile(path) as file:
+        content = file.read("cs-training.csv")
     digest = hashlib.sha256(content).hexdigest()
     if digest != SHA256:
         raise ValueError(
-            f"{path} is not the data: expected a csv with SHA-256 {SHA256}, found one with "
-            f"{digest}. If it is a download, delete it. {HOW_TO_GET_IT}"
+            f"{path} is not the data: expected a csv with SHA-256 {SHA256}, or a zip of "
+            f"it, found {digest}. If it is a download, delete it. {HOW_TO_GET_IT}"
         )
     raw = pd.read_csv(BytesIO(content), index_col=0)
     return raw.rename(columns={theirs: ours for ours, theirs in COLUMNS.items()})
@@ -145,13 +119,14 @@ def clean(raw: pd.DataFrame) -> pd.DataFrame:
     """Return the people that can be used: "paid_back" (bool) and the ten features.
 
     Rows with missing values are dropped. Debt ratio, utilization and
-    income are capped. Lateness codes become 18 times.
+    income are capped. A lateness of 96 or 98 times is a code and no
+    count: it becomes 18 times, the most of anybody.
 
     Arguments:
         raw: The label and the ten features, called as in `COLUMNS`;
             it stays as it is.
-    Raises: ValueError: a column is missing, holds no numbers, has
-        impossible values, or is in another unit; nobody is left.
+    Raises: ValueError: a column is missing, holds no numbers or
+        negative ones; the label is not 0 or 1.
     Source: the cleaning of PEAR (De Toni et al.), as in appendix C of
         arXiv:2604.08030.
 
@@ -169,65 +144,14 @@ def clean(raw: pd.DataFrame) -> pd.DataFrame:
         0       True   30   3000.0        0
         1      False   40  17000.0       18
     """
-    people = data.to_table(raw, [LABEL, *COLUMNS]).dropna()
-    if len(people) == 0:
-        raise ValueError(f"All {len(raw)} rows miss a value, so nobody is left.")
+    people = data.to_table(raw, [LABEL, *COLUMNS]).dropna().reset_index(drop=True)
     if not people[LABEL].isin([0, 1]).all():
         raise ValueError(f"{LABEL} must be 1 for a serious delinquency and 0 for none.")
-    check(people)
-    for name, (low, high, unit) in TYPICAL.items():
-        if not low <= people[name].median() <= high:
-            raise ValueError(
-                f"{name} has the median {people[name].median():g}: "
-                f"expected {unit}, {low:,} to {high:,}. Is the column in another unit?"
-            )
-    people = people.assign(paid_back=people[LABEL] == 0)
-    for name, cap in CAPS.items():
-        people[name] = people[name].clip(upper=cap)
-    for name in LATENESS:
-        people[name] = people[name].where(people[name] <= UNREADABLE, WORST)
-    return people[["paid_back", *COLUMNS]].reset_index(drop=True)
-
-
-def check(people: pd.DataFrame) -> None:
-    """Raise ValueError unless every feature holds values that somebody can have.
-
-    Arguments:
-        people: The ten features; other columns are not looked at.
-    """
-    for name, column in zip(COLUMNS, data.values(people, list(COLUMNS)).T, strict=True):
-        if (column < 0).any():
-            raise ValueError(f"{name} has negative values: drop or repair those rows.")
-        if name in COUNTS and (column % 1 != 0).any():
-            raise ValueError(f"{name} counts, so it must be whole: repair those rows.")
-
-
-KINDS = (
-    dict.fromkeys(COLUMNS, "actionable")
-    | dict.fromkeys(("age", "dependents"), "immutable")
-    | dict.fromkeys(("debt_ratio", *LATENESS), "mutable")
-)
-SPREAD = 0.05  # width of the cell over which an atom is spread, as a share of the cap
-ALMOST = (
-    0.9999  # 7,461 people have a utilization of 0.9999999: they belong to the atom at 1
-)
-DISCRETISATION = Discretisation(
-    is_whole=torch.tensor([name in COUNTS for name in COLUMNS]),
-    low=torch.zeros(len(COLUMNS), dtype=torch.float64),
-    high=torch.tensor([(CAPS | MOST)[name] for name in COLUMNS], dtype=torch.float64),
-)
-PHRASES = {
-    "age": "age {} years",
-    "dependents": "{} dependents",
-    "income": "income {} dollars a month",
-    "credit_lines": "{} open credit lines",
-    "real_estate_loans": "{} real-estate loans",
-    "utilization": "{} of the credit limit in use",
-    "debt_ratio": "debts {} of income",
-    "late_30_to_59": "{} times 30 to 59 days late",
-    "late_60_to_89": "{} times 60 to 89 days late",
-    "late_90": "{} times 90 days late or more",
-}
+    if (data.values(people, list(COLUMNS)) < 0).any():
+        raise ValueError("There are negative values: drop or repair those rows.")
+    features = people[list(COLUMNS)].clip(upper=HIGHEST, axis=1)
+    features.insert(0, "paid_back", people[LABEL] == 0)
+    return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,15 +165,11 @@ class Applicants:
         scaler: Mean and standard deviation of each feature, each with
             shape (10,), by which they are standardised; None: those
             of their training split.
-    Raises: ValueError: a feature is missing or impossible.
     """
 
     people: pd.DataFrame
     is_real: bool
     scaler: tuple[Tensor, Tensor] | None = None
-
-    def __post_init__(self) -> None:
-        check(self.people)
 
     @property
     def heading(self) -> str:
@@ -359,9 +279,8 @@ def graph(
         >>> graph(remove=[["age", "debt_ratio"]]).parents["debt_ratio"]
         ('credit_lines', 'real_estate_loans')
     """
-    ours = {theirs: name for name, theirs in COLUMNS.items()}
     table = io.read_csv(PARAMS / "gmsc_edges.csv", ["parent", "child"])
-    edges = [(ours[a], ours[b]) for a, b in zip(table.parent, table.child, strict=True)]
+    edges = list(table.itertuples(index=False, name=None))
     for cause, effect in [*remove, *reverse]:
         if (cause, effect) not in edges:
             raise ValueError(
@@ -404,16 +323,13 @@ def dequantised(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
         >>> spread[:, 0].round(2), (spread[:, 0] + 0.5).astype(int)
         (array([40.14, 40.77]), array([40, 41]))
     """
-    columns = []
-    for name in COLUMNS:
-        value, noise = people[name].to_numpy(dtype=float), rng.random(len(people))
-        if name in COUNTS:
-            columns.append(value + noise - 0.5)
-        else:
-            cap, width = CAPS[name], SPREAD * CAPS[name]
-            ends = [value >= ALMOST * cap, value == 0]
-            columns.append(np.select(ends, [cap + width * noise, -width * noise], value))
-    return np.stack(columns, -1)
+    values = people[list(COLUMNS)].to_numpy(dtype=float).T  # (10, N)
+    noise = rng.random(values.shape)
+    cap, is_count = (FEATURES[[name]].to_numpy() for name in ("highest", "is_count"))
+    beyond = SPREAD * cap * noise
+    cells = [is_count, values >= ALMOST * cap, values == 0]
+    spread = np.select(cells, [values + noise - 0.5, cap + beyond, -beyond], values)
+    return spread.T.copy()
 
 
 def population(applicants: Applicants, seed: int = 0) -> Population:
@@ -493,10 +409,8 @@ def in_words(before: Tensor, after: Tensor, columns: Sequence[int]) -> str:
     """
     phrases = []
     for j in columns:
-        name = list(COLUMNS)[j]
+        form = ".0%" if HIGHEST.iloc[j] == 1 else ",.0f"
         values = (abs(float(value)) for value in (before[j], after[j]))  # no "-0 loans"
-        shown = [
-            f"{value:.0%}" if CAPS.get(name) == 1 else f"{value:,.0f}" for value in values
-        ]
-        phrases.append(PHRASES[name].format(" -> ".join(dict.fromkeys(shown))))
+        shown = dict.fromkeys(format(value, form) for value in values)
+        phrases.append(FEATURES.phrase.iloc[j].format(" -> ".join(shown)))
     return ", ".join(phrases)

@@ -55,22 +55,22 @@ CLOSE = 0.05  # cells that differ by no more count as near
 
 # the cells that `workflow/calibrate.py` used, and those that repeat them, by table,
 # method and metric; params/calibration.yaml says which are which
-DECLARED: dict[tuple[int, str, str], tuple[str, ...]] = {
-    (1, "oracle", "validity"): tuple(CONSTRAINTS),
-    (2, "oracle", "validity"): tuple(f"{s}, {p}" for s in (SOFT, MIXED) for p in POWERS),
-    (2, "oracle", "hap"): tuple(f"{SOFT}, {p}" for p in POWERS),
-    (2, "iCARMA", "hap"): (f"{SOFT}, linear",),
-    (3, "iCARMA", "hap"): (f"{SOFT}, linear",),
-    (5, "oracle", "validity"): tuple(f"{bias}, all (4)" for bias in BIASES),
-    (6, "oracle", "validity"): tuple(
+DECLARED: dict[tuple[str, str, str], tuple[str, ...]] = {
+    ("1", "oracle", "validity"): tuple(CONSTRAINTS),
+    ("2", "oracle", "validity"): tuple(f"{s}, {p}" for s in (SOFT, MIXED) for p in POWERS),
+    ("2", "oracle", "hap"): tuple(f"{SOFT}, {p}" for p in POWERS),
+    ("2", "iCARMA", "hap"): (f"{SOFT}, linear",),
+    ("3", "iCARMA", "hap"): (f"{SOFT}, linear",),
+    ("5", "oracle", "validity"): tuple(f"{bias}, all (4)" for bias in BIASES),
+    ("6", "oracle", "validity"): tuple(
         f"uniform random, {k}, {demand}" for k in (1, 2) for demand in ("No", "Yes")
     ),
-    (6, "oracle", "plausibility"): ("uniform random, 1, No", "uniform random, 2, No"),
+    ("6", "oracle", "plausibility"): ("uniform random, 1, No", "uniform random, 2, No"),
 }
 for _metric in ("validity", "plausibility"):
-    DECLARED[1, "iCARMA", _metric] = ("random",)
-    DECLARED[2, "iCARMA", _metric] = (f"{SOFT}, linear", f"{MIXED}, constant")
-    DECLARED[3, "iCARMA", _metric] = (f"{SOFT}, linear",)
+    DECLARED["1", "iCARMA", _metric] = ("random",)
+    DECLARED["2", "iCARMA", _metric] = (f"{SOFT}, linear", f"{MIXED}, constant")
+    DECLARED["3", "iCARMA", _metric] = (f"{SOFT}, linear",)
 
 
 def evaluate(
@@ -418,13 +418,12 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
     paper = published(number, dataset).set_index(["setting", "method"])
     shown = [metric for metric in METRICS if metric != "hap" or "hap" in paper]
     paper = paper.reindex(columns=shown)
-    rows = []
+    rows, table = [], str(number) if dataset == "Loan" else f"{number}, {dataset}"
     by = ["setting", "method", "networks"]
     for (setting, method, networks), group in people.groupby(by, sort=False):
         is_search = method in SEARCHES
         for metric in shown:
             printed = paper[metric].get((setting, method), np.nan)
-            declared = DECLARED.get((number, method, metric), ())
             numerator, counted = sums(group, metric)
             ours = ratio(numerator, counted)
             n_counted = counted.sum(1).mean() or np.nan
@@ -435,12 +434,12 @@ def beside_paper(people: pd.DataFrame, number: int, dataset: str = "Loan") -> pd
             error = np.hypot(ours.standard_error, se_paper)
             agrees = bool(abs(difference) <= STANDARD_ERRORS * error)
             row = {
-                "table": str(number) if dataset == "Loan" else f"{number}, {dataset}",
+                "table": table,
                 "setting": setting,
                 "method": method,
                 "networks": networks,
                 "metric": metric,
-                "calibration": dataset == "Loan" and setting in declared,
+                "calibration": setting in DECLARED.get((table, method, metric), ()),
                 "paper": printed,
                 "mean": ours.value,
                 "lowest": np.nan if is_search else ours.lowest,

@@ -155,11 +155,10 @@ def means(
     rows = []
     for (method, scenario, measure), of_all in parts.items():
         for group, who in members.items():
-            row = {"scenario": scenario, "method": method, "group": group}
             one = mean(of_all, who)
-            ends = {"estimate": one.value, "low": one.low, "high": one.high}
-            rows.append(row | {"measure": measure} | ends)
-    return pd.DataFrame(rows)
+            rows.append((scenario, method, group, measure, one.value, one.low, one.high))
+    names = ("scenario", "method", "group", "measure", "estimate", "low", "high")
+    return pd.DataFrame(rows, columns=names)
 
 
 def product(*terms: tuple[float, np.ndarray, np.ndarray]) -> Ratio:
@@ -194,19 +193,12 @@ def within_budget(
         budgets: Costs, B of them.
     Returns: Shares with shape (B,).
     """
-    return np.array(
-        [
-            mean(
-                expected(
-                    answers.assign(fits=answers.joint & (answers.cost <= budget)),
-                    "fits",
-                    chances,
-                ),
-                who,
-            ).value
-            for budget in budgets
-        ]
-    )
+    shares = []
+    for budget in budgets:
+        fits = answers.joint & (answers.cost <= budget)
+        parts = expected(answers.assign(fits=fits), "fits", chances)
+        shares.append(mean(parts, who).value)
+    return np.array(shares)
 
 
 def as_text(estimate: Estimate | Ratio, digits: int = 3) -> str:

@@ -1,39 +1,37 @@
-"""Drawings: causal graphs, one person's action, how networks recommend."""
+"""Drawings: causal graphs, one person's action, how networks recommend.
 
-from collections.abc import Callable, Collection, Mapping
-from itertools import pairwise
+Where features stand, and the boxes and arrows of the two diagrams, are
+in diagrams.yaml.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+from lib import io
 from lib.method.graph import Graph
 from lib.paper.pictures.look import COLOURS, readable
 
-INK = "#333333"
-EDGE: dict[str, Any] = {"edgecolor": INK, "linewidth": 0.8}
-# where the features of Loan stand in the unit square
-LOAN_PLACES = {
-    "gender": (0.07, 0.72),
-    "age": (0.07, 0.28),
-    "education": (0.34, 0.10),
-    "loan_amount": (0.36, 0.90),
-    "loan_duration": (0.74, 0.80),
-    "income": (0.62, 0.30),
-    "savings": (0.92, 0.30),
-}
-CREDIT_PLACES = {  # of Give Me Some Credit
-    "age": (0.14, 0.9),
-    "dependents": (0.05, 0.6),
-    "income": (0.42, 0.9),
-    "utilization": (0.9, 0.66),
-    "credit_lines": (0.36, 0.5),
-    "real_estate_loans": (0.64, 0.5),
-    "debt_ratio": (0.14, 0.14),
-    "late_30_to_59": (0.42, 0.14),
-    "late_60_to_89": (0.66, 0.14),
-    "late_90": (0.9, 0.14),
+DIAGRAMS = io.load_yaml(Path(__file__).with_name("diagrams.yaml"))
+Point = tuple[float, float]
+Places = Mapping[str, Point]  # of each feature, in the unit square
+LOAN_PLACES, CREDIT_PLACES = (
+    {name: (x, y) for name, (x, y) in places.items()}
+    for places in DIAGRAMS["places"].values()
+)
+INK, ADDED = "#333333", COLOURS["added"]
+# a box of a diagram, by what it holds: its ground, and its rim
+BOXES = {
+    "plain": ("white", INK),
+    "network": ("#CFE3F3", INK),
+    "flow": ("#CDEBDF", INK),
+    "loss": ("#EDEDED", INK),
+    "added": ("#F8DDCB", ADDED),
+    "frame": ("white", ADDED),
 }
 # a feature, and the arrows to it, by what happens to it
 NODES: dict[str, dict[str, Any]] = {
@@ -45,72 +43,28 @@ NODES: dict[str, dict[str, Any]] = {
 CLOSED = {"edgecolor": "#B2187A", "linestyle": "--"}
 NUMBERS = {"acted on": COLOURS["icarma"], "follows": "#8A5A00"}
 PATHS: dict[str, dict[str, Any]] = {
-    "follows": {"color": "#C98500", "lw": 2.0},
-    "cut": {"color": "#BBBBBB", "lw": 0.9, "ls": ":"},
-    "stays": {"color": "#999999", "lw": 0.9},
+    "follows": {"color": "#C98500", "linewidth": 2.0},
+    "cut": {"color": "#BBBBBB", "linewidth": 0.9, "linestyle": ":"},
+    "stays": {"color": "#999999", "linewidth": 0.9},
 }
-HEAD: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "zorder": 2}
 CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9, "zorder": 5}
-BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind a text
-
-
-def box(
-    ax: Axes,
-    x: float,
-    y: float,
-    text: str,
-    colour: str,
-    width: float,
-    height: float = 0.15,
-    edge: str = INK,
-    zorder: float = 3,
-) -> None:
-    """Draw a rounded box with a text, centred at (x, y)."""
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - width / 2, y - height / 2),
-            width,
-            height,
-            boxstyle="round,pad=0.012",
-            fc=colour,
-            ec=edge,
-            lw=0.8,
-            zorder=zorder,
-        )
-    )
-    ax.text(x, y, text, ha="center", va="center", fontsize=9, zorder=4)
 
 
 def arrow(
     ax: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    bend: float = 0.0,
+    start: Point,
+    end: Point,
     shrink: float = 0.0,
-    colour: str = INK,
-    style: str = "-",
+    size: float = 9.0,
+    color: str = INK,
+    **look: Any,
 ) -> None:
     """Draw an arrow that stops the given number of points short of both ends."""
-    ax.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=10,
-            lw=1,
-            color=colour,
-            linestyle=style,
-            shrinkA=shrink,
-            shrinkB=shrink,
-            connectionstyle=f"arc3,rad={bend}",
-            zorder=2,
-        )
-    )
+    look |= {"shrinkA": shrink, "shrinkB": shrink, "mutation_scale": size, "color": color}
+    ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", zorder=2, **look))
 
 
-def causal_graph(
-    ax: Axes, graph: Graph, kinds: Mapping[str, str], at: Mapping[str, tuple[float, float]]
-) -> Axes:
+def causal_graph(ax: Axes, graph: Graph, kinds: Mapping[str, str], at: Places) -> Axes:
     """Draw the graph, features coloured by what may be done about them; return the axes.
 
     Arguments:
@@ -119,27 +73,24 @@ def causal_graph(
             "immutable".
         at: Where each feature stands in the unit square.
     """
+    edge: dict[str, Any] = {"edgecolor": INK, "linewidth": 0.8}
     for name, (x, y) in at.items():
-        ax.scatter(
-            x, y, s=2_900, color=COLOURS[kinds[name]], zorder=3, clip_on=False, **EDGE
-        )
-        words = readable(name).replace(" ", "\n")  # a word a line
-        ax.text(x, y, words, ha="center", va="center", fontsize=9, zorder=4)
+        colour = COLOURS[kinds[name]]
+        ax.scatter(x, y, s=2_900, color=colour, zorder=3, clip_on=False, **edge)
+        ax.text(x, y, readable(name).replace(" ", "\n"), **CENTRED)  # a word a line
     for child, causes in graph.parents.items():
         for cause in causes:
-            arrow(ax, at[cause], at[child], shrink=28)
+            arrow(ax, at[cause], at[child], shrink=28, size=10)
     for kind in ("actionable", "mutable", "immutable"):
-        ax.scatter([], [], marker="s", s=60, label=kind, color=COLOURS[kind], **EDGE)
+        ax.scatter([], [], marker="s", s=60, label=kind, color=COLOURS[kind], **edge)
     ax.legend(loc="lower center", ncol=3, bbox_to_anchor=(0.5, -0.13))
-    ax.set(xlim=(0, 1), ylim=(0, 1))
-    ax.axis("off")
-    return ax
+    return _bare(ax, (0, 1), (0, 1))
 
 
 def action_on_graph(
     ax: Axes,
     graph: Graph,
-    at: Mapping[str, tuple[float, float]],
+    at: Places,
     moves: Mapping[str, str],
     is_acted: Collection[str],
     forbidden: Collection[str] = (),
@@ -175,26 +126,23 @@ def action_on_graph(
         ax.text(x, y, readable(name).replace(" ", "\n"), color=ink, **CENTRED)
         if name in moves:
             how = moves[name].split(" (")[0].replace("->", "→").replace("-", "−")
-            bold: dict[str, Any] = {"color": NUMBERS[kind], "weight": "bold"}
-            below = y < 0.85  # above the topmost, where no arrows are
-            y = y - 0.165 if below else y + 0.165
-            ax.text(x, y, how, bbox=BLANK, **bold, **CENTRED)
+            y += -0.165 if y < 0.85 else 0.165  # above the topmost, where no arrows are
+            blank = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+            colour = NUMBERS[kind]
+            ax.text(x, y, how, bbox=blank, color=colour, weight="bold", **CENTRED)
         for cause in causes:
             path = "cut" if name in is_acted else "follows" if cause in moves else "stays"
-            look = PATHS[path] | {"shrinkA": 24.5, "shrinkB": 24.5}
-            ax.add_patch(FancyArrowPatch(at[cause], at[name], **look, **HEAD))
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.09, 1.1))
-    ax.axis("off")
-    return ax
+            arrow(ax, at[cause], at[name], shrink=24.5, **PATHS[path])
+    return _bare(ax, (-0.03, 1.03), (-0.09, 1.1))
 
 
 def decision_slice(
     ax: Axes,
     accepts: Callable[[np.ndarray], np.ndarray],
-    low: tuple[float, float],
-    high: tuple[float, float],
-    now: tuple[float, float],
-    moves: Mapping[str, tuple[float, float]],
+    low: Point,
+    high: Point,
+    now: Point,
+    moves: Places,
 ) -> Axes:
     """Draw decisions over two features, and a person's moves among them; return the axes.
 
@@ -215,8 +163,7 @@ def decision_slice(
     levels: dict[str, Any] = {"levels": [-0.5, 0.5, 1.5], "colors": ground, "alpha": 0.22}
     ax.contourf(across, up, accepted.reshape(across.shape).astype(float), **levels)
     for name, end in moves.items():
-        look: dict[str, Any] = {"color": COLOURS[name], "lw": 2, "shrinkA": 0, "shrinkB": 0}
-        ax.add_patch(FancyArrowPatch(now, end, **look, **HEAD))
+        arrow(ax, now, end, color=COLOURS[name], linewidth=2)
         ax.scatter(*end, s=16, color=COLOURS[name], zorder=4)
     ax.scatter(*now, s=30, color="black", zorder=5)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
@@ -230,61 +177,8 @@ def architecture(ax: Axes) -> Axes:
     It is the paper's Fig. 1, drawn from its text. What iCARMA adds to
     CARMA is in the colour of `COLOURS["added"]`; dashed arrows are ours.
     """
-    added, pale = COLOURS["added"], "#F8DDCB"
-    grey, blue, green = "#EDEDED", "#CFE3F3", "#CDEBDF"
-    forward = (
-        (0.05, "person $x$\n(N, 7)", "white", 0.08),
-        (0.185, "flow: abduct\n$z = T(x)$", green, 0.12),
-        (0.345, "mask network\n$q$ (N, 4)", blue, 0.12),
-        (0.505, "mask\n$m_j = 0$ if $j \\notin A_u$", pale, 0.13),
-        (0.67, "action network\n$a$ (N, 4)", blue, 0.12),
-        (0.825, "flow: predict\n$do(x_I = a)$", green, 0.12),
-        (0.955, "$x^{CF}$\n(N, 7)", "white", 0.07),
-    )
-    says = (
-        (0.21, "weights\n$w(s)$"),
-        (0.31, "priors\n$p(s)$"),
-        (0.41, "difficulty\n$\\eta(s)$"),
-        (0.51, "can do\n$A_u$"),
-    )
-    loss = (
-        (0.21, "cost\n(weighted)", grey),
-        (0.37, "mask against\nprior", grey),
-        (0.53, "hinge:\nvalid?", grey),
-        (0.69, "plausibility:\n$-\\log p$", pale),
-        (0.86, "feasibility:\nin range?", pale),
-    )
-    for x, text, colour, width in forward:
-        box(ax, x, 0.86, text, colour, width, 0.17, added if colour == pale else INK)
-    box(ax, 0.30, 0.48, "", "white", 0.56, 0.23, added, zorder=1)
-    ax.text(0.085, 0.48, "this person\nsays: $s$", ha="center", va="center", fontsize=9)
-    for x, text in says:
-        box(ax, x, 0.48, text, pale, 0.07, 0.15, added)
-    ax.text(0.05, 0.11, "the loss:", ha="center", va="center", fontsize=9)
-    for x, text, colour in loss:
-        box(ax, x, 0.11, text, colour, 0.125, 0.15, added if colour == pale else INK)
-    for (left, _, _, wide), (right, _, _, width) in pairwise(forward):
-        arrow(ax, (left + wide / 2 + 0.012, 0.86), (right - width / 2 - 0.012, 0.86))
-    for start, end, style in (
-        ((0.40, 0.57), (0.33, 0.75), "--"),
-        ((0.42, 0.57), (0.635, 0.75), "--"),
-        ((0.495, 0.57), (0.36, 0.75), "-"),
-        ((0.51, 0.57), (0.51, 0.75), "-"),
-        ((0.525, 0.57), (0.665, 0.75), "-"),
-        ((0.21, 0.39), (0.21, 0.21), "-"),
-        ((0.31, 0.39), (0.36, 0.21), "-"),
-    ):
-        arrow(ax, start, end, colour=added, style=style)
-    judged = "judged by the classifier $h$, the\ndensity $p$ and the range of the data"
-    ax.text(0.825, 0.48, judged, ha="center", va="center", fontsize=9)
-    arrow(ax, (0.185, 0.96), (0.66, 0.96), bend=-0.08)  # z goes into both networks
-    arrow(ax, (0.05, 0.96), (0.69, 0.96), bend=-0.12, style="--")
-    arrow(ax, (0.955, 0.75), (0.90, 0.55))
-    for left, right in ((0.74, 0.55), (0.79, 0.70), (0.84, 0.86)):
-        arrow(ax, (left, 0.41), (right, 0.21))
-    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.10))
-    ax.axis("off")
-    return ax
+    _diagram(ax, **DIAGRAMS["architecture"])
+    return _bare(ax, (-0.01, 1.01), (0, 1.10))
 
 
 def proposing(ax: Axes) -> Axes:
@@ -293,35 +187,30 @@ def proposing(ax: Axes) -> Axes:
     What neither iCARMA nor CARMA has is in the colour of
     `COLOURS["added"]`, as the drawing says.
     """
-    added, pale = COLOURS["added"], "#F8DDCB"
-    blue, green = "#CFE3F3", "#CDEBDF"
-    for y, text in (
-        (0.86, "person $x$, noise $z$"),
-        (0.62, "weights $w$"),
-        (0.38, "margin asked for"),
-    ):
-        box(ax, 0.08, y, text, "white", 0.15)
-        arrow(ax, (0.165, y), (0.225, 0.62))
-    steps = (
-        (0.29, "network:\nvalues for\n15 sets", blue, 0.10, INK),
-        (0.45, "flow: what\nfollows of\neach", green, 0.11, INK),
-        (0.62, "which hold?\n$h$ and $p$,\nwith margin", pale, 0.11, added),
-        (0.79, "walk the\nbest four to\nthe bound", pale, 0.10, added),
-        (0.94, "cheapest\nthat holds", pale, 0.09, added),
-    )
-    for x, text, colour, width, edge in steps:
-        box(ax, x, 0.62, text, colour, width, 0.32, edge)
-    for (left, _, _, wide, _), (right, _, _, width, _) in pairwise(steps):
-        arrow(ax, (left + wide / 2 + 0.012, 0.62), (right - width / 2 - 0.012, 0.62))
-    box(ax, 0.45, 0.17, "can do: $A_u$", "white", 0.12)
-    arrow(ax, (0.45, 0.26), (0.45, 0.44))
-    rescue = "none: longer walks on\nall that she can do, also\nfrom scattered actions"
-    box(ax, 0.68, 0.15, rescue, pale, 0.21, 0.25, added)
-    box(ax, 0.925, 0.15, "still none:\nno answer", "white", 0.12, 0.25)
-    arrow(ax, (0.78, 0.44), (0.71, 0.30))
-    arrow(ax, (0.77, 0.30), (0.92, 0.44))
-    arrow(ax, (0.80, 0.15), (0.85, 0.15))
-    ax.text(0.0, 0.12, "orange: not in iCARMA", color=added, va="center", fontsize=9)
-    ax.set(xlim=(-0.01, 1.01), ylim=(0, 1.02))
+    _diagram(ax, **DIAGRAMS["proposing"])
+    ax.text(0.0, 0.12, "orange: not in iCARMA", color=ADDED, va="center", fontsize=9)
+    return _bare(ax, (-0.01, 1.01), (0, 1.02))
+
+
+def _diagram(ax: Axes, boxes: Sequence[Any], arrows: Sequence[Any]) -> None:
+    """Draw boxes and arrows, as they stand in diagrams.yaml."""
+    for x, y, text, *box in boxes:
+        if box:
+            width, height, kind = box
+            ground, rim = BOXES[kind]
+            corner, depth = (x - width / 2, y - height / 2), 1 if kind == "frame" else 3
+            look: dict[str, Any] = {"fc": ground, "ec": rim, "lw": 0.8, "zorder": depth}
+            style = "round,pad=0.012"
+            ax.add_patch(FancyBboxPatch(corner, width, height, boxstyle=style, **look))
+        ax.text(x, y, text, **CENTRED | {"zorder": 4 if box else 3})
+    for x, y, to_x, to_y, *changes in arrows:
+        look = {"linewidth": 1} | (changes[0] if changes else {})
+        colour = COLOURS.get(look.pop("color", ""), INK)
+        arrow(ax, (x, y), (to_x, to_y), size=10, color=colour, **look)
+
+
+def _bare(ax: Axes, xlim: tuple[float, float], ylim: tuple[float, float]) -> Axes:
+    """Set the limits of a drawing without axes, and return it."""
+    ax.set(xlim=xlim, ylim=ylim)
     ax.axis("off")
     return ax

@@ -3,7 +3,7 @@
 from io import BytesIO
 from pathlib import Path
 
-import matplotlib as mpl
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -47,24 +47,7 @@ LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 def use_style() -> None:
     """Set matplotlib's defaults for every figure of the notebooks."""
-    mpl.rcParams.update(
-        {
-            "figure.dpi": 90,
-            "savefig.dpi": 150,
-            "svg.hashsalt": "icarma",
-            "font.size": 9,
-            "axes.titlesize": 9.5,
-            "axes.titlelocation": "left",
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.color": "#e6e6e6",
-            "grid.linewidth": 0.6,
-            "axes.axisbelow": True,
-            "legend.frameon": False,
-            "figure.constrained_layout.use": True,
-        }
-    )
+    style.use(Path(__file__).with_name("icarma.mplstyle"))
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
@@ -89,6 +72,5 @@ def legend_once(figure: Figure, ax: Axes, n_columns: int = 4) -> None:
     """Draw one legend below the figure, in which each label of the axes stands once."""
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(once.values()), list(once), loc="outside lower center", ncol=n_columns
-    )
+    handles, labels = [*once.values()], [*once]
+    figure.legend(handles, labels, loc="outside lower center", ncol=n_columns)
