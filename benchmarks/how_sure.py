@@ -1,6 +1,6 @@
 """How sure is a "no"? Three harder looks for actions that a search did not find.
 
-    .venv/bin/python benchmarks/how_sure.py      about half an hour on two cores
+    .venv/bin/python benchmarks/how_sure.py      six minutes of one core
 
 For the people of notebook 08, each look beside its search: one with ten times the effort
 and another seed; a scan of all values where at most two features are open; a grid for every
