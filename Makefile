@@ -2,9 +2,8 @@
 # make beyond       the notebooks from 08 on, on top of that             make all     both
 # make quick        all of it at a smaller size, a few minutes           make smoke   at the smallest
 # make test         unit tests, examples, and the paper's notebooks executed again and compared with their committed outputs
-# make test-beyond  the other notebooks, exercises, book, slides, and the page in a browser
-# make check        linter, types, and which module may import which
-# make lab          JupyterLab
+# make test-beyond  the other notebooks, exercises, book, slides, and the page in a browser             make test-all   both
+# make check        linter, types, and which module may import which     make lab     JupyterLab
 # make recommend    recommendations for a Parquet file of applicants (PARAMETERS=params/recommend.yaml, or yours)
 # make book, make slides, make site (both, as published): in runs/       make clean   without environments, runs and caches
 
@@ -22,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Caches go to runs/ where the home folder can't be written.
 export HOME := $(shell test -w "$$HOME" && echo "$$HOME" || { mkdir -p runs/home; realpath runs/home; })
 
-.PHONY: help setup reproduce beyond all quick smoke recommend test test-beyond check lab book slides site clean
+.PHONY: help setup reproduce beyond all quick smoke recommend test test-beyond test-all check lab book slides site clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
@@ -38,7 +37,6 @@ reproduce: setup
 beyond: setup
 	@$(call batch,paper,beyond)
 	@$(BIN)/python workflow/compare.py paper
-
 all: reproduce beyond
 
 quick smoke: setup
@@ -48,14 +46,16 @@ quick smoke: setup
 recommend: setup
 	@$(BIN)/python workflow/recommend.py $(or $(PARAMETERS),params/recommend.yaml)
 
+PAPER := notebooks/0[0-7]* notebooks/appendix* notebooks/reference.ipynb tests/test_* lib workflow examples page
+BEYOND := notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book
 # A notebook's cells share a kernel, so one worker takes a whole file; what is named first is begun first.
 PYTEST = $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=1800
 
 test: setup
-	$(PYTEST) notebooks/0[0-7]* notebooks/appendix* notebooks/reference.ipynb tests lib workflow examples page --ignore tests/beyond
+	$(PYTEST) $(PAPER)
 
-test-beyond: setup .venv-book/ready
-	$(PYTEST) notebooks/0[89]* notebooks/1* tests/beyond exercises docs/book
+test-beyond test-all: setup .venv-book/ready
+	$(PYTEST) $(BEYOND) $(if $(filter test-all,$@),$(PAPER))
 
 check: setup
 	$(BIN)/ruff check
@@ -80,7 +80,6 @@ clean:
 	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 setup: .venv/ready
-
 .venv/ready: requirements.lock torch.lock pyproject.toml
 	@PYTHON="$(PYTHON)" bash workflow/environment.sh
 

@@ -33,7 +33,8 @@ Read `lib.method` in this order; each module uses only those before it:
     loan         the population that most notebooks are about
 
 `lib.search` finds cheapest actions over all values and minimal
-unlocking sets, `lib.paper` holds the paper's studies, `lib.beyond`
+unlocking sets; its `recommend` is the short way from applicants and
+answers to a table. `lib.paper` holds the paper's studies, `lib.beyond`
 what goes further (batches, evaluation, hare, own_table, propose). Imports go
 one way: method < search < paper < beyond. Beside them are `io`
 (files), `checks` (argument validation) and `reproducible` (seeds, one
@@ -67,6 +68,7 @@ _MODULES = {
     "Search": "lib.search.continuous",
     "Settings": "lib.method.icarma",
     "from_words": "lib.method.preferences",
+    "recommend": "lib.search.recommend",
 }
 
 __all__ = list(_MODULES)

@@ -49,7 +49,8 @@ def small(given):
         name: given["banks"][name] | {"n_epochs": 30} | bank for name, bank in banks.items()
     }
     few = {name: values[:2] for name, values in given.items() if isinstance(values, list)}
-    few |= {name: given[name][:1] for name in ("bank_seeds", "seeds", "more_seeds")}
+    alone = ("bank_seeds", "seeds", "more_seeds", "priors", "weight_decays", "gammas")
+    few |= {name: given[name][:1] for name in (*alone, "constant_sees")}
     return given | few | {"banks": banks, "grids": {"even": None, "reach 0.42": 0.42}}
 
 

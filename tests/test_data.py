@@ -372,7 +372,7 @@ def test_edges_may_be_given_in_these_ways(kind):
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        (None, "edges is None: expected a dict"),
+        (3, "edges is 3: expected a dict"),
         ("digraph {age -> income}", "read_dot"),
         (np.eye(3), "from_pandas_adjacency"),
         (nx.Graph(PAIRS), "no directions"),
@@ -514,4 +514,10 @@ def test_limits_in_words(frame):
     assert population.limits.low.shape == (2,)
     with pytest.raises(ValueError, match=r"'incom'.*mean 'income'"):
         population.with_limits({"incom": "only up"})
-    assert population.with_limits({}).limits is None  # nothing stated: nothing is cut
+    assert population_of(frame).with_limits({}).limits is None  # nothing is cut
+    both = population.with_limits({"cards": "at most 3"}).limits  # the first stays
+    assert both.max_decrease[0] == 0 and both.high[1] == 3
+    other_way = population.with_limits({"income": "up or down, at least 900"}).limits
+    assert other_way.max_decrease[0] == torch.inf and other_way.low[0] == 900
+    with pytest.raises(ValueError, match="cards: The lowest value is above the highest"):
+        population.with_limits({"cards": "at most 3"}).with_limits({"cards": "at least 4"})

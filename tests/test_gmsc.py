@@ -339,7 +339,7 @@ def test_grid_holds_possible_values_that_people_have(small):
 
 def test_exact_search_through_the_flow_equals_brute_force(small):
     """The cheapest valid and plausible one of all actions on the grid, for a few people."""
-    x = small.refused("test")[:6]
+    x = small.refused("test")[:3]
     population, columns = small.population, small.population.actionable_index
     preferences = RankingSampler(population.actionable, n_actionable=3).draw(
         range(len(x)), np.random.default_rng(0)
@@ -384,13 +384,15 @@ def test_exact_search_through_the_flow_equals_brute_force(small):
 
 @pytest.fixture(scope="module")
 def table(small):
-    """What the search over all values finds for twelve people."""
-    return continuous.Search(small, small.flow).table(small.refused("test")[:12])
+    """What the search over all values finds for eight people."""
+    return continuous.Search(small, small.flow, n_samples=128, n_starts=2).table(
+        small.refused("test")[:8]
+    )
 
 
 def test_the_search_over_all_values_keeps_to_whole_numbers(small, table):
     """It is never worse than the grid, and what it finds can be carried out as it is."""
-    x, columns = small.refused("test")[:12], small.population.actionable_index
+    x, columns = small.refused("test")[:8], small.population.actionable_index
     cheaper = 0
     for n_actionable in (4, 2, 1):
         preferences = RankingSampler(
@@ -514,7 +516,7 @@ def test_refinement_finds_whole_numbers(small):
 
 
 def test_a_dialogue_shows_whole_numbers(small):
-    x, columns = small.refused("test")[:12], small.population.actionable_index
+    x, columns = small.refused("test")[:8], small.population.actionable_index
     easy = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
     space, rngs = Actions(small, x, easy), np.random.default_rng(0).spawn(len(x))
     nothing = Recommendation(x > 99, x, x)

@@ -1,13 +1,16 @@
 """conftest.py's guard: each way a notebook may differ from what was committed.
 
-One pytest run over tiny notebooks tries them all.
+One pytest run over a tiny notebook tries what cells may show; whether a notebook was
+executed from top to bottom is asked of the guard itself.
 """
 
+import re
 import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -84,6 +87,11 @@ CELLS = {
     "image missing": ("a = 1", image(100), "image/png: 1 committed, 0 now"),
     "error now": ("1 / 0", stdout("a"), "ZeroDivisionError"),
     "nothing, value hidden": ("b = 1\nb;", None, None),
+    "error then": (
+        "1 / 0",
+        new_output("error", ename="ZeroDivisionError", evalue="by zero"),
+        "ZeroDivisionError",
+    ),
     "text, ignored": ("# NBVAL_IGNORE_OUTPUT\nprint('now')", stdout("then\n"), None),
 }
 
@@ -124,7 +132,7 @@ def cell(source, count, output, tags=()):
 
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory):
-    """Messages of the items that fail in a run over all notebooks, by (notebook, item)."""
+    """Messages of the items that fail in a run over the cells, by (notebook, item)."""
     folder = tmp_path_factory.mktemp("guard")
     shutil.copy(ROOT / "conftest.py", folder)
     one = [
@@ -135,10 +143,6 @@ def failures(tmp_path_factory):
         cell("print('now')", len(one) + 1, stdout("then\n"), tags=["nbval-ignore-output"])
     )
     nbformat.write(new_notebook(cells=one), folder / "cells.ipynb")
-    for name, (cells, _) in NOTEBOOKS.items():
-        nbformat.write(
-            new_notebook(cells=[cell(*c) for c in cells]), folder / f"{name}.ipynb"
-        )
     run = subprocess.run(
         [
             sys.executable,
@@ -182,11 +186,22 @@ def test_tag_that_ignores_output_still_works(failures):
     assert ("cells", f"Cell {len(CELLS)}") not in failures
 
 
+def test_an_error_that_was_committed_is_found(failures):
+    """One of the cells holds one, and it fails beside them."""
+    assert (
+        "cells.ipynb: In [18] is committed with an error"
+        in failures[("cells", "committed outputs")]
+    )
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_committed_outputs(failures, name):
-    message = NOTEBOOKS[name][1]
-    failure = failures.get((name, "committed outputs"))
+def test_committed_outputs(pytestconfig, name):
+    cells, message = NOTEBOOKS[name]
+    guard = pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    notebook = new_notebook(cells=[cell(*c) for c in cells])
+    item = SimpleNamespace(parent=SimpleNamespace(nb=notebook))
     if message is None:
-        assert failure is None
+        guard.CommittedOutputs.runtest(item)
     else:
-        assert message in failure and f"{name}.ipynb" in failure
+        with pytest.raises(guard.OutputsDiffer, match=re.escape(message)):
+            guard.CommittedOutputs.runtest(item)

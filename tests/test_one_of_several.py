@@ -93,10 +93,10 @@ def test_another_category_costs_the_same_whichever_it_is(problem):
 @pytest.fixture(scope="module")
 def solvers(problem):
     sampler = RankingSampler(problem.population.actionable)
-    networks, _ = icarma.fit(problem, sampler, icarma.Settings(n_epochs=20, width=32))
+    networks, _ = icarma.fit(problem, sampler, icarma.Settings(n_epochs=10, width=32))
     return {
         "grid": Grid(problem, n_values=9),
-        "search": Search(problem, n_samples=32, n_starts=2, n_steps=5),
+        "search": Search(problem, n_samples=32, n_starts=1, n_steps=3),
         "networks": networks,
         "refined": Refined(networks, problem, n_samples=32),
         "pruned": Pruned(networks, problem),
@@ -131,13 +131,13 @@ def test_everybody_gets_exactly_one_category_of_those_that_are_allowed(problem, 
 
 def test_the_search_misses_no_category_that_the_grid_finds(problem):
     """On the category alone both are exact; on all features the search costs no more."""
-    x = problem.refused("test")[:60]
+    x = problem.refused("test")[:30]
     job_only = from_words(
         "job: 1; income: can't; debt: can't", problem.population.actionable
     )
-    everything = Preferences(torch.ones(60, 3, dtype=torch.long))
-    solvers = Grid(problem, n_values=15), Search(problem, n_samples=64)
-    one, other = (solver.recommend(x, job_only[[0] * 60]) for solver in solvers)
+    everything = Preferences(torch.ones(30, 3, dtype=torch.long))
+    solvers = Grid(problem, n_values=15), Search(problem, n_samples=64, n_starts=2)
+    one, other = (solver.recommend(x, job_only[[0] * 30]) for solver in solvers)
     # the search is wary of consequences on an edge, by 1e-5
     assert (one.has_recourse == other.has_recourse).float().mean() > 0.95
     one, other = (solver.recommend(x, everything) for solver in solvers)

@@ -27,7 +27,7 @@ from lib.search import descent
 from lib.search.evaluator import ActionEvaluator, Incumbents
 from lib.search.sets import Table, sets_of
 
-N_PEOPLE, N_SEARCHED = 300, 16
+N_PEOPLE, N_SEARCHED = 120, 10
 THRESHOLD = 0.7  # of a bank that is asked, too
 PROFILE = readings.profile("linear", "score")
 CAUSAL_MODELS = ("flow", "truth")

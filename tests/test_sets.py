@@ -78,6 +78,25 @@ def test_the_cheapest_by_enumeration(table, is_allowed):
             table.cheapest(is_allowed, max_acted=wrong)
 
 
+def test_plans_by_enumeration(table, is_allowed):
+    """Each is the cheapest that is no superset of one before it."""
+    is_allowed = is_allowed | (torch.arange(60) < 40)[:, None]
+    costs, rows = table.plans(is_allowed, 5)
+    assert (costs.isfinite().sum(-1) >= 2).sum() > 10
+    for i, mask in enumerate(is_allowed):
+        left = {
+            frozenset(one.nonzero().squeeze(-1).tolist()): cost
+            for one, cost in zip(table.sets, table.cost[i].tolist(), strict=True)
+            if cost < torch.inf and not (one & ~mask).any()
+        }
+        for cost, row in zip(costs[i].tolist(), rows[i], strict=True):
+            assert cost == min(left.values(), default=torch.inf)
+            if left:
+                plan = min(left, key=left.__getitem__)
+                assert plan == {*table.sets[row].nonzero().squeeze(-1).tolist()}
+                left = {one: cost for one, cost in left.items() if not one >= plan}
+
+
 def test_what_would_unlock_recourse_by_enumeration(table, is_allowed):
     one_more = table.unlocked_by(is_allowed)
     unlocking = table.minimal_unlocking_set(is_allowed)

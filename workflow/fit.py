@@ -247,11 +247,12 @@ def hare(given: Given, name: str) -> None:
         print(f"{name}: left out, without the data. {gmsc.HOW_TO_GET_IT}", flush=True)
         tables = {}
     models, seeds, n_people = {}, given["hare_seeds"], given["hare_people"]
-    sizes = n_people, given["hare_steps"]
+    sizes, n_epochs = (n_people, given["hare_steps"]), given["n_epochs"][name]
     published: list[pd.DataFrame] = []
     own_ideals: list[pd.DataFrame] = []
     for key, table in tables.items():
-        models[key] = fitted.fit_all(table, seeds, io.progress_bar(f"{name}, {key}"))
+        bar = io.progress_bar(f"{name}, {key}")
+        models[key] = fitted.fit_all(table, seeds, n_epochs, bar)
         for which in models[key].classifiers:
             published.append(hare_tables.as_published(table, models[key], *which, *sizes))
         for seed in seeds:

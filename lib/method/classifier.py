@@ -66,11 +66,12 @@ class Classifier:
             model: With `predict_proba`, `decision_function` or
                 `predict` (the first that it has), as scikit-learn's
                 pipelines have; or a function or torch module that
-                gives log-odds. Fitted in the units of the data: to a
-                table with the population's columns, categories as
+                gives log-odds. Fitted in the units of the data, to
+                columns of the population in any order, categories as
                 they are.
             population: Whose features the model was fitted to.
-        Raises: ValueError: it has none of these.
+        Raises: ValueError: it has none of these, or was fitted to
+            other columns.
         """
         if isinstance(model, nn.Module):
             model.eval()
@@ -81,10 +82,21 @@ class Classifier:
                 f"that gives log-odds; got {type(model).__name__}."
             )
 
+        columns = [*getattr(model, "feature_names_in_", population.features)]
+        n_columns = getattr(model, "n_features_in_", len(columns))
+        unknown = [column for column in columns if column not in population.features]
+        if name and (unknown or n_columns != len(columns)):
+            of = f", among them {', '.join(map(str, unknown))}" if unknown else ""
+            raise ValueError(
+                f"The model was fitted to {n_columns} columns{of}; the population's are "
+                f"{', '.join(population.features)}. Name every column of the model in "
+                "kinds, as immutable if nobody can change it, or fit the model without it."
+            )
+
         def logit(x: Tensor) -> Tensor:
             if name is None:
                 return model(population.inverse_transform(x))
-            rows = population.to_frame(x)
+            rows = population.to_frame(x)[columns]
             if name != "predict" and not hasattr(model, "feature_names_in_"):
                 rows = rows.to_numpy()
             values = np.asarray(getattr(model, name)(rows), dtype=float)

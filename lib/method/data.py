@@ -25,7 +25,7 @@ from torch import Tensor
 
 from lib import checks
 from lib.method.graph import Graph
-from lib.method.limits import Limits
+from lib.method.limits import Categories, Limits
 from lib.method.scm import SCM
 
 FOR_RECOURSE = {"train": 0.5, "validation": 0.25, "test": 0.25}
@@ -40,7 +40,9 @@ SPREAD = 0.2  # standard deviations over which an atom is spread
 SENTINELS = (99, 999, 9_999, 99_999, 999_999)  # of either sign: often codes of a gap
 NUMBER = re.compile(r"[-+$€£\s]*[.,]?\d+(?:[.,'\s]\d+)*(?:e[-+]?\d+)?[%$€£\s]*", re.I)
 Pairs: TypeAlias = Iterable[tuple[str, str]]
-Edges: TypeAlias = Graph | nx.DiGraph | Mapping[str, Sequence[str]] | pd.DataFrame | Pairs
+Edges: TypeAlias = (
+    Graph | nx.DiGraph | Mapping[str, Sequence[str]] | pd.DataFrame | Pairs | None
+)
 T = TypeVar("T")
 
 
@@ -248,7 +250,7 @@ class Population:
         frame: Any,
         label: str,
         kinds: Mapping[str, str],
-        edges: Edges,
+        edges: Edges = None,
         name: str = "own data",
         whole: Sequence[str] | None = None,
         seed: int = 0,
@@ -380,14 +382,18 @@ class Population:
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def with_limits(self, words: Mapping[str, str]) -> "Population":
-        """Return the population with other limits for who states none.
+        """Return the population with more limits for who states none.
 
         Arguments:
             words: From actionable features to phrases, as for
-                `Limits.from_words`: {"income": "only up"}.
+                `Limits.from_words`: {"income": "only up"}. What they
+                state replaces what was stated before, and the rest
+                stays.
         Raises: ValueError: as `Limits.from_words`.
         """
         limits = Limits.from_words(words, self.actionable, self.categories)
+        limits = limits.fill_from(self.limits)
+        limits.check(self.actionable, self.categories)
         return replace(self, limits=limits if limits.is_stated.any() else None)
 
     @property
@@ -438,18 +444,17 @@ class Population:
     def to_frame(self, x: Tensor) -> pd.DataFrame:
         """Return standardised features (N, D) as a table like the one they came from.
 
-        Whole numbers are integers. Categories have their names; where
-        all of a feature's names are numbers, they are numbers again.
+        Whole numbers are integers. Categories have the values of that
+        table.
         """
         frame = pd.DataFrame(self.to_records(x).detach().cpu(), columns=[*self.features])
         for j, feature in enumerate(self.features):
             if self.is_whole[j]:
                 frame[feature] = frame[feature].astype("int64")
             if feature in self.categories:
-                names = pd.Series(self.categories[feature])
-                numbers = pd.to_numeric(names, errors="coerce")
-                names = names if numbers.isna().any() else numbers
-                frame[feature] = names.to_numpy()[frame[feature]]
+                names = self.categories[feature]
+                seen = names.values if isinstance(names, Categories) else names
+                frame[feature] = pd.Series(seen).to_numpy()[frame[feature]]
         return frame
 
     def standardise(self, frame: Any) -> Tensor:
@@ -465,6 +470,52 @@ class Population:
         table = to_table(frame, self.features)
         numbers = torch.from_numpy(values(table, self.features, self.categories))
         return ((numbers - self.mean) / self.std).to(self.low.dtype)
+
+    def check_range(self, frame: Any) -> None:
+        """Check that people of a table lie within the range that was seen, each feature.
+
+        Arguments:
+            frame: As for `standardise`.
+        Raises: ValueError: somebody does not, and the population has
+            whole numbers or categories: `to_feasible` would take them
+            for somebody at the end of the range.
+        Warns: UserWarning: somebody does not, and every value is
+            possible.
+        """
+        table = to_table(frame, self.features)
+        x, seen = self.standardise(table), torch.cat(list(self.x.values()))
+        low, high = seen.amin(0), seen.amax(0)
+        if self.discretisation is not None:
+            ends = self.discretisation.low, self.discretisation.high
+            low, high = (((end - self.mean) / self.std).to(x) for end in ends)
+        is_outside = (x < low) | (x > high)
+        if not is_outside.any():
+            return
+        low, high = self.inverse_transform(torch.stack([low, high]).double())
+        ranges = [
+            f"{first:,.6g} to {last:,.6g}"
+            for first, last in zip(low.tolist(), high.tolist(), strict=True)
+        ]
+        found = [
+            f"{self.features[j]} of {table.index[row]!r} is {table.iloc[row, j]:,} (seen: "
+            f"{ranges[j]})"
+            for row, j in is_outside.nonzero().tolist()
+        ]
+        listed = "; ".join(found[:3]) + (
+            f"; and {len(found) - 3} more" if found[3:] else ""
+        )
+        if self.discretisation is None:
+            warnings.warn(
+                f"{listed}. Classifier and flow were fitted to nobody there: distrust what "
+                "they say of these people.",
+                stacklevel=3,
+            )
+            return
+        raise ValueError(
+            f"{listed}. Nobody like that was seen, and they would be taken for somebody at "
+            "the end of the range. Correct the value (another unit?), leave them out, or "
+            "fit to a table that has such people."
+        )
 
     def to_feasible(self, x: Tensor) -> Tensor:
         """Return the nearest standardised features (*, D) that a person can have.
@@ -630,7 +681,7 @@ def has_categories(column: pd.Series) -> bool:
 
 def categories(
     frame: pd.DataFrame, features: Sequence[str], is_positive: pd.Series
-) -> dict[str, tuple[str, ...]]:
+) -> dict[str, Categories]:
     """Return the categories of each feature that has some, in the order of their codes.
 
     Those of an ordered type keep their order. Others are ordered by
@@ -660,10 +711,15 @@ def categories(
                 f"{MAX_CATEGORIES} at most. Join those that are rare, or leave it out."
             )
         in_order = share.sort_values(kind="stable").index
-        if getattr(column.dtype, "ordered", False):
+        is_ordered = bool(getattr(column.dtype, "ordered", False))
+        if is_ordered:
             stated = map(_category_name, column.cat.categories)
             in_order = [name for name in stated if name in share]
-        names_by_feature[str(feature)] = tuple(in_order)
+        value_of = {
+            _category_name(value): value for value in column.astype(object).unique()
+        }
+        seen = [value_of[name] for name in in_order]
+        names_by_feature[str(feature)] = Categories(in_order, seen, is_ordered)
     return names_by_feature
 
 
@@ -878,9 +934,10 @@ def to_graph(features: Sequence[str], edges: Edges) -> Graph:
     Arguments:
         edges: A dict effect -> causes, pairs (cause, effect), a frame
             with the columns cause and effect, a networkx.DiGraph or
-            its edges, or a `Graph`.
+            its edges, or a `Graph`. None: there are none.
     Raises: ValueError: it is none of these; an edge names an unknown
         feature; there is a circle.
+    Warns: UserWarning: edges is None.
 
     Example:
         >>> to_graph(["age", "income"], {"income": ["age"]}).parents
@@ -890,6 +947,14 @@ def to_graph(features: Sequence[str], edges: Edges) -> Graph:
     """
     if isinstance(edges, Graph):
         return edges
+    if edges is None:
+        warnings.warn(
+            "edges=None assumes that no feature causes another: nothing follows from an "
+            "action, and what is plausible is judged feature by feature. If debt follows "
+            'from income, say edges={"debt": ["income"]}; if nothing does, edges={}.',
+            stacklevel=4,
+        )
+        edges = {}
     is_matrix = isinstance(edges, np.ndarray) and edges.dtype.kind in "biuf"
     if isinstance(edges, str) or is_matrix or not isinstance(edges, Iterable):
         raise ValueError(

@@ -7,7 +7,7 @@ actions may move a feature beyond it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -51,6 +51,33 @@ _BETWEEN_PHRASES = re.compile(r"(?<![0-9]),|,(?![0-9]{3}(?![0-9]))")  # not with
 
 NOT_STATED = torch.tensor(torch.nan, dtype=torch.float64)
 NO_CATEGORIES = torch.zeros(0, dtype=torch.bool)
+
+
+class Categories(tuple[str, ...]):
+    """Name codes 0, 1, ... of a feature; keep their values in the table, and any order.
+
+    Arguments:
+        names: As people say them.
+        values: As the table holds them: numbers, texts, dates, ...;
+            left out: the names.
+        is_ordered: Whether they have a direction, so that "only up"
+            means something.
+    """
+
+    values: tuple[Any, ...]
+    is_ordered: bool
+
+    def __new__(
+        cls,
+        names: Iterable[str],
+        values: Iterable[Any] | None = None,
+        is_ordered: bool = False,
+    ) -> "Categories":
+        """Return the names, with what stands beside them."""
+        self = super().__new__(cls, names)
+        self.values = tuple(self if values is None else values)
+        self.is_ordered = is_ordered
+        return self
 
 
 @dataclass(frozen=True)
@@ -158,6 +185,13 @@ class Limits:
         numbers = self.numbers
         is_number = torch.stack([~values.isnan() for values in numbers.values()]).any(0)
         is_negative = torch.stack([numbers[name] < 0 for name in ("step", *CHANGES)]).any(0)
+        sizes = [
+            values.isfinite() & ((values > 0) | (name not in CHANGES))
+            for name, values in numbers.items()
+        ]
+        is_ordered = torch.tensor(
+            [getattr(categories.get(name), "is_ordered", False) for name in features]
+        )
         n_categories = torch.tensor([len(categories.get(name, ())) for name in features])
         codes = torch.arange(self.allowed_categories.shape[-1])
         is_unknown = self.allowed_categories & (codes >= n_categories[:, None])
@@ -165,9 +199,14 @@ class Limits:
             "The lowest value is above the highest, a person's or the population's. "
             "Leave one out, or swap them.": self.low > self.high,
             "A step or change is below zero: the direction is in its name.": is_negative,
-            'Categories have no direction and no limits. Say "one of cook or clerk".': (
-                is_number & (n_categories > 0)
+            "Categories have no direction and no limits. Say one of cook or clerk; or only "
+            "up, of a column of an ordered type, frame[column].astype("
+            "pd.CategoricalDtype(lowest_first, ordered=True)).": (
+                is_number & (n_categories > 0) & ~is_ordered
             ),
+            "Ordered categories have a direction, only up or only down, and no other "
+            "limits. Say which, with one of cook or clerk.": torch.stack(sizes).any(0)
+            & is_ordered,
             "It has fewer categories. Read with population.categories.": is_unknown.any(-1),
         }
         for mistake, is_made in mistakes.items():

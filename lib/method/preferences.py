@@ -39,6 +39,7 @@ CURVES: dict[str, Callable[[int, int, float], float]] = {
 # how hard a person may call a feature, from easiest to hardest; evenly spread over 1 to C
 WORDS = ("easy", "manageable", "hard", "very hard")
 IMPOSSIBLE = ("can't", "cannot", "impossible")
+OF_SCALE = re.compile(r"(\d+) of (\d+)")  # on another scale than ranks: 4 of 5
 
 
 @dataclass(frozen=True)
@@ -256,17 +257,19 @@ def from_words(
     Arguments:
         answers: "income: can't; savings: hard, only up; ..." or a
             mapping of that kind. Every feature is answered by one of
-            `WORDS`, by a rank or score from 1 to C, or by "can't".
-            Limits may follow, in the units of the data: "only up",
-            "at most 60", "at most 5 less", "in steps of 500", "one of
-            cook or clerk".
+            `WORDS`, by a rank or score from 1 to C, by a score on a
+            scale that is stated, "4 of 5", or by "can't". Limits may
+            follow, in the units of the data: "only up", "at most 60",
+            "at most 5 less", "in steps of 500", "one of cook or
+            clerk".
         features: Names of the K actionable features.
         n_categories: C; 0: as many as features.
         categories: Of features that have some
             (`Population.categories`); needed for "one of".
         profile: From scores to difficulty and weight.
     Raises: ValueError: a feature is unknown, left out or answered
-        twice; a word is unknown; nothing is left to do.
+        twice; a word is unknown; numbers are no ranks, and no scale is
+        stated; nothing is left to do.
 
     Example:
         >>> features = ("loan_amount", "loan_duration", "income", "savings")
@@ -293,7 +296,10 @@ def from_words(
     scores, phrases = [], {}
     for name in features:
         score, _, phrases[name] = answer_of[name].partition(",")
-        scores.append(_score(name, score.strip(), most))
+        answer_of[name] = score.strip()
+        scores.append(_score(name, answer_of[name], most))
+    if not n_categories:
+        _check_ranks(answer_of, most)
     if min(scores) > most:
         raise ValueError(
             "This person can't act on anything, so there is no action to recommend. "
@@ -329,23 +335,107 @@ def from_frame(
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"The frame has the column {twice} twice. Keep one of them.")
-    text = frame.astype(str)
-    distinct = text.drop_duplicates()  # what several people say is read once
+    rows = pd.Series(frame.astype(str).to_dict("records"), frame.index)
+    return _read_each(rows, features, n_categories, categories, profile)
+
+
+def for_people(
+    answers: Any,
+    people: pd.Index,
+    features: Sequence[str],
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> Preferences:
+    """Return the answers of people with names as preferences, with scores (N, K).
+
+    Arguments:
+        answers: A text or dict of one person, as for `from_words`; a
+            list of these, in the order of the people; a dict or
+            Series of these by name; or a frame with a row a person
+            and a column a feature. None: everybody can do anything,
+            all equally easy.
+        people: The names of the N people.
+        features, categories: As for `from_words`.
+    Raises: ValueError: answers are of other people, or of another
+        number of them; or as `from_words`.
+
+    Example:
+        >>> answers = {"Ben": "debt: 1; income: 2", "Ana": "debt: can't; income: hard"}
+        >>> for_people(answers, pd.Index(["Ana", "Ben"]), ["income", "debt"]).scores
+        tensor([[2, 3],
+                [2, 1]])
+    """
+    if answers is None:
+        return Preferences(torch.ones(len(people), len(features), dtype=torch.long))
+    if isinstance(answers, pd.DataFrame):
+        positions = _positions(answers.index, people)
+        return from_frame(answers.iloc[positions], features, categories=categories)
+    if isinstance(answers, Mapping | pd.Series):
+        by_name = pd.Series(dict(answers) if isinstance(answers, Mapping) else answers)
+        is_of_one = {plain(name) for name in by_name.index} & {plain(n) for n in features}
+        if is_of_one and not by_name.index.isin(people).any():
+            answers = by_name.to_dict()
+        else:
+            answers = by_name.iloc[_positions(by_name.index, people)].tolist()
+    if isinstance(answers, str | Mapping):
+        answers = [answers]
+    if not isinstance(answers, list | tuple) or len(answers) != len(people):
+        came = f"{len(answers)} answers" if isinstance(answers, list | tuple) else answers
+        raise ValueError(
+            f"Expected the answers of {len(people)} people, got {came!r:.80}. Give a list "
+            "of texts in their order, a dict name -> text, or a frame with a row a person "
+            "and a column a feature."
+        )
+    return _read_each(pd.Series([*answers], people, dtype=object), features, 0, categories)
+
+
+def _positions(labels: pd.Index, people: pd.Index) -> np.ndarray:
+    """Return where the answers with these labels stand, in the order of the people."""
+    if labels.equals(people):
+        return np.arange(len(people))
+    for whose, index in (("applicants", people), ("answers", labels)):
+        if not index.is_unique:
+            raise ValueError(
+                f"Two {whose} are called {index[index.duplicated()][0]!r}. Give the "
+                "answers as a list in the order of the applicants, or rename one."
+            )
+    strangers, silent = labels.difference(people, False), people.difference(labels, False)
+    if len(strangers) or len(silent):
+        some = ", ".join(map(repr, [*strangers, *silent][:5]))
+        what = "no applicant is called" if len(strangers) else "there is no answer of"
+        raise ValueError(
+            f"The answers are of other people than the applicants: {what} {some}. Answers "
+            "are matched by the row labels of the table; a list is matched by its order."
+        )
+    return labels.get_indexer(people)
+
+
+def _read_each(
+    answers: pd.Series,
+    features: Sequence[str],
+    n_categories: int = 0,
+    categories: Mapping[str, Sequence[str]] | None = None,
+    profile: Profile = LINEAR,
+) -> Preferences:
+    """Return the answers of people, as for `from_words`, with scores (N, K)."""
+    which, _ = pd.factorize(answers.map(str))  # what several people say is read once
     read = []
-    for label, row in zip(distinct.index, distinct.to_dict("records"), strict=True):
+    for row in np.unique(which, return_index=True)[1]:
+        answer = answers.iloc[row]
         try:
-            read.append(from_words(row, features, n_categories, categories, profile))
+            if not isinstance(answer, str | Mapping):
+                raise ValueError(f"got {answer!r}. {_how(n_categories or len(features))}")
+            read.append(from_words(answer, features, n_categories, categories, profile))
         except ValueError as error:
-            raise ValueError(f"row {label}: {error}") from error
-    same = text.groupby(list(text), sort=False, dropna=False).ngroup()
-    return stack(read).members((slice(None), 0))[same.to_numpy()]
+            raise ValueError(f"row {answers.index[row]}: {error}") from error
+    return stack(read).members((slice(None), 0))[which]
 
 
 def _how(most: int) -> str:
     """Return how to answer."""
     return (
         f"For each feature say {', '.join(WORDS)}, a number from 1 (easiest) "
-        f"to {most}, or can't. Limits may follow: hard, only up, at most 60."
+        f"to {most}, one like 4 of 5, or can't. Limits may follow: hard, only up, at most "
+        "60."
     )
 
 
@@ -354,8 +444,28 @@ def _score(feature: str, answer: str, most: int) -> int:
     if answer in IMPOSSIBLE:
         return most + 1
     if answer in WORDS:
-        return 1 + round(WORDS.index(answer) * (most - 1) / (len(WORDS) - 1))
+        return _rescale(WORDS.index(answer) + 1, len(WORDS), most)
+    if (match := OF_SCALE.fullmatch(answer)) and 1 <= int(match[1]) <= int(match[2]) > 1:
+        return _rescale(int(match[1]), int(match[2]), most)
     number = answer.removesuffix(".0")  # pandas makes 1.0 of 1 beside a gap
     if number.isdecimal() and 1 <= int(number) <= most:
         return int(number)
     raise ValueError(f"{feature}: can't read {answer!r}. {_how(most)}")
+
+
+def _rescale(score: int, n_categories: int, most: int) -> int:
+    """Return the score from 1 to most that stands where this one does on its scale."""
+    return 1 + round((score - 1) * (most - 1) / (n_categories - 1))
+
+
+def _check_ranks(answer_of: Mapping[str, str], most: int) -> None:
+    """Raise ValueError if numbers may be meant on another scale than one rank a feature."""
+    numbers = [answer.removesuffix(".0") for answer in answer_of.values()]
+    numbers = [number for number in numbers if number.isdecimal()]
+    highest = max(map(int, numbers), default=1)
+    if len(set(numbers)) < len(numbers) and 1 < highest < most:
+        raise ValueError(
+            f"The answers {', '.join(numbers)} are no ranks of {most} features, since one "
+            f"stands twice, and end below {most}. Say on which scale: {highest} of "
+            f"{max(highest, 5)}, for instance, or n_categories={max(highest, 5)} in Python."
+        )

@@ -93,7 +93,7 @@ class Problem:
         frame: pd.DataFrame,
         label: str,
         kinds: Mapping[str, str],
-        edges: Edges,
+        edges: Edges = None,
         seed: int = 0,
         n_epochs: int | None = None,
         name: str = "own data",
@@ -167,7 +167,7 @@ class Problem:
         return (beyond / self.range.masked_fill(is_immutable, torch.inf)).sum(-1)
 
     def with_limits(self, phrases: Mapping[str, str]) -> "Problem":
-        """Return the problem with other limits for those who state none.
+        """Return the problem with more limits for those who state none.
 
         Arguments:
             phrases: As for `Population.with_limits`.
@@ -237,7 +237,7 @@ class Problem:
         if not self.classifier.has_gradient:
             raise ValueError(
                 f"{solver} needs the gradient of the classifier, and this one has none. "
-                "Search on a grid (lib.method.grid)."
+                'Search on a grid: Grid(problem), or solver="grid" of recommend.'
             )
 
     def interval(self, x: Tensor, preferences: Preferences) -> Interval:

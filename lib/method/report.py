@@ -7,6 +7,7 @@ the models compute with stands behind it.
 """
 
 from collections.abc import Hashable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,7 @@ def table(
         people do not fit; a feature is called like a column.
     """
     population = problem.population
-    for name in population.features:
-        if name in COLUMNS:
-            raise ValueError(
-                f"A column of this table is called {name!r}: rename the feature."
-            )
+    check_names(population, COLUMNS)
     recommendation = _discretise(problem, x, recommendation)
     has_recourse = recommendation.has_recourse.numpy()
     with torch.no_grad():
@@ -86,6 +83,15 @@ def table(
     rows = pd.concat([rows, population.to_frame(recommendation.x_cf)], axis=1)
     names = list(range(len(x)) if people is None else people)
     return rows.set_axis(pd.Index(names, name="person", tupleize_cols=False))
+
+
+def check_names(population: Population, columns: Sequence[str]) -> None:
+    """Raise ValueError if a feature is called like one of the columns of a table."""
+    for name in population.features:
+        if name in columns:
+            raise ValueError(
+                f"A column of this table is called {name!r}: rename the feature."
+            )
 
 
 def recommend_frame(
@@ -226,9 +232,10 @@ def _texts(population: Population, x: Tensor) -> list[list[str]]:
 
 def _text(value: Any) -> str:
     """Return a number in four digits, with all digits before the point; or a name."""
-    if isinstance(value, str):
-        return value
-    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return str(value)
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 1_000 else f"{number:.4g}"
 
 
 def _in_words(

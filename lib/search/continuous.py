@@ -113,6 +113,24 @@ class Search:
             the table is of another number of people; or there is one,
             and people state limits of their own.
         """
+        return self.plans(x, preferences, 1, table, max_acted)[0]
+
+    def plans(
+        self,
+        x: Tensor,
+        preferences: Preferences,
+        n_plans: int,
+        table: Table | None = None,
+        max_acted: int | None = None,
+    ) -> Recommendation:
+        """Return several plans a person on different features, with shape (n_plans, N, D).
+
+        The first is what `recommend` returns. Each further one is the
+        cheapest that does without some feature of every plan before
+        it, or nothing (`Table.plans`).
+
+        Arguments, errors: as for `recommend`.
+        """
         self.problem.check(x, preferences)
         if table is not None and preferences.limits is not None:
             raise ValueError(
@@ -124,26 +142,22 @@ class Search:
         if table is None:
             masks, group = interval.is_allowed.unique(dim=0, return_inverse=True)
             if len(masks) > 1 and masks.shape[-1] > MAX_FEATURES:
-                return self._recommend_by_group(x, preferences, group, max_acted)
+                rows = [(group == i).nonzero().squeeze(-1) for i in range(len(masks))]
+                of_groups = [
+                    self.plans(x[some], preferences[some], n_plans, None, max_acted)
+                    for some in rows  # each group has a table, since it has its sets
+                ]
+                return _join(of_groups, 1)[:, torch.cat(rows).argsort()]
             table = self.table(x, preferences.weight, interval=interval)
-        cost, set_index = table.cheapest(interval.is_allowed, max_acted)
-        mask = table.sets[set_index] & cost.isfinite()[:, None]
-        values = table.values[torch.arange(len(x)), set_index]
-        weights = torch.ones_like(values)
-        evaluator = ActionEvaluator(self.problem, self.model, x, mask, weights)
-        return evaluator.recommendation(values)
-
-    def _recommend_by_group(
-        self, x: Tensor, preferences: Preferences, group: Tensor, max_acted: int | None
-    ) -> Recommendation:
-        """Return recommendations, with a table for each group (N,): each has its sets."""
-        is_acted, values, x_cf = torch.zeros_like(x, dtype=torch.bool), x.clone(), x.clone()
-        for i in range(int(group.max()) + 1):
-            (rows,) = (group == i).nonzero(as_tuple=True)
-            of_group = self.recommend(x[rows], preferences[rows], None, max_acted)
-            is_acted[rows], values[rows] = of_group.is_acted, of_group.values
-            x_cf[rows] = of_group.x_cf
-        return Recommendation(is_acted, values, x_cf)
+        plans = []
+        costs, set_indices = table.plans(interval.is_allowed, n_plans, max_acted)
+        for cost, set_index in zip(costs.T, set_indices.T, strict=True):
+            mask = table.sets[set_index] & cost.isfinite()[:, None]
+            values = table.values[torch.arange(len(x)), set_index]
+            weights = torch.ones_like(values)
+            evaluator = ActionEvaluator(self.problem, self.model, x, mask, weights)
+            plans.append(evaluator.recommendation(values)[None])
+        return _join(plans, 0)
 
     def table(
         self,
@@ -341,6 +355,12 @@ class Refined:
             best_cost = torch.where(is_better, incumbents.cost, best_cost)
         evaluator = ActionEvaluator(problem, self.model, x, mask, weights)
         return evaluator.recommendation(values)
+
+
+def _join(recommendations: Sequence[Recommendation], axis: int) -> Recommendation:
+    """Return several recommendations as one, joined along an axis."""
+    parts = [(r.is_acted, r.values, r.x_cf) for r in recommendations]
+    return Recommendation(*(torch.cat(part, axis) for part in zip(*parts, strict=True)))
 
 
 def _check(solver: Search | Refined) -> None:

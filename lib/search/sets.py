@@ -50,12 +50,34 @@ class Table:
         Raises: ValueError: the mask is not (N, K) of bool, or
             max_acted is not a whole number above zero.
         """
+        cost, set_index = self.plans(is_allowed, 1, max_acted)
+        return cost[:, 0], set_index[:, 0]
+
+    def plans(
+        self, is_allowed: Tensor, n_plans: int, max_acted: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the costs of several plans a person, and their sets, each (N, n_plans).
+
+        The first plan is the cheapest set. Each further one is the
+        cheapest that does without some feature of every plan before
+        it. Where there is no further plan, the cost is infinite.
+
+        Arguments, errors: as for `cheapest`; n_plans is a whole number
+            above zero.
+        """
+        checks.positive_int(n_plans=n_plans)
         cost = self._where_allowed(self.cost, is_allowed, torch.inf)
         if max_acted is not None:
             checks.positive_int(max_acted=max_acted)
             cost = cost.masked_fill(self.sets.sum(-1) > max_acted, torch.inf)
-        lowest, set_index = cost.min(-1)
-        return lowest, set_index
+        costs, rows = [], []
+        for _ in range(n_plans):
+            lowest, row = cost.min(-1)
+            costs.append(lowest)
+            rows.append(row)
+            has_all_features = contains(self.sets, self.sets[row]).T
+            cost = cost.masked_fill(has_all_features, torch.inf)
+        return torch.stack(costs, -1), torch.stack(rows, -1)
 
     def blocked_by(self, is_allowed: Tensor) -> tuple[Tensor, Tensor]:
         """Return how far the best attempts of a person without recourse fall short.

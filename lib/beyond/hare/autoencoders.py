@@ -145,18 +145,23 @@ def fit(
     kind: str,
     seed: int = 0,
     progress: Callable[[range], Iterable[int]] = iter,
+    n_epochs: int | None = None,
 ) -> tuple[Autoencoder, np.ndarray]:
     """Fit an autoencoder to the training people; return it and its mean loss by epoch.
 
     Arguments:
         kind: One of `KINDS`.
         progress: Wraps the range of epochs, for instance `tqdm`.
-    Raises: ValueError: another kind, or the fit diverges.
+        n_epochs: None: as many as the recipe says.
+    Raises: ValueError: another kind, the number of epochs is not above
+        zero, or the fit diverges.
     Source: Pawelczyk et al. (2020) for CCHVAE, Antoran et al. (2021)
         for CLUE, Downs et al. (2020) for CRUDS.
     """
     checks.one_of("kind of autoencoder", [kind], KINDS)
     recipe, rng = recipe_for(table, kind), np.random.default_rng(seed)
+    n_epochs = recipe.n_epochs if n_epochs is None else n_epochs
+    checks.positive_int(n_epochs=n_epochs)
     model = Autoencoder(table, kind)
     _draw_weights(model, rng)
     networks = [net for name, net in model.named_children() if name != "label"]
@@ -167,11 +172,11 @@ def fit(
             model.label.parameters(), recipe.learning_rate, fused=True
         )
     x, y = table.x["train"], table.y["train"].double()[:, None]
-    losses = np.zeros(recipe.n_epochs)
-    for epoch in progress(range(recipe.n_epochs)):
+    losses = np.zeros(n_epochs)
+    for epoch in progress(range(n_epochs)):
         order = torch.from_numpy(rng.permutation(len(x)))
         for rows in order.split(recipe.batch_size):
-            loss = _LOSSES[kind](model, x[rows], y[rows], rng, epoch / recipe.n_epochs)
+            loss = _LOSSES[kind](model, x[rows], y[rows], rng, epoch / n_epochs)
             adam.zero_grad()
             loss.backward()
             adam.step()

@@ -121,12 +121,14 @@ def fit_classifier(
 def fit_all(
     table: Tabular,
     seeds: Sequence[int] = SEEDS,
+    n_epochs: int | None = None,
     progress: Callable[[range], Iterable[int]] = iter,
 ) -> Models:
     """Fit the classifiers of each kind and seed, and the three autoencoders.
 
     Arguments:
         seeds: Of the classifiers; that of the autoencoders is 0.
+        n_epochs: Of the autoencoders; None: as many as published.
         progress: Wraps the range of fits, for instance `tqdm`.
     Raises: ValueError: there are no seeds, or a fit diverges.
     """
@@ -140,7 +142,7 @@ def fit_all(
             classifiers[kind, seed], _ = fit_classifier(table, kind, seed=seed)
         else:
             kind = autoencoders.KINDS[i - len(wanted)]
-            models[kind], _ = autoencoders.fit(table, kind)
+            models[kind], _ = autoencoders.fit(table, kind, n_epochs=n_epochs)
     return Models(classifiers, models)
 
 
