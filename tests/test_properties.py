@@ -59,11 +59,11 @@ def names_in(path: str) -> set[str]:
 def measured(path: str, *keys: str) -> float:
     """Return a cell of a file: keys are how its row begins, and then its column."""
     *labels, column = keys
-    rows = pd.read_csv(ROOT / path)
+    rows = pd.read_csv(ROOT / path, dtype=str, keep_default_na=False)
     for name, label in zip(rows.columns, labels, strict=False):
         rows = rows[rows[name] == label]
     assert len(rows) == 1, (path, keys)
-    return rows[column].item()
+    return float(rows[column].item())
 
 
 def has_number(text: str, value: float) -> bool:

@@ -25,9 +25,7 @@ from lib.method import classifier, flow, icarma, loan
 from lib.method.data import Population
 from lib.method.graph import Graph
 from lib.method.problem import Problem
-from lib.method.scm import CausalModel
-from lib.paper import designs, gmsc, stacks
-from lib.search.thorough import Looks
+from lib.paper import gmsc, stacks
 
 Given: TypeAlias = Mapping[str, Any]  # as `parameters.of_fits` returns it
 Job: TypeAlias = Callable[[Given, str], None]  # of the name of what is saved
@@ -279,28 +277,6 @@ def willingness(given: Given, name: str) -> None:
         io.write(io.inside(given["models"]) / f"{name}{ending}.csv", as_csv)
 
 
-def how_sure(given: Given, name: str) -> None:
-    """Save what harder looks change for the refused people of notebook 08."""
-    notebook = parameters.with_defaults(given["size"], "08_exact_and_unlocked")
-    model: CausalModel | None
-    if name == "loan_how_sure":
-        problem, n_people = loan_problem(given), notebook["n_people"]
-        model = problem.population.truth
-    else:
-        (problem, _), n_people = credit_problem(given), notebook["n_credit"]
-        model = problem.flow
-    assert model is not None, "Loan's truth is known"
-    x, seed = problem.refused("test")[:n_people], given["seed"]
-    preferences = designs.hard_preferences(problem, len(x), seed + 1)
-    table = Looks(problem, model, x, preferences, seed, **given["search"]).table_of(
-        given["n_searched"][name],
-        given["effort"],
-        given["n_scan"][name],
-        notebook["n_values"],
-    )
-    io.write(io.inside(given["models"]) / f"{name}.csv", table.to_csv())
-
-
 JOBS: dict[str, Job] = {
     **dict.fromkeys(stacks.STACKS, loan_ensembles),
     "gmsc_models": credit_models,
@@ -313,8 +289,6 @@ JOBS: dict[str, Job] = {
     "hare": hare,
     "gmsc_hare": hare,
     "willingness": willingness,
-    "loan_how_sure": how_sure,
-    "gmsc_how_sure": how_sure,
 }
 
 

@@ -29,7 +29,7 @@ include_patterns = [
     "notebooks/*.ipynb",
 ]
 include_patterns += ["exercises/*.ipynb", "exercises/solutions/*.ipynb"]
-include_patterns += ["lib/beyond/*/README.md"]
+include_patterns += ["lib/search/README.md", "lib/beyond/*/README.md"]
 include_patterns += ["runs/book/autoapi/**"]
 exclude_patterns = [".*", "docs/slides", "runs/[!b]*", "runs/book/[!a]*"]
 

@@ -1,14 +1,12 @@
-"""What unlocks a "no", and what a search over all values adds."""
+"""What unlocks a "no"."""
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
-from lib.paper import estimates
 from lib.search import continuous
 from lib.search.descent import cheapest_within
 from lib.search.sets import Table
@@ -115,8 +113,8 @@ def two_things_and_little_slack() -> Key:
         f"{two:.3f} with two things and {2 * SLACK} nats, {four:.3f} with four and none: a "
         "cap of two loses few people, and slack wins back more.",
         {
-            "A": "How many people lose recourse by a cap of two? Section 1.",
-            "B": "How near to a yes are those who have none? Section 3.",
+            "A": "How many people lose recourse by a cap of two? Section 2.",
+            "B": "How near to a yes are those who have none? Section 4.",
             "C": "How many does a cap of two lose, and how many does slack win?",
         },
     )
@@ -209,85 +207,4 @@ def seen_zero_times() -> Key:
             *as_percent(bound, "A share between 0 and 1 is asked for, no percent."),
         ),
         within=0.0005,
-    )
-
-
-def two_solvers() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return whom two made-up solvers help, in two cases: mostly the same people."""
-    rng, cases = np.random.default_rng(0), []
-    for n, lost, won in ((200, 0.25, 0.05), (80, 0.05, 0.3)):
-        first, chance = rng.random(n) < 0.6, rng.random(n)
-        second = np.where(first, chance >= lost, chance < won)
-        cases.append((first.astype(float), second.astype(float)))
-    return cases
-
-
-@key("08.6")
-def paired() -> Key:
-    """A function that returns a paired difference and its standard error."""
-    of_each = applied(two_solvers())
-
-    def error(first: np.ndarray, second: np.ndarray) -> float:
-        return estimates.ratio(first - second).se_people
-
-    def alone(first: np.ndarray, second: np.ndarray) -> float:
-        return float(np.sqrt((first.var() + second.var()) / len(first)))
-
-    def of_a_share(first: np.ndarray, second: np.ndarray) -> float:
-        apart = abs((first - second).mean())
-        return float((apart * (1 - apart) / len(first)) ** 0.5)
-
-    def with_error(how: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
-        return of_each(lambda first, second: ((first - second).mean(), how(first, second)))
-
-    return Key(
-        with_error(error),
-        f"{error(*two_solvers()[0]):.3f} in one made-up case; as if the two had been asked "
-        f"about different people it would be {alone(*two_solvers()[0]):.3f}.",
-        (
-            (
-                with_error(alone),
-                "That is for two samples of different people. Here they are the same: "
-                "take the difference of each person first.",
-            ),
-            (
-                with_error(lambda first, second: (first - second).std()),
-                "That is the standard deviation over people. And of their mean?",
-            ),
-            (
-                with_error(lambda first, second: 2 * error(first, second)),
-                "One standard error is asked for, not two.",
-            ),
-            (
-                with_error(
-                    lambda first, second: (first.std() + second.std()) / len(first) ** 0.5
-                ),
-                "Errors do not add up. Take the difference of each person first.",
-            ),
-            (
-                with_error(of_a_share),
-                "A difference can be -1, too: it has another spread.",
-            ),
-            (
-                with_error(lambda first, second: error(first, second) ** 2),
-                "That is the variance of the mean. Where is the root?",
-            ),
-            (
-                of_each(
-                    lambda first, second: (
-                        np.abs(first - second).mean(),
-                        error(first, second),
-                    )
-                ),
-                "That is a share of people who differ. Keep the sign of each person.",
-            ),
-            (with_error(error)[:, ::-1], "Both are right, in the other order."),
-            (
-                with_error(error) * [-1, 1],
-                "The sign: the first less the second.",
-            ),
-        ),
-        within=0.001,
-        of=of_each,
-        each="made-up case",
     )
