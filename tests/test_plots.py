@@ -49,17 +49,6 @@ def test_in_the_legend_a_label_stands_once():
     plt.close(figure)
 
 
-def test_what_the_proposer_adds_has_the_colour_too():
-    figure, ax = plt.subplots()
-    plots.proposing(ax)
-    added = matplotlib.colors.to_rgba(plots.COLOURS["added"])
-    rims = [patch.get_edgecolor() for patch in ax.patches if hasattr(patch, "get_boxstyle")]
-    assert rims.count(added) == 4 and "person $x$, noise $z$" in [
-        text.get_text() for text in ax.texts
-    ]
-    plt.close(figure)
-
-
 def test_people_seen_stay_below_the_errors():
     figure, ax = plt.subplots()
     seen = np.random.default_rng(0).normal(size=200)
