@@ -230,27 +230,23 @@ def the_rule() -> Key:
 
 
 @key("11.4")
-def renewed_noise() -> Key:
-    """How far noise moves if a share of it is drawn anew."""
-    s = 0.2
-    moved = float(np.sqrt((1 - np.sqrt(1 - s**2)) ** 2 + s**2))
-    return Key(
-        moved,
-        f"The variance of the difference is (1 - {np.sqrt(1 - s**2):.3f})^2 + {s**2:.2f}: "
-        "nearly all of it is the new noise.",
-        (
-            (moved**2, "That is a variance. Take its root."),
-            (s, "That is the new noise alone. What does the old one lose?"),
-            (1 - np.sqrt(1 - s**2), "That is what becomes of the old noise alone."),
-            (np.sqrt(1 - s**2), "That is the factor of the old noise."),
-            (1.0, "That is the spread of the noise itself. How far does it move?"),
-            (
-                s * np.sqrt(2),
-                "That loses a share s of the old noise, too. How much of it is lost?",
-            ),
-            (np.sqrt(1 + s**2), "Take off the old noise first: how much of it is left?"),
-        ),
-        within=0.0005,
+def new_noise() -> Key:
+    """Which answers lose most if a tenth of the noise is drawn anew."""
+    table = pd.read_csv(ROOT / "tables" / "11_new_noise.csv", index_col=0)
+    names = {"A": "proposals, walked, margin", "B": "proposals", "C": "iCARMA"}
+    lost = {
+        letter: 1 - table["0.1"][name] / table["0"][name] for letter, name in names.items()
+    }
+    parts = ", ".join(f"{names[letter]} {100 * part:.0f}" for letter, part in lost.items())
+    return choice(
+        max(lost, key=lambda letter: lost[letter]),
+        f"Of 100 people helped in truth so many are lost: {parts}. A margin of "
+        "0.1 log-odds is little beside new noise.",
+        {
+            "A": "What do these give beyond the bounds, and what do the others?",
+            "B": "They are trained to give 0.5 log-odds too much. And the others?",
+            "C": "They go furthest beyond the bounds, at twice the cost.",
+        },
     )
 
 
