@@ -184,11 +184,11 @@ def fit_proposer() -> Task:
     return fit
 
 
-def proposals(local_search: propose.LocalSearch | None, n_people: int) -> Task:
+def proposals(n_steps: int, n_people: int) -> Task:
     """Prepare a proposer's answers; arguments as for `on_test_people`."""
     problem, x, preferences = on_test_people(n_people=n_people)
     proposer = propose.Proposer.load(MODELS, "loan_propose", problem)
-    return partial(proposer.recommend, x, preferences, local_search=local_search)
+    return partial(proposer.recommend, x, preferences, n_steps=n_steps)
 
 
 def ask() -> Task:
@@ -313,22 +313,22 @@ WORK = {
     ),
     "proposer": Work("proposer: targets and fit, 450 epochs", fit_proposer, 180),
     "proposals": Work(
-        "proposals, verified, 10,000 people", partial(proposals, None, 10_000), 0.6
+        "proposals, verified, 10,000 people", partial(proposals, 0, 10_000), 0.6
     ),
     "proposals_walked": Work(
         "proposals, verified and walked, 10,000 people",
-        partial(proposals, propose.LOCAL_SEARCH, 10_000),
+        partial(proposals, propose.N_STEPS, 10_000),
         2.0,
     ),
     "proposals_one": Work(
         "proposals, verified, one person, mean of 20",
-        partial(proposals, None, 1),
+        partial(proposals, 0, 1),
         0.005,
         n_calls=20,
     ),
     "proposals_walked_one": Work(
         "proposals, verified and walked, one person, mean of 20",
-        partial(proposals, propose.LOCAL_SEARCH, 1),
+        partial(proposals, propose.N_STEPS, 1),
         0.005,
         n_calls=20,
     ),

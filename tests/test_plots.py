@@ -50,15 +50,12 @@ def test_in_the_legend_a_label_stands_once(ax):
     assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["loss"]
 
 
-@pytest.mark.parametrize(
-    ("draw", "n_added"), [(plots.architecture, 8), (plots.proposing, 4)]
-)
-def test_what_is_added_has_a_colour_of_its_own(ax, draw, n_added):
-    """Of iCARMA a step, what a person says with its frame, and two terms of the loss."""
-    draw(ax)
+def test_what_icarma_adds_has_a_colour_of_its_own(ax):
+    """It is a step, what a person says with its frame, and two terms of the loss."""
+    plots.architecture(ax)
     added = matplotlib.colors.to_rgba(plots.COLOURS["added"])
     rims = [patch.get_edgecolor() for patch in ax.patches if hasattr(patch, "get_boxstyle")]
-    assert rims.count(added) == n_added
+    assert rims.count(added) == 8
 
 
 def test_people_seen_stay_below_the_errors(ax):

@@ -32,16 +32,6 @@ Job: TypeAlias = Callable[[Given, str], None]  # of the name of what is saved
 
 # flows of other shapes, whose corners are not where ours are
 SHAPES = [(activation, width) for activation in ("relu", "tanh") for width in (8, 16, 32)]
-# seed, people whom the search answered (None: all), and weights of the loss that differ
-PROPOSERS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
-    "both": (0, None, {}),
-    "both, seed 1": (1, None, {}),
-    "both, seed 2": (2, None, {}),
-    "both, 256 people": (0, 256, {}),
-    "both, 1,024 people": (0, 1024, {}),
-    "flow alone": (0, 0, {}),
-    "search alone": (0, None, dict.fromkeys(propose.TERMS[:4], 0.0)),
-}
 # how far people's own ideals are, and how often an answer about them is wrong
 OWN_IDEALS = (("far", 0.0), ("far", 0.1))
 
@@ -206,23 +196,6 @@ def loan_proposer(given: Given, name: str) -> None:
     proposer.save(models, name, {"seed": seed, "n_epochs": n_epochs})
 
 
-def loan_proposers(given: Given, name: str) -> None:
-    """Save the proposers that notebook 11 compares, each with something left out."""
-    problem, seed, n_epochs = loan_problem(given), given["seed"], given["n_epochs"][name]
-    targets = training.search_targets(problem, given["n_targets"], seed=seed)
-    proposers = {}
-    for key, (more_seed, n_people, weights) in PROPOSERS.items():
-        proposers[key], _ = training.fit(
-            problem,
-            propose.Settings(n_epochs=n_epochs, **weights),
-            seed + more_seed,
-            None if n_people == 0 else targets[:n_people],
-            progress=io.progress_bar(f"{name}, {key}"),
-        )
-    made_with = loan_sizes(given) | {"n_epochs": n_epochs, "n_targets": len(targets)}
-    propose.save_all(proposers, io.inside(given["models"]), name, made_with)
-
-
 def credit_proposer(given: Given, name: str) -> None:
     """Save a proposer for Give Me Some Credit, trained through the flow alone."""
     (problem, made_with), n_epochs = credit_problem(given), given["n_epochs"][name]
@@ -284,7 +257,6 @@ JOBS: dict[str, Job] = {
     "loan_other_flows": loan_flows,
     "gmsc_other_flows": credit_flows,
     "loan_propose": loan_proposer,
-    "loan_propose_others": loan_proposers,
     "gmsc_propose": credit_proposer,
     "hare": hare,
     "gmsc_hare": hare,

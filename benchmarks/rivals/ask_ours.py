@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import rivals
 
 CHOSEN = {"Loan": "loan_chosen_ranking", "GMSC": "gmsc_chosen"}
-# log-odds and nats: those that notebook 11 chooses by refitted flows, and takes
+# log-odds and nats, as chosen by refitted flows when rivals.csv was measured
 MARGINS = {"Loan": (0.1, 0.01), "GMSC": (0.5, 0.02)}
 PROPOSER = {"Loan": "loan_propose", "GMSC": "gmsc_propose"}
 
@@ -73,7 +73,7 @@ def solver_of(asked: "rivals.Asked", name: str, method: str) -> Solver:
         return Grid(problem, problem.flow)
     if method.startswith("proposer"):
         proposer = Proposer.load(MODELS, PROPOSER[name], problem)
-        how = {"local_search": None} if method.endswith("unwalked") else {}
+        how = {"n_steps": 0} if method.endswith("unwalked") else {}
         return Proposals(proposer, how | {"margin": margin, "slack": -nats})
     if method == "iCARMA as printed" and name == "Loan":
         return ICarma.load(MODELS, "loan_icarma_hard", problem)[0]

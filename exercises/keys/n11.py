@@ -1,4 +1,4 @@
-"""Propose and verify."""
+"""At the edge of a model."""
 
 import functools
 from collections.abc import Callable
@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.beyond.propose import margins, propose
 from lib.io import MODELS, ROOT
-from lib.method.preferences import CONSTANT, Preferences, Profile
 from lib.paper import designs
 from lib.search.sets import sets_of
 
@@ -130,25 +128,29 @@ def verify() -> Key:
 @key("11.2")
 def without_the_walk() -> Key:
     """How many of those helped by the flow are helped in truth, without a walk."""
-    x, truth = problem().refused("test")[:N_PEOPLE], problem().population.truth
+    x, flow, truth = (
+        problem().refused("test")[:N_PEOPLE],
+        problem().flow,
+        problem().population.truth,
+    )
     assert truth is not None
     asked = designs.hard_preferences(problem(), len(x), 1)["random"]
-    causal_models = {"flow": problem().flow, "truth": truth}
     helped = {}
-    for name, effort in (("walked", propose.LOCAL_SEARCH), ("verified", None)):
-        r = proposer().recommend(x, asked, local_search=effort)
-        rows = margins.outcomes(problem(), causal_models, x, asked, r)
-        joint = rows.groupby("model").joint.mean()
-        helped[name] = joint["flow"], joint["truth"]
-    walked, verified = helped["walked"], helped["verified"]
-    kept, before = verified[1] / verified[0], walked[1] / walked[0]
+    for name, n_steps in (("walked", propose.N_STEPS), ("as proposed", 0)):
+        r = proposer().recommend(x, asked, n_steps=n_steps)
+        by_flow, in_truth = (
+            margins.is_helped(problem(), model, x, r).mean() for model in (flow, truth)
+        )
+        helped[name] = by_flow, in_truth
+    walked, proposed = helped.values()
+    kept, before = proposed[1] / proposed[0], walked[1] / walked[0]
     return choice(
         "A" if abs(kept - before) < 0.1 else "B" if kept > 0.85 else "C",
-        f"Verified: {verified[0]:.3f} by the flow, {verified[1]:.3f} in truth. Walked: "
+        f"As proposed: {proposed[0]:.3f} by the flow, {proposed[1]:.3f} in truth. Walked: "
         f"{walked[0]:.3f} and {walked[1]:.3f}. The walk takes off what was more than "
         "needed by the flow, and that was a margin.",
         {
-            "A": "Both hold by the same flow. Do both lie equally near to its bound?",
+            "A": "Both are verified by the same flow. Are both equally near to its bounds?",
             "B": "Where does a proposal lie before the walk, and where after it?",
             "C": "Where does a proposal lie before the walk, and where after it?",
         },
@@ -228,82 +230,48 @@ def the_rule() -> Key:
 
 
 @key("11.4")
-def dear_or_closed() -> Key:
-    """Whom a dear income leaves without recourse, and whom a closed one."""
-    x = problem().refused("test")[:N_PEOPLE]
-    dear, closed = (
-        Preferences(torch.tensor([scores]).expand(len(x), -1))
-        for scores in ([1, 1, 4, 1], [1, 1, 5, 1])
-    )
-    lines = {}
-    for name, preferences in (
-        ("plain", dear.with_profile(CONSTANT)),
-        ("dear", dear.with_profile(Profile(gamma=1.0, w_max=10.0))),
-        ("closed", closed.with_profile(CONSTANT)),
-    ):
-        r = proposer().recommend(x, preferences)
-        uses = r.is_acted[:, problem().population.features.index("income")]
-        lines[name] = [share.double().mean().item() for share in (r.has_recourse, uses)]
-    helped = {name: shares[0] for name, shares in lines.items()}
-    lost = [helped["plain"] - helped[name] > 0.02 for name in ("dear", "closed")]
+def new_noise() -> Key:
+    """Which answers lose most if a tenth of the noise is drawn anew."""
+    table = pd.read_csv(ROOT / "tables" / "11_new_noise.csv", index_col=0)
+    names = {"A": "proposals, walked, margin", "B": "proposals", "C": "iCARMA"}
+    lost = {
+        letter: 1 - table["0.1"][name] / table["0"][name] for letter, name in names.items()
+    }
+    parts = ", ".join(f"{names[letter]} {100 * part:.0f}" for letter, part in lost.items())
     return choice(
-        "A" if all(lost) else "B" if lost[1] else "C",
-        f"{helped['plain']:.3f} are helped, {helped['dear']:.3f} with a dear income, "
-        f"{helped['closed']:.3f} with a closed one. {lines['plain'][1]:.2f} act on income, "
-        f"and {lines['dear'][1]:.2f} where it is dear: a "
-        "weight forbids nothing.",
+        max(lost, key=lambda letter: lost[letter]),
+        f"Of 100 people helped in truth so many are lost: {parts}. A margin of "
+        "0.1 log-odds is little beside new noise.",
         {
-            "A": "A weight changes the order of what holds. Does it change what holds?",
-            "B": "Is the bound of the classifier the same for everybody, dear or not?",
-            "C": "What becomes of somebody whose only way is their income?",
+            "A": "What do these give beyond the bounds, and what do the others?",
+            "B": "They are trained to give 0.5 log-odds too much. And the others?",
+            "C": "They go furthest beyond the bounds, at twice the cost.",
         },
     )
 
 
 @key("11.5")
-def renewed_noise() -> Key:
-    """How far noise moves if a share of it is drawn anew."""
-    s = 0.2
-    moved = float(np.sqrt((1 - np.sqrt(1 - s**2)) ** 2 + s**2))
-    return Key(
-        moved,
-        f"The variance of the difference is (1 - {np.sqrt(1 - s**2):.3f})^2 + {s**2:.2f}: "
-        "nearly all of it is the new noise.",
-        (
-            (moved**2, "That is a variance. Take its root."),
-            (s, "That is the new noise alone. What does the old one lose?"),
-            (1 - np.sqrt(1 - s**2), "That is what becomes of the old noise alone."),
-            (np.sqrt(1 - s**2), "That is the factor of the old noise."),
-            (1.0, "That is the spread of the noise itself. How far does it move?"),
-            (
-                s * np.sqrt(2),
-                "That loses a share s of the old noise, too. How much of it is lost?",
-            ),
-            (np.sqrt(1 + s**2), "Take off the old noise first: how much of it is left?"),
-        ),
-        within=0.0005,
-    )
-
-
-@key("11.6")
 def brought_back() -> Key:
-    """The part of what fails in truth that a wider margin brings back."""
-    table = pd.read_csv(ROOT / "tables" / "11_in_truth.csv", header=[0, 1], index_col=0)
-    helped = table["helped in truth"]["random"]
-    bare, wide, best = helped[["walked", "walked, wider", "search, true world"]]
+    """The part of what the search misses in truth that a margin brings back."""
+    table = pd.read_csv(ROOT / "tables" / "11_with_margin.csv", index_col=0)
+    helped = table["in truth"]
+    bare, spared, best = helped[["search", "proposals, walked, margin", "iCARMA"]]
     return Key(
-        (wide - bare) / (best - bare),
-        f"From {bare:.3f} to {wide:.3f}, of {best:.3f} that are to be had.",
+        (spared - bare) / (best - bare),
+        f"From {bare:.3f} to {spared:.3f}, of the {best:.3f} that iCARMA helps.",
         (
             (
-                (best - wide) / (best - bare),
+                (best - spared) / (best - bare),
                 "That is what is still missing. What came back?",
             ),
-            (wide - bare, "That is of all people. Of what is missing without a margin?"),
-            (wide / best, "Some of these are helped without a margin, too."),
-            ((wide - bare) / bare, "Divide by what is missing, and not by what is there."),
+            (spared - bare, "That is of all people. Of what is missing without a margin?"),
+            (spared / best, "Some of these are helped without a margin, too."),
+            (
+                (spared - bare) / bare,
+                "Divide by what is missing, and not by what is there.",
+            ),
             *as_percent(
-                (wide - bare) / (best - bare),
+                (spared - bare) / (best - bare),
                 "A number between 0 and 1 is asked for, no percent.",
             ),
         ),

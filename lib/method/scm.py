@@ -327,7 +327,7 @@ class SCM(CausalModel):
             total = torch.zeros(x.shape[:-1], dtype=torch.float64)
             for j, equation in enumerate(self.equations.values()):
                 u_j = u[..., j].detach().numpy()
-                if _is_discrete(equation):
+                if is_discrete(equation):
                     total += torch.as_tensor(equation.noise.logpmf(u_j.round()))
                 else:
                     (slope,) = torch.autograd.grad(u[..., j].sum(), x, retain_graph=True)
@@ -354,7 +354,7 @@ class SCM(CausalModel):
                 drawn = equation.noise.rvs(N_TRIED, random_state=rng)
                 u = torch.tensor(drawn, dtype=torch.float64)
                 x[name] = equation.forward(parents, u)
-                value = x[name].clone().requires_grad_(not _is_discrete(equation))
+                value = x[name].clone().requires_grad_(not is_discrete(equation))
                 inverted = equation.inverse(parents, value)
                 checks.shape("what forward returns", value, u.shape)
                 checks.shape("what inverse returns", inverted, u.shape)
@@ -379,6 +379,6 @@ class SCM(CausalModel):
                 )
 
 
-def _is_discrete(equation: Equation) -> bool:
+def is_discrete(equation: Equation) -> bool:
     """Return whether the noise takes single values only, each with a probability."""
     return hasattr(equation.noise.dist, "pmf")

@@ -1,1 +1,1 @@
-"""Propose and verify: networks that learn from the search (notebook 11)."""
+"""The edge of a model: proposals, margins, new noise (notebook 11)."""

@@ -1,4 +1,4 @@
-"""Margins chosen without the truth, and causal models that differ from the flow.
+"""Whom actions help in another model than the flow, and margins chosen without the truth.
 
 A recommendation that a search found through a fitted flow lies on the
 bound of what the flow calls valid and plausible. In truth it may lie
@@ -7,8 +7,6 @@ beyond it. A search can ask for more: log-odds above the threshold
 much more is chosen by flows that were refitted to other people, in
 place of the truth.
 """
-
-from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -19,52 +17,44 @@ from torch import Tensor
 from lib import checks
 from lib.method import metrics
 from lib.method.flow import CausalFlow
-from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation
-from lib.method.scm import SCM, CausalModel
+from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
+from lib.method.scm import SCM, is_discrete
 
 NORMAL = stats.norm()
 BOUNDS = ["margin", "slack"]  # columns: what was asked for
-OUTCOMES = ["has_recourse", "valid", "plausible", "joint", "cost"]  # of `per_person`
-MAX_ABS_NOISE = 37.0  # standard normal noise that still has a probability in float64
+SMALLEST_TAIL = (
+    1e-12  # of a quantile, so that noise stays finite: seven standard deviations
+)
 
 
-def outcomes(
+def is_helped(
     problem: Problem,
-    models: Mapping[str, CausalModel],
+    model: SCM | CausalFlow,
     x: Tensor,
-    preferences: Preferences,
     recommendation: Recommendation,
-) -> pd.DataFrame:
-    """Return what recommended actions lead to in several causal models.
+    density: SCM | CausalFlow | None = None,
+) -> np.ndarray:
+    """Return whom recommended actions help in a causal model, with shape (N,).
+
+    Helped is who is accepted after the action, at a profile that is as
+    dense as before. Where the model is the truth this is *helped in
+    truth*: true consequences and true density.
 
     Arguments:
-        models: By name, for instance as `flow.load_all` gives them.
+        model: The true SCM or a flow, in which the actions take effect.
         x: Refused people, with shape (N, D).
-        preferences: Theirs.
         recommendation: One for each person, each part (N, D).
-    Returns: A row for each model and person: model, person (the row
-        of x), and has_recourse, valid, plausible, joint, cost, as
-        `metrics.per_person` has them. Plausible is always by the
-        problem's own flow; joint is valid, plausible, and something
-        was recommended.
-    Raises: ValueError: there is no model; a model's graph is not the
-        flow's; otherwise as `metrics.per_person`.
+        density: What says how dense a profile is; None: the model.
+    Raises: ValueError: as `metrics.check_one_each`.
     """
-    checks.not_empty("models", models)
     metrics.check_one_each(problem, x, recommendation)
     is_acted, values = recommendation.is_acted, recommendation.values
-    tables = []
-    for name, model in models.items():
-        x_cf = problem.resolve_model(model).counterfactual(x, is_acted, values)
-        x_cf = problem.population.round_counterfactual(x, x_cf)
-        there = Recommendation(is_acted, values, x_cf)
-        people = metrics.per_person(problem, x, preferences, there)[OUTCOMES]
-        people.insert(0, "model", name)
-        people.insert(1, "person", np.arange(len(x)))
-        people["joint"] &= people["has_recourse"]
-        tables.append(people)
-    return pd.concat(tables, ignore_index=True)
+    x_cf = model.counterfactual(x, is_acted, values)
+    x_cf = problem.population.round_counterfactual(x, x_cf)
+    density = model if density is None else density
+    gain = density.log_prob(x_cf) - density.log_prob(x)
+    is_good = is_valid(problem.log_odds(x_cf)) & is_plausible(gain)
+    return (is_good & recommendation.has_recourse).numpy()
 
 
 def choose(people: pd.DataFrame) -> tuple[pd.DataFrame, tuple[float, float]]:
@@ -77,9 +67,11 @@ def choose(people: pd.DataFrame) -> tuple[pd.DataFrame, tuple[float, float]]:
     error is that of the best pair, over people.
 
     Arguments:
-        people: As `outcomes` gives them for models in place of the
-            truth, with the columns margin and slack: what was asked
-            for. Every pair must be of the same people.
+        people: A row for each pair, person, and model in place of the
+            truth, with the columns margin and slack (what was asked
+            for), person, joint (whether the person is helped there,
+            or in what share of several models), has_recourse and
+            cost. Every pair must be of the same people.
     Returns: A row a pair: margin, slack, joint, its standard error
         se, has_recourse, cost, and is_near, whether it is within one
         standard error of the best. Then the chosen margin and slack.
@@ -116,98 +108,39 @@ def choose(people: pd.DataFrame) -> tuple[pd.DataFrame, tuple[float, float]]:
     return table.reset_index(), (float(margin), float(slack))
 
 
-class PartlyResampled(CausalModel):
-    r"""A causal model in which some of the noise has changed by the time somebody acts.
+class PartlyResampled(SCM):
+    r"""A true SCM in which some of the noise has changed by the time somebody acts.
 
     .. math:: z' = \sqrt{1 - s^2}\, z + s\, \epsilon, \quad \epsilon \sim N(0, 1)
 
-    z is a person's noise, as standard normal. A flow's noise is that
-    already. The noise of a true equation becomes so by its quantile,
-    and is turned back: its distribution stays as it is. Discrete
-    noise (gender's) is kept.
-
-    New noise shows in downstream effects only. What is drawn for a
-    person depends on the seed and on their features before the action
-    alone, not on who is beside them.
+    z is a person's noise, turned into standard normal noise by its
+    quantile. z' is turned back, so that the distribution of the noise,
+    and with it the density, stays as it is. Discrete noise (gender's)
+    is kept. New noise shows in downstream effects only.
 
     Arguments:
-        model: A flow or a true SCM.
+        scm: The true SCM.
         share: s, from 0 (the model as it is) to 1 (all is new).
-        seed: Of the draws, a whole number, zero or more.
-    Raises: ValueError: the model is of another kind, or share or seed
-        are out of range.
+        seed: Of the draws, which are by row of x.
+    Raises: ValueError: share is out of its range.
     """
 
-    def __init__(self, model: CausalModel, share: float, seed: int) -> None:
-        if not isinstance(model, SCM | CausalFlow):
-            raise ValueError(
-                f"model is a {type(model).__name__}, expected an SCM or a CausalFlow: the "
-                "distribution of its noise must be known."
-            )
+    def __init__(self, scm: SCM, share: float, seed: int) -> None:
         if not 0 <= share <= 1:
             raise ValueError(f"share is {share!r}, expected a number from 0 to 1.")
-        if seed < 0:
-            raise ValueError(f"seed is {seed!r}, expected a whole number, zero or more.")
-        self.graph, self.model, self.share, self.seed = model.graph, model, share, seed
-
-    def check(self, name: str, x: Tensor) -> None:
-        """Raise ValueError unless the model below takes x; see `CausalModel.check`."""
-        self.model.check(name, x)
-
-    def abduct(self, x: Tensor) -> Tensor:
-        """Return the noise behind each person's features, before they act."""
-        return self.model.abduct(x)
-
-    def feature(self, j: int, x_parents: Tensor, noise: Tensor) -> Tensor:
-        """Return feature j (*,) from its parents (*, P) and its noise (*,)."""
-        return self.model.feature(j, x_parents, noise)
+        super().__init__(scm.equations, scm.mean, scm.std)
+        self.share, self.seed = share, seed
 
     def counterfactual_noise(self, x: Tensor, noise: Tensor) -> Tensor:
         """Return noise (*, D) of which a share is drawn anew."""
-        keep = float(np.sqrt(1 - self.share**2))
-        fresh = self.share * self._draw(x)
-        if isinstance(self.model, CausalFlow):
-            return keep * noise + torch.from_numpy(fresh).to(noise)
-        assert isinstance(self.model, SCM)
-        columns = list(noise.unbind(-1))
-        for j, equation in enumerate(self.model.equations.values()):
-            distribution = equation.noise
-            if hasattr(distribution.dist, "pdf"):
-                u = noise[..., j].detach().double().numpy()
-                z = _match_quantiles(u, distribution, NORMAL)
-                z = keep * z.clip(-MAX_ABS_NOISE, MAX_ABS_NOISE) + fresh[..., j]
-                u = _match_quantiles(z, NORMAL, distribution)
-                columns[j] = torch.from_numpy(u).to(noise)
-        return torch.stack(columns, -1)
-
-    def _draw(self, x: Tensor) -> np.ndarray:
-        """Return standard normal draws (*, D), keyed by the seed and features."""
-        bits = (x.detach().double().numpy() + 0.0).view(np.uint64)  # -0 is 0
-        key = np.full(x.shape[:-1], self.seed, np.uint64)
-        n_features = bits.shape[-1]
-        for j in range(n_features):
-            key = _split_mix(key ^ bits[..., j])
-        drawn = np.stack(
-            [_split_mix(key ^ np.uint64(j + 1)) for j in range(n_features)], -1
-        )
-        return NORMAL.ppf(((drawn >> np.uint64(11)) + 0.5) / 2.0**53)
-
-
-def _match_quantiles(
-    values: np.ndarray,
-    distribution: stats.distributions.rv_frozen,
-    other: stats.distributions.rv_frozen,
-) -> np.ndarray:
-    """Return the other distribution's values at the same quantiles; exact in both tails."""
-    upper = distribution.sf(values) < 0.5
-    high, low = other.isf(distribution.sf(values)), other.ppf(distribution.cdf(values))
-    return np.where(upper, high, low)
-
-
-def _split_mix(key: np.ndarray) -> np.ndarray:
-    """Return 64 bits that look drawn at random: one step of the generator SplitMix64."""
-    with np.errstate(over="ignore"):
-        key = key + np.uint64(0x9E3779B97F4A7C15)
-        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
+        fresh = np.random.default_rng(self.seed).standard_normal(x.shape)
+        after = noise.clone()
+        for j, equation in enumerate(self.equations.values()):
+            if is_discrete(equation):
+                continue
+            u = noise[..., j].detach().double().numpy()
+            quantile = equation.noise.cdf(u).clip(SMALLEST_TAIL, 1 - SMALLEST_TAIL)
+            z = np.sqrt(1 - self.share**2) * NORMAL.ppf(quantile)
+            z += self.share * fresh[..., j]
+            after[..., j] = torch.from_numpy(equation.noise.ppf(NORMAL.cdf(z)))
+        return after

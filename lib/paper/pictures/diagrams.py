@@ -181,17 +181,6 @@ def architecture(ax: Axes) -> Axes:
     return _bare(ax, (-0.01, 1.01), (0, 1.10))
 
 
-def proposing(ax: Axes) -> Axes:
-    """Draw how proposals for every set are made, verified and walked; return the axes.
-
-    What neither iCARMA nor CARMA has is in the colour of
-    `COLOURS["added"]`, as the drawing says.
-    """
-    _diagram(ax, **DIAGRAMS["proposing"])
-    ax.text(0.0, 0.12, "orange: not in iCARMA", color=ADDED, va="center", fontsize=9)
-    return _bare(ax, (-0.01, 1.01), (0, 1.02))
-
-
 def _diagram(ax: Axes, boxes: Sequence[Any], arrows: Sequence[Any]) -> None:
     """Draw boxes and arrows, as they stand in diagrams.yaml."""
     for x, y, text, *box in boxes:

@@ -6,7 +6,6 @@ from lib.paper.pictures.diagrams import action_on_graph as action_on_graph
 from lib.paper.pictures.diagrams import architecture as architecture
 from lib.paper.pictures.diagrams import causal_graph as causal_graph
 from lib.paper.pictures.diagrams import decision_slice as decision_slice
-from lib.paper.pictures.diagrams import proposing as proposing
 from lib.paper.pictures.look import COLOURS as COLOURS
 from lib.paper.pictures.look import GROUPS as GROUPS
 from lib.paper.pictures.look import LINES as LINES
