@@ -205,7 +205,7 @@ def test_calibration_brings_the_mean_refit_to_the_print(shown):
 
 
 def test_whole_points_are_calibrated_too(shown):
-    model, moved, drawn = printed(1), ["intercept", "edf_slopes", "sigma2"], shown[:4]
+    model, moved, drawn = printed(1), ["intercept", "edf_slopes", "sigma2"], shown[:3]
     start, _ = read_backwards(model, shown[0])
     latent = refits.calibrated(model, start, drawn, 0, moved)
     means = refits.refits(latent, drawn, 0)[moved].mean().to_dict()
@@ -251,7 +251,7 @@ def test_the_print_stands_beside_refits():
 @pytest.fixture(scope="module")
 def studied():
     """All four studies, of one or two data sets, one pool and one shape."""
-    n_datasets = {"family": 1, "refit": 2, "power": 2, "size": 1}
+    n_datasets = {"family": 1, "refit": 1, "power": 2, "size": 1}
     return refits.studies(n_datasets, 0, {"middle": POOLS["middle"]}, ("1/x",))
 
 
@@ -262,7 +262,7 @@ def test_every_study_has_its_settings(studied):
     assert summaries["mean"].notna().all()
     assert summaries.groupby("study").datasets.unique().map(list).to_dict() == {
         "family": [1],
-        "refit": [2],
+        "refit": [1],
         "power": [2],
         "size": [1],
     }
