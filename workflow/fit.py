@@ -18,7 +18,7 @@ import parameters
 import torch
 
 from lib import checks, io
-from lib.beyond.evaluation import simulations
+from lib.beyond.evaluation import refits
 from lib.beyond.hare import fitted, hare_tables, tabular
 from lib.beyond.propose import propose, training
 from lib.method import classifier, flow, icarma, loan
@@ -244,8 +244,8 @@ def hare(given: Given, name: str) -> None:
 def willingness(given: Given, name: str) -> None:
     """Save what the study's model finds in simulated answers, for notebook 10."""
     bar = io.progress_bar(name)
-    latents, rows = simulations.run(given["n_datasets"], given["seed"], bar)
-    for ending, table in {"_latent": latents, "": rows}.items():
+    latents, summaries = refits.studies(given["n_datasets"], given["seed"], progress=bar)
+    for ending, table in {"_latent": latents, "": summaries}.items():
         as_csv = table.to_csv(index=False, float_format="%.6g")
         io.write(io.inside(given["models"]) / f"{name}{ending}.csv", as_csv)
 

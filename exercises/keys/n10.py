@@ -1,15 +1,14 @@
 """Evaluation functions."""
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import torch
 
 from exercises.checking import Key, choice, key
-from exercises.keys import applied, place_by_place, problem
-from lib.beyond.evaluation import distances, gamm, willingness
+from exercises.keys import place_by_place, problem
+from lib.beyond.evaluation import gamm, refits, willingness
 from lib.io import MODELS, ROOT
 from lib.method import icarma
 from lib.method.preferences import CONSTANT, Preferences
@@ -21,8 +20,8 @@ N_PEOPLE = 60
 
 
 @key("10.1")
-def four_rulers() -> Key:
-    """Four rulers on one action, by hand."""
+def four_distances() -> Key:
+    """Four distances of one action, by hand."""
     income, amount, savings = 0.8, 0.07, 0.45
     ranges = np.array([7.65, 8.0, 8.16])
     shares = np.array([income, amount, savings]) / ranges
@@ -70,106 +69,33 @@ def four_rulers() -> Key:
     )
 
 
-RULED = (
-    (np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([2.0, 1.0, 3.0, 5.0, 4.0])),
-    (np.array([4.0, 1.0, 2.0, 2.0]), np.array([0.1, 0.4, 0.3, 0.2])),
-    (np.array([1.0, 1.0, 2.0, 3.0]), np.array([0.5, 0.5, 0.2, 0.9])),
-)
-
-
-@key("10.2")
-def kendalls_tau() -> Key:
-    """A function that returns Kendall's tau, ties considered."""
-
-    of_each = applied(RULED)
-
-    def signs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        rows = np.triu_indices(len(one), 1)
-        return np.array(
-            [np.sign(ruler[rows[0]] - ruler[rows[1]]) for ruler in (one, other)]
-        )
-
-    def over(pairs: Callable[[np.ndarray], float]) -> np.ndarray:
-        return of_each(
-            lambda one, other: (
-                signs(one, other).prod(0).sum() / pairs(np.abs(signs(one, other)))
-            )
-        )
-
-    truth = of_each(
-        lambda one, other: distances.kendall(np.stack([one, other], -1)[:, None])[0, 0, 1]
-    )
-    return Key(
-        truth,
-        f"For three made-up pairs of rulers: {', '.join(f'{tau:.3f}' for tau in truth)}.",
-        (
-            (over(lambda untied: untied.shape[1]), "Pairs that are tied do not count."),
-            *(
-                (
-                    over(count),
-                    "Each ruler has ties of its own: the geometric mean of both counts.",
-                )
-                for count in (
-                    lambda untied: untied[0].sum(),
-                    lambda untied: untied[1].sum(),
-                    lambda untied: untied.sum() / 2,
-                )
-            ),
-            (
-                over(lambda untied: untied[0].sum() * untied[1].sum()),
-                "The product of both counts needs its root.",
-            ),
-            (
-                of_each(lambda one, other: np.corrcoef(one, other)[0, 1]),
-                "Only the order counts, and not by how much solvers differ.",
-            ),
-            (
-                over(lambda untied: untied.prod(0).sum()),
-                "Each ruler has ties of its own: the geometric mean of both counts.",
-            ),
-            (
-                of_each(lambda one, other: signs(one, other).prod(0).sum()),
-                "That is a number of pairs. Divide by how many there are.",
-            ),
-            (-truth, "Turned round: pairs that are ordered alike count as plus."),
-        ),
-        within=1e-4,
-        of=of_each,
-        each="made-up pair",
-    )
-
-
-def of_fewest(capped: dict[int, Recommendation], field: str) -> torch.Tensor:
-    """Return a field of each person's recommendation on the fewest features, (N, D)."""
-    has = torch.stack([r.has_recourse for r in capped.values()])
-    every = torch.stack([getattr(r, field) for r in capped.values()])
-    return every[has.int().argmax(0), torch.arange(every.shape[1])]
-
-
 @functools.cache
 def recommended() -> dict[str, Recommendation]:
     """Return what four solvers recommend to the first refused test people."""
     x, model = problem().refused("test")[:N_PEOPLE], problem().causal_model
     all_open = torch.ones(len(x), 4, dtype=torch.bool)
     anything = Preferences.from_mask(all_open).with_profile(CONSTANT)
-    table = continuous.Search(problem(), model).table(x)
-    capped = {
-        n: continuous.Search(problem(), model).recommend(x, anything, table, max_acted=n)
-        for n in (1, 2, 3, 4)
-    }
-    fewest = [of_fewest(capped, field) for field in ("is_acted", "values", "x_cf")]
+    search = continuous.Search(problem(), model)
+    table = search.table(x)
+    fewest, *others = (
+        search.recommend(x, anything, table, max_acted=n) for n in (1, 2, 3, 4)
+    )
+    for other in others:  # for those who have none yet
+        pairs = zip(vars(fewest).values(), vars(other).values(), strict=True)
+        has = fewest.has_recourse[:, None]
+        fewest = Recommendation(*(torch.where(has, few, many) for few, many in pairs))
     network = icarma.ICarma.load(MODELS, "loan_icarma_hard", problem())[0]
     r = network.recommend(x, anything)
     x_cf = model.counterfactual(x, r.is_acted, r.values)
     return {
-        "search": capped[4],
-        "sparsest": Recommendation(*fewest),
+        "cheapest": others[-1],
+        "fewest": fewest,
         "grid": readings.oracle(problem()).recommend(x, anything),
         "iCARMA": Recommendation(r.is_acted, r.values, x_cf),
     }
 
 
-@key("10.3")
+@key("10.2")
 def square_roots() -> Key:
     """Which solver a sum of square roots puts first."""
     x, every = problem().refused("test")[:N_PEOPLE], recommended()
@@ -206,7 +132,7 @@ def square_roots() -> Key:
     )
 
 
-@key("10.4")
+@key("10.3")
 def answers_enough() -> Key:
     """How many answers a person make levels nearly free."""
     ratio = (1.1 / 1.0) ** 2
@@ -230,28 +156,7 @@ def answers_enough() -> Key:
     )
 
 
-@key("10.5")
-def another_elbow() -> Key:
-    """What two changes fewer are worth with a later elbow."""
-    latents = pd.read_csv(MODELS / "willingness_latent.csv")
-    amplitude = latents[(latents.study == "family") & (latents.pool == "low")]
-    amplitude = amplitude.set_index("shape").amplitude
-    at = np.array([2.0, 4.0, 6.0])
-    early, late = (
-        amplitude[shape] * willingness.curve(shape, at)
-        for shape in ("elbow at 3.5", "elbow at 5")
-    )
-    before, after = early[0] - early[1], late[0] - late[1]
-    return choice(
-        "A" if after > before + 0.02 else "B" if after < before - 0.02 else "C",
-        f"From 4 changes to 2: {before:.2f} points with the early elbow, {after:.2f} with "
-        f"the late one. From 6 to 4 {early[1] - early[2]:.2f} and "
-        f"{late[1] - late[2]:.2f}. Both curves fit the print.",
-        dict.fromkeys("ABC", "How steep is each curve between two changes and four?"),
-    )
-
-
-@key("10.6")
+@key("10.4")
 def a_smaller_study() -> Key:
     """The factor by which the error of the mean grows with 100 people."""
     answers = pd.read_csv(ROOT / "tests" / "reference" / "gamm_t1.csv")
@@ -259,9 +164,8 @@ def a_smaller_study() -> Key:
     errors = []
     for n in (100, 362):
         rng = np.random.default_rng(0)
-        at, who = willingness.POOLS["middle"].drawn(rng, n, n // 5)
-        design = gamm.Design(at, who, k=min(10, len(np.unique(at))))
-        errors.append(design.known(fitted.log_lambda)[1] * fitted.sigma2**0.5)
+        design = refits.design(*willingness.POOLS["middle"].draw(rng, n, n // 5))
+        errors.append(design.known(fitted.log_ratio)[1] * fitted.sigma2**0.5)
     factor = errors[0] / errors[1]
     return Key(
         factor,

@@ -10,145 +10,57 @@ Source: table S2 of Tominaga, Yamashita and Kurashima (IJCAI 2024).
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import root
 
-from lib import checks, io
+from lib import checks
 from lib.beyond.evaluation import gamm
+from lib.beyond.evaluation.tominaga import KINDS, Printed, printed
 from lib.beyond.evaluation.willingness import (
     FIRST,
     FLAT,
     LAST,
-    N_PEOPLE,
-    N_REMOVED,
+    MIDDLE,
+    POOLS,
+    SHAPES,
     Latent,
     Pool,
+    curve,
 )
-from lib.io import PUBLISHED
 
-N_ANSWERS = 5 * N_PEOPLE - N_REMOVED
 N_STEPS, N_COMMON = 3, 24  # Newton's, and data sets whose mean they bring to the print
 SMALL = 0.05  # of a log-parameter, for a slope by differences
 LONGEST = 0.5  # step of one parameter
 EXACT = 1e-8  # relative error of EDFs that were solved for
 REACH = 20.0  # log ratios of variances are looked for so far around the start
-MODELS = (1, 2, 3, 4)
 K = 10  # columns of the curve: mgcv's default, which the study does not change
-LEVELS = (0.05, 0.01, 0.001)  # of p, as the study marks them
+LEVEL = 0.05  # of p
+FALLS = (0.2, 0.3, 0.4, 0.6)  # points from 1 change to 9: can the test see them?
+# what calibration brings to the print, and the parameter of `Latent` that moves it most
+CALIBRATED = {
+    "intercept": "mean",
+    "edf_intercepts": "between",
+    "edf_slopes": "slope",
+    "sigma2": "error",
+    "F_smooth": "amplitude",
+}
 
 
-@dataclass(frozen=True)
-class Printed:
-    """Hold what table S2 prints of one model.
-
-    Arguments:
-        outcome, distance: What was asked, and what explains it.
-        intercept, t, aic: As printed.
-        edf, F: By term: one of `gamm.TERMS`.
-    """
-
-    outcome: str
-    distance: str
-    intercept: float
-    t: float
-    aic: float
-    edf: dict[str, float]
-    F: dict[str, float]
-
-    @property
-    def se(self) -> float:
-        """Return the standard error of the intercept, with more digits than printed."""
-        return self.intercept / self.t
-
-    @property
-    def error(self) -> float:
-        """Return the standard deviation of the residuals that the AIC implies."""
-        return error_of(self.aic, 1 + sum(self.edf.values()), N_ANSWERS)
+def design(x: np.ndarray, people: np.ndarray) -> gamm.Design:
+    """Return the study's model of what people were shown: distances, and to whom."""
+    return gamm.Design(x, people, min(K, len(np.unique(x))))
 
 
-def printed(model: int) -> Printed:
-    """Return what table S2 prints of a model, 1 to 4.
-
-    Raises: ValueError: there is no such model.
-    """
-    checks.one_of("model", [model], MODELS)
-    table = io.read_csv(PUBLISHED / "tominaga_tableS2.csv")
-    rows = table[table.model == model].set_index("kind")
-    first = rows.loc["parametric"]
-    kinds = dict(
-        zip(gamm.TERMS, ("smooth", "random intercept", "random slope"), strict=True)
-    )
-    return Printed(
-        outcome=str(first.outcome),
-        distance=str(rows.term["smooth"]),
-        intercept=float(first.coefficient),
-        t=float(first.t),
-        aic=float(first.aic_of_model),
-        edf={key: float(rows.edf[kind]) for key, kind in kinds.items()},
-        F={key: float(rows.F[kind]) for key, kind in kinds.items()},
-    )
+def samples(pool: Pool, n: int, seed: int) -> list[gamm.Design]:
+    """Return n draws of what people were shown, from a pool."""
+    return [design(*pool.draw(np.random.default_rng([seed, i]))) for i in range(n)]
 
 
-def error_of(aic: float, edf: float, n: int) -> float:
-    """Return the standard deviation of a Gaussian fit's residuals, from its AIC.
-
-    AIC = n (1 + log(2 pi RSS / n)) + 2 (edf + 1), and the variance is
-    RSS / (n - edf). This is the conditional AIC, everywhere in this
-    package. The corrected one adds degrees of freedom for the variances;
-    they depend on the answers, so no printed table can be read back
-    by it.
-
-    Arguments:
-        aic: Conditional, with the fit's degrees of freedom.
-        edf: Of all terms, the intercept included.
-        n: Answers.
-    Example:
-        >>> n, rss, edf = 100, 80.0, 10.0
-        >>> aic = n * (1 + np.log(2 * np.pi * rss / n)) + 2 * (edf + 1)
-        >>> round(error_of(aic, edf, n) ** 2, 6), round(80 / 90, 6)
-        (0.888889, 0.888889)
-    """
-    rss = n * math.exp((aic - 2 * (edf + 1)) / n - 1) / (2 * math.pi)
-    return math.sqrt(rss / (n - edf))
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Hold one draw of what 362 people were shown, ready to be fitted to answers.
-
-    Arguments:
-        x: Numbers of changes.
-        people: To whom they were shown.
-        design: Of the model.
-    """
-
-    x: np.ndarray
-    people: np.ndarray
-    design: gamm.Design
-
-
-def samples(pool: Pool, n: int, seed: int, **terms: bool) -> list[Sample]:
-    """Return draws of what people were shown.
-
-    Arguments:
-        pool: Where plans come from.
-        n: How many draws.
-        terms: As for `gamm.Design`: slopes, intercepts.
-    """
-    checks.positive_int(n=n)
-    drawn = []
-    for i in range(n):
-        x, people = pool.drawn(np.random.default_rng([seed, i]))
-        k = min(K, len(np.unique(x)))
-        drawn.append(Sample(x, people, gamm.Design(x, people, k, **terms)))
-    return drawn
-
-
-def read_backwards(model: Printed, sample: Sample) -> tuple[Latent, float]:
+def read_backwards(model: Printed, sample: gamm.Design) -> tuple[Latent, float]:
     """Return latent parameters with the printed EDFs, and the standard error they imply.
 
     EDFs depend on what was shown and on ratios of variances, not on
@@ -167,21 +79,20 @@ def read_backwards(model: Printed, sample: Sample) -> tuple[Latent, float]:
         >>> round(latent.between, 1), round(latent.slope, 1), round(se, 2)
         (1.1, 0.1, 0.07)
     """
-    target = {term: model.edf[term] for term in gamm.TERMS}
-    n, n_people = len(sample.x), len(np.unique(sample.people))
+    n, n_people = len(sample.x), len(sample.people)
     # where penalties weigh about as much as answers
     start = np.log(np.array([n, n / n_people, sample.x @ sample.x / n_people]))
 
-    def near(log_lambda: np.ndarray) -> np.ndarray:
-        return log_lambda.clip(start - REACH, start + REACH)
+    def near(log_ratio: np.ndarray) -> np.ndarray:
+        return log_ratio.clip(start - REACH, start + REACH)
 
-    def missed(log_lambda: np.ndarray) -> np.ndarray:
-        edf, _ = sample.design.known(near(log_lambda))
-        return np.array([math.log(edf[term] / goal) for term, goal in target.items()])
+    def missed(log_ratio: np.ndarray) -> np.ndarray:
+        edf, _ = sample.known(near(log_ratio))
+        return np.array([math.log(edf[term] / goal) for term, goal in model.edf.items()])
 
     try:
-        log_lambda = near(root(missed, start, tol=1e-10).x)
-        is_solved = bool(np.abs(missed(log_lambda)).max() < EXACT)
+        log_ratio = near(root(missed, start, tol=1e-10).x)
+        is_solved = bool(np.abs(missed(log_ratio)).max() < EXACT)
     except ValueError:  # of the design, where hardly anything is penalised
         is_solved = False
     if not is_solved:
@@ -189,22 +100,26 @@ def read_backwards(model: Printed, sample: Sample) -> tuple[Latent, float]:
             f"No variances have the EDFs {model.edf} for this draw of what was shown. Are "
             f"these numbers of its distance, {model.distance}? Else take another pool."
         )
-    _, se = sample.design.known(log_lambda)
-    _, between, slope = model.error * np.exp(-log_lambda / 2)
-    latent = Latent(
-        mean=model.intercept,
-        between=float(between),
-        slope=float(slope),
-        error=model.error,
-        amplitude=0.0,
-        shape=FLAT,
-    )
+    _, se = sample.known(log_ratio)
+    _, between, slope = (model.error * np.exp(-log_ratio / 2)).tolist()
+    latent = Latent(model.intercept, between, slope, model.error, 0.0, FLAT)
     return latent, model.error * se
+
+
+def of_print(model: Printed, drawn: Sequence[gamm.Design]) -> tuple[Latent, float]:
+    """Return what `read_backwards` does, in the mean over draws of what was shown."""
+    latents, errors = zip(*(read_backwards(model, one) for one in drawn), strict=True)
+    between, slope = (
+        math.fsum(getattr(latent, name) for latent in latents) / len(latents)
+        for name in ("between", "slope")
+    )
+    mean = replace(latents[0], between=between, slope=slope)
+    return mean, math.fsum(errors) / len(errors)
 
 
 def refits(
     latent: Latent,
-    drawn: Sequence[Sample],
+    drawn: Sequence[gamm.Design],
     seed: int,
     is_rounded: bool = True,
     tested: Sequence[str] = ("smooth",),
@@ -220,17 +135,15 @@ def refits(
         is_rounded: As for `Latent.answers`.
         tested: Terms that are tested; people's take ten times as long
             as the fit.
-    Returns: Columns intercept, se, sigma2, aic (conditional, as
-        `error_of` reads the printed one); edf_ of each term that is
-        in the model, F_ and p_ of each that is tested; drop (by how
-        much the curve falls from 1 change to 9), drop_8 (to 8), tail
-        (from 4 to 9) and tail_se.
+    Returns: Columns intercept, se, sigma2, aic (conditional); edf_ of
+        each term, F_ and p_ of each that is tested; drop (by how much
+        the curve falls from 1 change to 9), and tail_se (the standard
+        error of its fall from 4 to 9).
     """
     rows = []
     for i, sample in enumerate(drawn):
         rng = np.random.default_rng([seed, i, 1])  # not the stream of what was shown
-        y = latent.answers(sample.x, sample.people, rng, is_rounded)
-        fitted = sample.design.fit(y)
+        fitted = sample.fit(latent.answers(sample.x, sample.person, rng, is_rounded))
         row = {
             "intercept": fitted.intercept,
             "se": fitted.intercept_se,
@@ -242,26 +155,15 @@ def refits(
             test = fitted.test(term)
             row |= {f"F_{term}": test.f, f"p_{term}": test.p}
         row["drop"], _ = fitted.difference(FIRST, LAST)
-        row["drop_8"], _ = fitted.difference(FIRST, 8.0)
-        row["tail"], row["tail_se"] = fitted.difference(4.0, LAST)
+        _, row["tail_se"] = fitted.difference(4.0, LAST)
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-# what calibration brings to the print, and the parameter of `Latent` that moves it most
-CALIBRATED = {
-    "intercept": "mean",
-    "edf_intercepts": "between",
-    "edf_slopes": "slope",
-    "sigma2": "error",
-    "F_smooth": "amplitude",
-}
 
 
 def calibrated(
     model: Printed,
     start: Latent,
-    drawn: Sequence[Sample],
+    drawn: Sequence[gamm.Design],
     seed: int,
     moved: Sequence[str],
     is_rounded: bool = True,
@@ -278,26 +180,13 @@ def calibrated(
         drawn: What people were shown, one for each data set.
         seed: As for `refits`.
         moved: Of `CALIBRATED`: which printed numbers are aimed at, by
-            moving as many parameters. The others stay.
+            moving as many parameters. The others stay. The mean is
+            moved by points, all else by shares of itself.
         is_rounded: As for `Latent.answers`.
-    Returns: The mean is moved by points, all else by shares of
-        itself.
-    Raises: ValueError: there is no such printed number; it is zero,
-        or its parameter begins at zero, so that shares of it are
-        nothing.
+    Raises: ValueError: there is no such printed number.
     """
     checks.one_of("printed number", moved, tuple(CALIBRATED))
-    checks.not_empty("moved", moved)
-    goal = _of_print(model)[list(moved)]
     names = [CALIBRATED[name] for name in moved]
-    for name, parameter in zip(moved, names, strict=True):
-        begins = getattr(start, parameter)
-        if parameter != "mean" and not (goal[name] > 0 and begins > 0):
-            raise ValueError(
-                f"{name} is printed as {goal[name]:g} and {parameter} begins at "
-                f"{begins:g}: expected both above zero, as it is moved by shares of "
-                f"itself. Leave {name} out, or begin elsewhere."
-            )
 
     def scaled(numbers: pd.Series) -> np.ndarray:
         return np.array(
@@ -308,26 +197,25 @@ def calibrated(
         return scaled(refits(latent, drawn, seed, is_rounded)[list(moved)].mean())
 
     def stepped(latent: Latent, step: np.ndarray) -> Latent:
-        moves = zip(names, step.tolist(), strict=True)
-        old = vars(latent)
-        new = {n: old[n] + by if n == "mean" else old[n] * math.exp(by) for n, by in moves}
+        old, moves = vars(latent), dict(zip(names, step.tolist(), strict=True))
+        new = {
+            n: old[n] + by if n == "mean" else old[n] * math.exp(by)
+            for n, by in moves.items()
+        }
         return replace(latent, **new)
 
-    latent = start
+    goal, latent = scaled(numbers_of(model)[list(moved)]), start
     for _ in range(N_STEPS):
         here = refitted(latent)
-        slopes = np.column_stack(
-            [
-                (refitted(stepped(latent, SMALL * unit)) - here) / SMALL
-                for unit in np.eye(len(names))
-            ]
-        )
-        step = np.linalg.solve(slopes, scaled(goal) - here)
+        slopes = [
+            refitted(stepped(latent, SMALL * unit)) - here for unit in np.eye(len(names))
+        ]
+        step = np.linalg.solve(np.column_stack(slopes) / SMALL, goal - here)
         latent = stepped(latent, step.clip(-LONGEST, LONGEST))
     return latent
 
 
-def _of_print(model: Printed) -> pd.Series:
+def numbers_of(model: Printed) -> pd.Series:
     """Return what is printed, or follows from the print, of what `refits` measures."""
     known = {"intercept": model.intercept, "se": model.se, "aic": model.aic}
     known["sigma2"] = model.error**2
@@ -337,24 +225,16 @@ def _of_print(model: Printed) -> pd.Series:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each quantity: its mean and sd over data sets, and how many.
+    """Return the mean and sd over data sets of each quantity of `refits`, and how many.
 
-    For each p there are shares of data sets with p below a level too,
-    and for the curve the share with an EDF above 2.
-
-    Arguments:
-        rows: As `refits` gives them.
+    For each p there is the share of data sets in which it is below
+    `LEVEL`, too.
     """
-    shares = {
-        f"{name} < {level:g}": (rows[name] < level).astype(float)
-        for name in rows
-        if name.startswith("p_")
-        for level in LEVELS
-    }
-    shares["edf_smooth > 2"] = (rows.edf_smooth > 2).astype(float)
-    every = rows.assign(**shares)
-    return pd.DataFrame(
-        {"mean": every.mean(), "sd": every.std(ddof=1), "datasets": float(len(every))}
+    tests = rows.filter(like="p_")
+    shares = (tests < LEVEL).astype(float).add_suffix(f" < {LEVEL:g}")
+    every = rows.join(shares)
+    return pd.DataFrame({"mean": every.mean(), "sd": every.std()}).assign(
+        datasets=len(every)
     )
 
 
@@ -368,6 +248,94 @@ def beside_print(model: Printed, refit_summary: pd.DataFrame) -> pd.DataFrame:
     Returns: Columns printed, refitted (mean), sd (over data sets)
         and sds_away, how far the print is from the mean.
     """
-    table = pd.DataFrame({"printed": _of_print(model)})
+    table = pd.DataFrame({"printed": numbers_of(model)})
     table["refitted"], table["sd"] = refit_summary["mean"], refit_summary["sd"]
     return table.assign(sds_away=(table.printed - table.refitted) / table.sd)
+
+
+def studies(
+    n_datasets: Mapping[str, int],
+    seed: int,
+    pools: Mapping[str, Pool] = POOLS,
+    shapes: Iterable[str] = tuple(SHAPES),
+    progress: Callable[[range], Iterable[int]] = iter,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what answers are drawn from in four studies, and what the model finds.
+
+    "family": curves with the printed F, for each pool and shape;
+    "refit": whole points that are refitted as printed, all terms
+    tested; "power": a fall of acceptance by so many points; "size":
+    none.
+
+    Arguments:
+        n_datasets: How many each study takes, by its name.
+        seed: Of all draws.
+        pools, shapes: Of the family.
+        progress: Wraps the range of settings.
+    Returns: A row for each setting; and a row for each setting and
+        quantity of its `summary`.
+    """
+    acceptance, action, middle = printed(1), printed(3), POOLS["middle"]
+    settings: list[tuple[str, str, str, float | None]]
+    settings = [("family", pool, shape, None) for pool in pools for shape in shapes]
+    settings += [("refit", "middle", shape, None) for shape in (MIDDLE, FLAT)]
+    settings += [("power", "middle", s, fall) for s in ("line", MIDDLE) for fall in FALLS]
+    settings += [("size", "middle", FLAT, 0.0)]
+    latents, summaries = [], []
+    for i in progress(range(len(settings))):
+        study, name, shape, fall = settings[i]
+        pool, n, tested = pools.get(name, middle), n_datasets[study], ["smooth"]
+        tried = samples(pool, min(N_COMMON, n), seed)
+        model = acceptance if shape == FLAT or fall is not None else action
+        latent, _ = of_print(model, tried)
+        amplitude = float(shape != FLAT) if fall is None else fall
+        latent = replace(latent, shape=shape, amplitude=amplitude)
+        if study == "family":
+            latent = calibrated(model, latent, tried, seed, ["F_smooth"], False)
+        elif study == "refit":
+            tested = list(KINDS)
+            moved = list(CALIBRATED)[: None if shape == MIDDLE else -1]
+            latent = calibrated(model, latent, tried, seed, moved)
+        rows = refits(
+            latent, samples(pool, n, seed + 1), seed + 2, study == "refit", tested
+        )
+        names = {"study": study, "pool": name, "shape": shape, "fall": fall}
+        latents.append(names | {k: v for k, v in asdict(latent).items() if k != "shape"})
+        summaries.append(summary(rows).reset_index(names="quantity").assign(**names))
+    found = pd.concat(summaries)
+    return pd.DataFrame(latents), found[[*names, *found.columns[: -len(names)]]]
+
+
+def curves_that_fit(latents: pd.DataFrame, summaries: pd.DataFrame) -> pd.DataFrame:
+    """Return the family's curves, and which of them fit what is printed of model 3.
+
+    A curve fits if its F is reached within 15 percent and the printed
+    EDF lies within two standard deviations.
+
+    Arguments:
+        latents, summaries: As `studies` returns them.
+    Returns: A row for each pool and shape, with columns fall (from 1
+        change to 9, in points), F, by the fifth (share of the fall),
+        EDF, sd of EDF, sd of fall, s.e. of 4 to 9, is_reached, fits.
+    """
+    model, by = printed(3), ["pool", "shape"]
+    family = summaries[summaries.study == "family"]
+    mean, sd = (
+        family.pivot_table(index=by, columns="quantity", values=column, sort=False)
+        for column in ("mean", "sd")
+    )
+    table = pd.DataFrame(
+        {
+            "fall": latents[latents.study == "family"].set_index(by).amplitude,
+            "F": mean.F_smooth,
+            "EDF": mean.edf_smooth,
+            "sd of EDF": sd.edf_smooth,
+            "sd of fall": sd["drop"],
+            "s.e. of 4 to 9": mean.tail_se,
+        }
+    )
+    fifth = np.array([5.0])
+    table["by the fifth"] = [1 - curve(shape, fifth)[0] for _, shape in table.index]
+    table["is_reached"] = (table.F / model.F["smooth"] - 1).abs() <= 0.15
+    off = (table.EDF - model.edf["smooth"]).abs()
+    return table.assign(fits=table.is_reached & (off <= 2 * table["sd of EDF"]))

@@ -7,14 +7,23 @@ working hours. What the 362 answered is not public, but for thirteen
 quotes; seven of these name all changes of their plan.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pandas as pd
 
 from lib import checks, io
 from lib.io import PUBLISHED
 
-TABLES = ("table1", "table2", "tableS1", "tableS2", "quotes", "numbers", "questionnaire")
+N_PEOPLE, N_REMOVED = 362, 72  # people, and answers removed: a change was impossible
+N_ANSWERS = 5 * N_PEOPLE - N_REMOVED
+MODELS = (1, 2, 3, 4)
+KINDS = {
+    "smooth": "smooth",
+    "intercepts": "random intercept",
+    "slopes": "random slope",
+}  # of terms of `gamm`, as table S2's transcription calls them
 # what quotes call otherwise than table 1 does
 ITEMS_IN_QUOTES = {"TOEIC": "TOEIC Best score"}
 OPTIONS_IN_QUOTES = {
@@ -29,55 +38,102 @@ def published(name: str) -> pd.DataFrame:
     """Return one of the tables that were transcribed from the study, as it is printed.
 
     Arguments:
-        name: Of `TABLES`: the study's own, then what thirteen people
-            were quoted with, numbers of its text, and the questions.
-    Raises: ValueError: there is no such table.
+        name: table1, table2, tableS1, tableS2; quotes (of thirteen
+            people), numbers (of the text), questionnaire, claims.
     Source: data/published/tominaga_*.csv, from arXiv:2405.14264.
     """
-    checks.one_of("table of the study", [name], TABLES)
     return io.read_csv(PUBLISHED / f"tominaga_{name}.csv")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What table S2 prints of one model.
+
+    Arguments:
+        outcome, distance: What was asked, and what explains it.
+        intercept, t, aic: As printed.
+        edf, F: By term: a key of `KINDS`.
+    """
+
+    outcome: str
+    distance: str
+    intercept: float
+    t: float
+    aic: float
+    edf: dict[str, float]
+    F: dict[str, float]
+
+    @property
+    def se(self) -> float:
+        """Standard error of the intercept, with more digits than printed."""
+        return self.intercept / self.t
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of the residuals that the AIC implies."""
+        return error_of(self.aic, 1 + sum(self.edf.values()), N_ANSWERS)
+
+
+def printed(model: int) -> Printed:
+    """Return what table S2 prints of a model, 1 to 4.
+
+    Raises: ValueError: there is no such model.
+    """
+    checks.one_of("model", [model], MODELS)
+    table = published("tableS2")
+    rows = table[table.model == model].set_index("kind")
+    first = rows.loc["parametric"]
+    return Printed(
+        outcome=str(first.outcome),
+        distance=str(rows.term["smooth"]),
+        intercept=float(first.coefficient),
+        t=float(first.t),
+        aic=float(first.aic_of_model),
+        edf={term: float(rows.edf[kind]) for term, kind in KINDS.items()},
+        F={term: float(rows.F[kind]) for term, kind in KINDS.items()},
+    )
+
+
+def error_of(aic: float, edf: float, n: int) -> float:
+    """Return the standard deviation of a Gaussian fit's residuals, from its AIC.
+
+    AIC = n (1 + log(2 pi RSS / n)) + 2 (edf + 1), and the variance is
+    RSS / (n - edf). This is the conditional AIC; the corrected one
+    adds degrees of freedom for the variances, which depend on the
+    answers.
+
+    Arguments:
+        aic: Conditional, with the fit's degrees of freedom.
+        edf: Of all terms, the intercept included.
+        n: Answers.
+    """
+    rss = n * math.exp((aic - 2 * (edf + 1)) / n - 1) / (2 * math.pi)
+    return math.sqrt(rss / (n - edf))
 
 
 def items() -> dict[str, tuple[str, ...]]:
     """Return the options of each of the 16 items of a profile, lowest first."""
     table = published("table1")
-    return {
-        item: tuple(options.split("|"))
-        for item, options in zip(table["item"], table["options"], strict=True)
-    }
+    options = table["options"].str.split("|").map(tuple)
+    return dict(zip(table["item"], options, strict=True))
 
 
 def plan(changes: str) -> dict[str, tuple[str, str]]:
-    """Return the changes of a quoted plan: an item's option before, and after.
+    """Return a quoted plan's options before and after, by item, called as in table 1.
 
-    Items and options are called as in table 1.
-
-    Arguments:
-        changes: "item: before -> after; item: ...".
-    Raises: ValueError: this is no such text.
     Example:
         >>> plan("TOEIC: No -> 0-400; Position: Employee -> Section Chief")
         {'TOEIC Best score': ('No', '10-400'), 'Position': ('Employee', 'Section Chief')}
     """
     renamed = {}
     for change in changes.split("; "):
-        item, named, options = change.partition(": ")
-        before, arrow, after = options.partition(" -> ")
-        if not (named and arrow):
-            raise ValueError(
-                f"{change!r} is no change: expected 'item: before -> after', several of "
-                "them with '; ' between."
-            )
-        renamed[ITEMS_IN_QUOTES.get(item, item)] = (
-            OPTIONS_IN_QUOTES.get(before, before),
-            OPTIONS_IN_QUOTES.get(after, after),
-        )
+        item, options = change.split(": ")
+        before, after = (OPTIONS_IN_QUOTES.get(o, o) for o in options.split(" -> "))
+        renamed[ITEMS_IN_QUOTES.get(item, item)] = (before, after)
     return renamed
 
 
-def distances(
-    changes: Mapping[str, tuple[str, str]], options: Mapping[str, Sequence[str]]
-) -> tuple[int, float]:
+def distances(changes: Mapping[str, tuple[str, str]]) -> tuple[int, float]:
     r"""Return a plan's sparsity and proximity, of the profile; both without unit.
 
     .. math:: \text{sparsity} = \sum_i 1[\delta_i \ne 0], \quad
@@ -93,7 +149,6 @@ def distances(
     Arguments:
         changes: Before and after, of the items that change; others
             add nothing.
-        options: Of each item, lowest first; see `items`.
     Raises: ValueError: there is no such item, or no such option.
     Source: equations 2 and 3 of arXiv:2405.14264.
     Example:
@@ -103,38 +158,31 @@ def distances(
         ...     "Position": ("Employee", "Section Chief"),
         ...     "Working hours per day": ("10-12 hours", "8-10 hours"),
         ... }
-        >>> distances(changes, items())
+        >>> distances(changes)
         (2, 0.5)
     """
+    options, deltas = items(), []
     checks.one_of("item", changes, tuple(options))
-    deltas = []
     for item, ends in changes.items():
-        places = list(options[item])
-        checks.one_of(f"option of {item}", ends, places)
-        before, after = map(places.index, ends)
-        deltas.append(abs(after - before) / (len(places) - 1))
+        checks.one_of(f"option of {item}", ends, options[item])
+        before, after = map(options[item].index, ends)
+        deltas.append(abs(after - before) / (len(options[item]) - 1))
     return sum(delta != 0 for delta in deltas), sum(deltas)
 
 
 def quoted() -> pd.DataFrame:
     """Return the quoted plans of which all changes are known, printed and by formula.
 
-    Returns: Columns participant, changes, sparsity and proximity (as
-        printed), sparsity_by_formula and proximity_by_formula, and
-        agrees: both are the same, as far as is printed. A row a plan.
+    Returns: A row a plan, and the columns of the quotes, with
+        sparsity_by_formula, proximity_by_formula, and agrees: both
+        are the same, as far as is printed.
     """
-    quotes, options = published("quotes"), items()
+    quotes = published("quotes")
     rows = quotes[quotes.changes_named_are == "all"].reset_index(drop=True)
-    by_formula = [distances(plan(changes), options) for changes in rows.changes_named]
-    sparsity, proximity = (pd.Series(values) for values in zip(*by_formula, strict=True))
-    columns = ["participant", "changes_named", "sparsity", "proximity"]
-    return (
-        rows[columns]
-        .rename(columns={"changes_named": "changes"})
-        .assign(
-            sparsity_by_formula=sparsity,
-            proximity_by_formula=proximity,
-            agrees=(sparsity == rows.sparsity)
-            & ((proximity - rows.proximity).abs() <= ROUNDED),
-        )
+    by_formula = [distances(plan(changes)) for changes in rows.changes_named]
+    columns = ["sparsity_by_formula", "proximity_by_formula"]
+    rows[columns] = pd.DataFrame(by_formula)
+    off = (rows.proximity_by_formula - rows.proximity).abs()
+    return rows.assign(
+        agrees=(rows.sparsity_by_formula == rows.sparsity) & (off <= ROUNDED)
     )
