@@ -1,12 +1,15 @@
 """The paper's tables as read, and what is measured beside them."""
 
+import hare
 import pandas as pd
 import pytest
 import torch
 
 from lib.beyond.hare import fitted, hare_tables, tabular
+from lib.beyond.hare.hare import Question
 from lib.io import MODELS
 from lib.method.classifier import Classifier
+from lib.method.problem import Recommendation
 
 PRINTED = {1: 216, 2: 90, 3: 72, 4: 189, 5: 54, 6: 162}  # cells, counted by hand
 
@@ -139,3 +142,32 @@ def test_with_own_ideals_more_answers_come_nearer(compas):
     assert (rows.worse == 0).all()
     assert rows.gtp["remembered, 30"] < rows.gtp["remembered, 10"] < rows.gtp["base"]
     assert rows.asked["remembered, 10"] <= 10
+
+
+def test_who_refuses_what_they_cannot_do_prefers_any_other_option():
+    """All four cases: neither, the old, the new, both; whichever is nearer."""
+    x = torch.zeros(4, 2, dtype=torch.float64)
+    old_bad, new_bad = (torch.tensor(which) > 0 for which in ([0, 1, 0, 1], [0, 0, 1, 1]))
+    cannot, asked = torch.tensor([[True, False]] * 4), torch.ones(4, dtype=torch.bool)
+    for near in (0, 1):  # which option is nearer
+        old = Recommendation(torch.stack([old_bad, ~old_bad], 1), x, x + 1 + near)
+        new = Recommendation(torch.stack([new_bad, ~new_bad], 1), x, x + 2 - near)
+        user = hare.Refuses(x, cannot=cannot)
+        is_better, _ = user(Question(old, new, asked))
+        assert is_better.tolist() == [near == 1, True, False, near == 1]
+
+
+def test_a_table_is_rebuilt_if_four_in_five_of_the_cells_that_can_tell_agree():
+    cells = hare_tables.published()
+    cells = cells[(cells.table == 1) & (cells.metric == "GTP")].head(25)
+    cells = cells.assign(difference=0.1, guess=cells["mean"] + 0.3, guess_agrees=False)
+    for n_agree, verdict in ((20, "rebuilt"), (19, "not rebuilt")):
+        row = hare.agreement(cells.assign(agrees=[i < n_agree for i in range(25)])).iloc[0]
+        assert (row["can tell"], row["of these agree"], row.verdict) == (
+            25,
+            n_agree,
+            verdict,
+        )
+        assert row[["error", "error of the guess"]].tolist() == pytest.approx([0.1, 0.3])
+    few = hare.agreement(cells.assign(agrees=True).head(9)).iloc[0]
+    assert few.verdict == "undecided"

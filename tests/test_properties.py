@@ -213,7 +213,8 @@ def test_in_features_nothing_follows_and_only_the_decision_counts(asked):
     problem, _, x, _ = asked
     population = problem.population
     is_free = torch.tensor([kind == "actionable" for kind in population.kinds.values()])
-    space = Features(problem.classifier, x, is_free, within=None)
+    space = Features(problem.classifier, x, is_free)
+    space.low, space.high = space.low - 99, space.high + 99  # x is standardised
     is_acted = torch.zeros_like(x, dtype=torch.bool)
     is_acted[:, population.features.index("income")] = True
     alone = space.outcome(is_acted, x + 1.23)
