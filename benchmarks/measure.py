@@ -34,8 +34,8 @@ from torch import Tensor
 from lib import checks
 from lib.beyond.hare import dialogues
 from lib.beyond.hare.draws import streams
+from lib.beyond.hare.hare import Simulated
 from lib.beyond.hare.spaces import Actions
-from lib.beyond.hare.users import Simulated
 from lib.beyond.propose import propose, training
 from lib.io import MODELS, ROOT
 from lib.method import classifier, flow, icarma, loan

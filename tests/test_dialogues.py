@@ -9,9 +9,8 @@ import torch
 
 from lib.beyond.hare import dialogues
 from lib.beyond.hare.draws import streams
-from lib.beyond.hare.hare import Question
+from lib.beyond.hare.hare import Question, Simulated
 from lib.beyond.hare.spaces import Actions
-from lib.beyond.hare.users import Simulated
 from lib.method import loan
 from lib.method.preferences import CONSTANT, Preferences
 from lib.method.problem import Recommendation
@@ -51,8 +50,6 @@ def test_a_large_beta_draws_short_actions(refused):
         lengths[beta] = way.sum(-1)[has]
     assert (lengths[80.0] <= lengths[0.0]).all()
     assert (lengths[80.0] < lengths[0.0]).any()
-    with pytest.raises(ValueError, match="beta"):
-        dialogues.ideals(space, streams(len(x), 0), beta=-1.0)
 
 
 def test_weights_keep_ideals_from_what_is_hard(refused):
@@ -95,9 +92,9 @@ def test_knowing_the_mask_nothing_forbidden_is_shown_and_else_much_is(refused):
         user, rngs = Simulated(people.ideal), people.streams(1)
         dialogue = dialogues.hold(space, nothing, "remembered, 10", user, rngs)
         end = dialogue.incumbent
-        judged = dialogues.judged(problem, people, end, dialogue, truth)
-        assert (judged.asked <= 10).all()
-        rows[known is everything] = judged
+        measured = dialogues.evaluate(problem, people, end, dialogue, truth)
+        assert (measured.asked <= 10).all()
+        rows[known is everything] = measured
     assert rows[False].wasted.sum() == rows[False].forbidden.sum() == 0
     assert rows[True].wasted.mean() > 1
     assert (rows[True].usable <= rows[True].joint).all()
@@ -122,26 +119,14 @@ def test_a_question_is_wasted_if_its_new_option_is_forbidden(refused):
         (Question(good, bad, ~asked), asked),  # not asked
     ]
     held = SimpleNamespace(answers=answers)
-    row = dialogues.judged(problem, people, bad, held).iloc[0]
+    row = dialogues.evaluate(problem, people, bad, held).iloc[0]
     assert (row.asked, row.wasted, row.forbidden, row.usable) == (2, 1, True, False)
-
-
-@pytest.mark.parametrize(
-    ("shares", "chosen"),
-    [((0.90, 0.98, 1.0), 3.0), ((1.0, 1.0, 1.0), 1.0), ((0.90, 0.95, 0.93), 3.0)],
-)
-def test_the_margin_is_the_least_that_is_enough(shares, chosen):
-    tables = [
-        pd.DataFrame({"valid_in_truth": np.arange(100) < 100 * share}) for share in shares
-    ]
-    assert dialogues.margin_chosen(zip((1.0, 3.0, 5.0), tables, strict=True)) == chosen
-    with pytest.raises(ValueError, match="margins"):
-        dialogues.margin_chosen([])
 
 
 def test_a_line_of_a_table_by_hand():
     rows = pd.DataFrame({"gtp": [0.5, 0.1], "gtd": [0.3, np.nan], "joint": [True, False]})
     rows = rows.assign(usable=rows.joint, forbidden=False, valid_in_truth=True, wasted=0)
+    rows["joint_in_truth"] = [True, False]
     line = dialogues.summary(rows.assign(asked=[3, 2]))
     assert (line["people"], line["questions"], line["joint"]) == (2, 2.5, 0.5)
     assert (line["GTP"], line["+-"]) == pytest.approx((0.3, 0.2))

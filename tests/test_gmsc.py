@@ -428,9 +428,11 @@ def test_a_dialogue_shows_whole_numbers(small):
     easy = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
     space, rngs = Actions(small, x, easy), np.random.default_rng(0).spawn(len(x))
     nothing = Recommendation(x > 99, x, x)
-    dialogue = Dialogue(remembered(space, nothing, 6, rngs, n_guesses=100, eps=1e-3))
+    is_even = torch.arange(len(x)) % 2 == 0
+    dialogue = Dialogue(space, nothing, lambda _: (is_even, x[:, 0] > 99), rngs)
+    remembered(dialogue, 6, n_guesses=100, eps=1e-3)
     n_asked = 0
-    while (question := dialogue.question) is not None:
+    for question, _ in dialogue.answers:
         for option in (question.incumbent, question.challenger):
             done = small.discretise(x, option)
             asked = question.is_asked
@@ -438,7 +440,6 @@ def test_a_dialogue_shows_whole_numbers(small):
                 shown, whole = (getattr(one, field)[asked] for one in (option, done))
                 torch.testing.assert_close(shown, whole, rtol=0, atol=1e-9)
             n_asked += asked.sum()
-        dialogue.answer(torch.arange(len(x)) % 2 == 0)
     assert n_asked > 20
 
 

@@ -17,9 +17,8 @@ import pytest
 import torch
 
 from lib.beyond.hare.draws import streams
-from lib.beyond.hare.hare import Dialogue, remembered
+from lib.beyond.hare.hare import Dialogue, Simulated, remembered
 from lib.beyond.hare.spaces import Actions, Features
-from lib.beyond.hare.users import Simulated, refine
 from lib.beyond.propose.propose import Proposer
 from lib.io import MODELS, ROOT
 from lib.method import icarma, loan, metrics
@@ -157,8 +156,8 @@ def dialogue_end(problem, x, preferences, start, n_guesses=200) -> Recommendatio
     """Return what six questions lead to for people who want more of everything."""
     space, rngs = Actions(problem, x, preferences), streams(len(x), 0)
     with torch.no_grad():
-        questions = remembered(space, start, 6, rngs, n_guesses=n_guesses, eps=1e-3)
-        return refine(Dialogue(questions), Simulated(x + 1))
+        dialogue = Dialogue(space, start, Simulated(x + 1), rngs)
+        return remembered(dialogue, 6, n_guesses=n_guesses, eps=1e-3).incumbent
 
 
 def answers(problem, networks, x, preferences, model=None):
@@ -214,7 +213,8 @@ def test_in_features_nothing_follows_and_only_the_decision_counts(asked):
     problem, _, x, _ = asked
     population = problem.population
     is_free = torch.tensor([kind == "actionable" for kind in population.kinds.values()])
-    space = Features(problem.classifier, x, is_free, within=None)
+    space = Features(problem.classifier, x, is_free)
+    space.low, space.high = space.low - 99, space.high + 99  # x is standardised
     is_acted = torch.zeros_like(x, dtype=torch.bool)
     is_acted[:, population.features.index("income")] = True
     alone = space.outcome(is_acted, x + 1.23)

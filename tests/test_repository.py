@@ -65,7 +65,9 @@ def test_the_package_declares_what_it_imports():
     ]
     names = {re.match(r"[a-z]+", one)[0] for one in declared}
     outside |= {"pyarrow"}  # pandas.read_parquet imports it
-    assert names == {{"yaml": "pyyaml"}.get(name, name.lower()) for name in outside}
+    assert names == {
+        {"yaml": "pyyaml", "sklearn": "scikit"}.get(name, name.lower()) for name in outside
+    }
 
 
 def test_the_wheel_holds_lib_alone(tmp_path):

@@ -226,8 +226,10 @@ def hare(given: Given, name: str) -> None:
     for key, table in tables.items():
         bar = io.progress_bar(f"{name}, {key}")
         models[key] = fitted.fit_all(table, seeds, n_epochs, bar)
-        for which in models[key].classifiers:
-            published.append(hare_tables.as_published(table, models[key], *which, *sizes))
+        for kind in fitted.HIDDEN:
+            for seed in seeds:
+                which = (models[key], kind, seed)
+                published.append(hare_tables.as_published(table, *which, *sizes))
         for seed in seeds:
             for scale, flips in OWN_IDEALS:
                 how = (seed, n_people, scale, flips)
@@ -238,7 +240,7 @@ def hare(given: Given, name: str) -> None:
         as_csv = joined.to_csv(index=False, float_format="%.9g")
         io.write(folder / f"{name}_{ending}.csv", as_csv)
     made_with = {"n_people": n_people, "seeds": list(seeds)}
-    fitted.save(folder, name, models, tables, made_with)
+    fitted.save(folder, name, models, made_with)
 
 
 def willingness(given: Given, name: str) -> None:

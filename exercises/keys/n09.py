@@ -10,9 +10,9 @@ import torch
 from exercises.checking import Key, choice, key
 from exercises.keys import applied, as_percent, problem
 from lib.beyond.hare import dialogues, ideals
+from lib.beyond.hare.hare import Simulated
 from lib.beyond.hare.spaces import Actions, Features, walk_back
-from lib.beyond.hare.users import Simulated
-from lib.io import MODELS, ROOT
+from lib.io import MODELS
 from lib.method import icarma
 from lib.method.classifier import Classifier
 from lib.method.preferences import Preferences
@@ -48,7 +48,7 @@ def end(known: Preferences, sharpness: float = SHARP) -> pd.DataFrame:
         people().streams(3),
         sharpness,
     )
-    return dialogues.judged(problem(), people(), dialogue.incumbent, dialogue)
+    return dialogues.evaluate(problem(), people(), dialogue.incumbent, dialogue)
 
 
 @functools.cache
@@ -217,60 +217,6 @@ def told_too_much_or_nothing() -> Key:
 
 
 @key("09.5")
-def price_of_a_margin() -> Key:
-    """The margin of a milder rule, and how much nearer people end."""
-    table = pd.read_csv(ROOT / "tables" / "09_margin.csv").set_index("margin")
-    strict, mild = (
-        table.index[table["valid in truth"] >= enough].min() for enough in (0.97, 0.9)
-    )
-    nearer = table.GTP[strict] - table.GTP[mild]
-    share = table["valid in truth"][mild]
-    none = table.index.min()
-    smaller, larger = table.index[table.index.get_loc(mild) + np.array([-1, 1])]
-    return Key(
-        np.array([mild, nearer]),
-        f"With a margin of {mild:g} in log-odds {share:.3f} are valid in truth, and people "
-        f"end {nearer:.3f} standard deviations nearer.",
-        (
-            (
-                np.array([mild, -nearer]),
-                "The margin is right. Do people end nearer, or farther?",
-            ),
-            (
-                np.array([mild, table.GTP[mild]]),
-                "The margin is right. How much nearer than with the notebook's margin?",
-            ),
-            (
-                np.array([mild, table.GTP[mild] - table.GTP[none]]),
-                "The margin is right. Compare with the notebook's, and not with none.",
-            ),
-            (
-                np.array([mild, nearer / table.GTP[strict]]),
-                "The margin is right. Give a difference of GTP, and not a part of it.",
-            ),
-            (
-                np.array([mild, table.GTP[mild] / table.GTP[strict]]),
-                "The margin is right. Give a difference of GTP, and not a ratio.",
-            ),
-            (np.array([nearer, mild]), "Both are right, in the other order."),
-            (
-                np.array([larger, table.GTP[strict] - table.GTP[larger]]),
-                "Is there a smaller margin that is enough?",
-            ),
-            (
-                np.array([smaller, table.GTP[strict] - table.GTP[smaller]]),
-                "Are at least 90 of 100 valid in truth with that margin?",
-            ),
-            (
-                np.array([none, table.GTP[strict] - table.GTP[none]]),
-                "How many are valid in truth with that margin?",
-            ),
-        ),
-        within=0.001,
-    )
-
-
-@key("09.6")
 def trusted_less() -> Key:
     """Where ten right answers lead that are hardly trusted."""
     sharp = with_true_masks().gtp.mean()

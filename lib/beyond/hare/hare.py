@@ -1,28 +1,27 @@
 """Ask after the answer: HARE's dialogue, in features or in actions.
 
-A person is shown two options and says which is better, again and
-again. The better one stays. `rounds` is HARE: a few candidates around
-the best so far are compared in a knock-out, and all answers but the
-last winner are forgotten. In `remembered` every answer counts. Both
-are written for any `Space`, and for many people at once.
+A person is shown two options and says which is better, again and again. The better
+one stays. `rounds` is HARE: a few candidates around the best so far are compared in a
+knock-out, and all answers but the last winner are forgotten. In `remembered` every
+answer counts. Both are written for any space (`lib.beyond.hare.spaces`), for many
+people at once, and for any user: a function from a question to a reply.
 """
 
-from collections.abc import Callable, Generator, Sequence
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from lib import checks
 from lib.beyond.hare.draws import draw
-from lib.beyond.hare.proposals import Local, Proposal, farthest
+from lib.beyond.hare.proposals import Local, Proposal, Streams, farthest
 from lib.beyond.hare.spaces import Space, chosen, walk_back
 from lib.method.problem import Recommendation
 
-CALIBRATED = ("every", "best")
 NEARBY = Local()
 
 
@@ -41,38 +40,106 @@ class Question:
     is_asked: Tensor
 
 
-# whether the challenger is better, and whether the better of the two will do: each (N,)
+# whether the challenger is better, and whether the better of the two will do: each (N,),
+# bool; not looked at for who is not asked
 Reply: TypeAlias = tuple[Tensor, Tensor]
-Steps: TypeAlias = Generator[Question, Reply, Recommendation]
+User: TypeAlias = Callable[[Question], Reply]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Answer for people with a hidden ideal, who prefer what is nearer to it.
+
+    Of two options that are equally near they keep the one they have.
+
+    Arguments:
+        ideal: What each of them would like best, with shape (N, D).
+        flips: Probability that an answer is the wrong one.
+        rngs: Of random numbers, one a person; needed for flips.
+        within: An option this near, with shape (N,) or a number, will do.
+    Raises: ValueError: flips is no probability, or there are no rngs for them.
+    """
+
+    ideal: Tensor
+    flips: float = 0.0
+    rngs: Streams = ()
+    within: Tensor | float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.flips <= 1:
+            raise ValueError(f"flips is {self.flips!r}, expected a probability.")
+        if self.flips and len(self.rngs) != len(self.ideal):
+            raise ValueError(
+                f"Wrong answers are drawn at random: expected {len(self.ideal)} rngs, "
+                f"one a person, got {len(self.rngs)}."
+            )
+
+    def distance(self, x_cf: Tensor) -> Tensor:
+        """Return how far outcomes (*, N, D) are from the ideal, with shape (*, N)."""
+        return (x_cf - self.ideal).square().sum(-1).sqrt()
+
+    def is_better(self, question: Question) -> Tensor:
+        """Return for whom the challenger is the better option, with shape (N,)."""
+        one, other = question.incumbent.x_cf, question.challenger.x_cf
+        return self.distance(other) < self.distance(one)
+
+    def __call__(self, question: Question) -> Reply:
+        """Return who says that the challenger is better, and for whom the better will do.
+
+        Only who is asked draws a number for wrong answers.
+        """
+        is_better = self.is_better(question)
+        if self.flips:
+            drawn = torch.ones(len(is_better), dtype=torch.float64)
+            for i in question.is_asked.nonzero().squeeze(-1).tolist():
+                drawn[i] = self.rngs[i].random()
+            is_better = is_better ^ (drawn < self.flips)
+        better = chosen(is_better, question.challenger, question.incumbent)
+        return is_better, self.distance(better.x_cf) <= self.within
 
 
 class Dialogue:
-    """Hold a dialogue that can stop at any question, and go on.
+    """Hold a dialogue: where it begins, what it has come to, and its questions.
+
+    A base that is not acceptable, and sets what is not free, is held to what is free.
+    Any other stays as it is, to the bit.
 
     Arguments:
-        steps: `rounds(...)` or `remembered(...)`.
+        space: Where it moves.
+        base: Where it begins, each part with shape (N, D).
+        user: Who answers.
+        rngs: Of random numbers, one a person.
     Attributes:
-        question: The one that is open; None at the end.
         incumbent: The best so far, for everyone.
-        answers: The questions so far, in order, each with whether the
-            challenger was better, (N,).
+        is_good: Who has one that is acceptable, with shape (N,).
+        is_satisfied: Who is not asked again, with shape (N,).
+        answers: The questions so far, in order, each with whether the challenger was
+            better, (N,).
+    Raises: ValueError: base or rngs are of other people, or the base holds NaN.
     """
 
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
+    def __init__(
+        self, space: Space, base: Recommendation, user: User, rngs: Streams
+    ) -> None:
+        checks.shape("base.values", base.values, space.x.shape)
+        if len(rngs) != len(space.x):
+            raise ValueError(
+                f"Got {len(rngs)} streams of random numbers for {len(space.x)} people: "
+                "expected one each, for instance np.random.default_rng(0).spawn(n)."
+            )
+        if not (base.values.isfinite() & base.x_cf.isfinite()).all():
+            raise ValueError(
+                "The base holds NaN or infinite values. For whom there is no "
+                "recommendation, act on nothing and give the factual values."
+            )
+        self.space, self.user, self.rngs = space, user, rngs
+        is_good = space.accepts(base) & base.has_recourse
+        held = space.outcome(base.is_acted, base.values)
+        is_held = (base.is_acted & ~space.free).any(-1) & ~is_good
+        self.incumbent = chosen(is_held, held, base)
+        self.is_good = is_good | (is_held & space.accepts(held) & held.has_recourse)
+        self.is_satisfied = torch.zeros_like(is_good)
         self.answers: list[tuple[Question, Tensor]] = []
-        self.question: Question | None
-        self.incumbent: Recommendation
-        self._step(lambda: next(steps))
-
-    def _step(self, ask: Callable[[], Question]) -> None:
-        """Keep the next question, or what the dialogue comes to at its end."""
-        self.question = None
-        try:
-            self.question = ask()
-            self.incumbent = self.question.incumbent
-        except StopIteration as end:
-            self.incumbent = end.value
 
     @property
     def n_questions(self) -> Tensor:
@@ -80,228 +147,159 @@ class Dialogue:
         nobody = torch.zeros(len(self.incumbent.values), dtype=torch.long)
         return sum((q.is_asked.long() for q, _ in self.answers), start=nobody)
 
-    def answer(self, is_better: Tensor, is_satisfied: Tensor | None = None) -> None:
-        """Take everyone's answer to the open question, and move to the next one.
-
-        Arguments:
-            is_better: Whether the challenger is the better option,
-                with shape (N,), bool; not looked at for who is not
-                asked.
-            is_satisfied: Whether the better option will do, so that
-                the person is not asked again, with shape (N,); left
-                out: nobody is.
-        Raises: ValueError: no question is open, or the answers have
-            another shape or dtype: an open question stays open. The
-            search for the next question failed: the dialogue is at
-            its end, and `incumbent` is the best so far.
-        """
-        if self.question is None:
-            raise ValueError("No question is open: the dialogue is at its end.")
-        if is_satisfied is None:
-            is_satisfied = torch.zeros_like(self.question.is_asked)
-        for name, reply in (("is_better", is_better), ("is_satisfied", is_satisfied)):
-            if not isinstance(reply, Tensor) or reply.dtype != torch.bool:
-                raise ValueError(
-                    f"{name} is {reply!r}: expected a bool tensor, one a person. The "
-                    "question stays open."
-                )
-            checks.shape(name, reply, self.question.is_asked.shape)
-        question = self.question
-        self.answers.append((question, is_better))
+    def after(self, n: int) -> "Dialogue":
+        """Return the dialogue as it was after the first n answers, one or more."""
+        question, is_better = self.answers[:n][-1]
         is_won = question.is_asked & is_better
-        self.incumbent = chosen(is_won, question.challenger, question.incumbent)
-        try:
-            self._step(lambda: self._steps.send((is_better, is_satisfied)))
-        except Exception as error:  # of a classifier, or of somebody's own proposal
-            raise ValueError(
-                "The answer is kept, but there is no next question: the search for it "
-                f"raised {type(error).__name__}: {error} This dialogue is at its end. "
-                "`incumbent` is the best so far; begin another one with it as the base."
-            ) from error
-
-
-@dataclass
-class _Best:
-    """Hold the best option so far, who has one that is acceptable, and who is satisfied."""
-
-    incumbent: Recommendation
-    is_good: Tensor
-    is_satisfied: Tensor
-
-    @classmethod
-    def of(
-        cls, space: Space, base: Recommendation, rngs: Sequence[np.random.Generator]
-    ) -> "_Best":
-        """Return where a dialogue begins, after checking that all is of the same people.
-
-        A base that is not acceptable, and sets what is not free, is
-        held to what is free. Any other stays as it is, to the bit.
-        """
-        checks.shape("base.values", base.values, space.x.shape)
-        if len(rngs) != len(space.x):
-            raise ValueError(
-                f"Got {len(rngs)} streams of random numbers for {len(space.x)} people: "
-                "expected one each, for instance np.random.default_rng(0).spawn(n)."
-            )
-        for name, values in (("values", base.values), ("x_cf", base.x_cf)):
-            if not values.isfinite().all():
-                raise ValueError(
-                    f"base.{name} holds NaN or infinite values. For whom there is no "
-                    "recommendation, act on nothing and give the factual values."
-                )
-        is_good = space.accepts(base) & base.has_recourse
-        held = space.outcome(base.is_acted, base.values)
-        is_held = (base.is_acted & ~space.free).any(-1) & ~is_good
-        is_good = is_good | (is_held & space.accepts(held) & held.has_recourse)
-        return cls(chosen(is_held, held, base), is_good, torch.zeros_like(is_good))
+        before = copy.copy(self)
+        before.answers = self.answers[:n]
+        before.incumbent = chosen(is_won, question.challenger, question.incumbent)
+        return before
 
     def compare(
         self, challenger: Recommendation, is_there: Tensor
-    ) -> Generator[Question, Reply, tuple[Tensor, Tensor]]:
-        """Ask those who have a challenger, and keep the better; return who was asked.
+    ) -> tuple[Tensor, Tensor]:
+        """Ask those who have a challenger, and keep the better option.
 
-        Whose best so far is not acceptable gets the challenger
-        without a question.
+        Whose best so far is not acceptable gets the challenger without a question.
 
-        Returns: Who was asked, and for whom the challenger was
-            better, each with shape (N,).
+        Returns: Who was asked, and for whom the challenger was better, each with
+            shape (N,).
+        Raises: ValueError: the reply is not two masks of bool with shape (N,).
         """
         self.incumbent = chosen(is_there & ~self.is_good, challenger, self.incumbent)
         is_asked = is_there & self.is_good & ~self.is_satisfied
         self.is_good = self.is_good | is_there
         if not is_asked.any():
             return is_asked, is_asked
-        is_better, is_satisfied = yield Question(self.incumbent, challenger, is_asked)
+        question = Question(self.incumbent, challenger, is_asked)
+        is_better, is_satisfied = self.user(question)
+        for name, reply in (("is_better", is_better), ("is_satisfied", is_satisfied)):
+            if not isinstance(reply, Tensor) or reply.dtype != torch.bool:
+                raise ValueError(f"{name} is {reply!r}: expected a bool tensor, (N,).")
+            checks.shape(name, reply, is_asked.shape)
+        self.answers.append((question, is_better))
         self.incumbent = chosen(is_asked & is_better, challenger, self.incumbent)
         self.is_satisfied = self.is_satisfied | (is_satisfied & is_asked)
         return is_asked, is_better
 
 
 def rounds(
-    space: Space,
-    base: Recommendation,
+    dialogue: Dialogue,
     proposal: Proposal,
     n_rounds: int,
     n_candidates: int,
-    rngs: Sequence[np.random.Generator],
     calibrated: str = "every",
     eps: float = 1e-6,
-) -> Steps:
-    """Return the steps of HARE: rounds of candidates around the best so far.
+) -> Dialogue:
+    """Hold HARE's dialogue: rounds of candidates around the best so far.
 
-    Nobody is asked more than n_rounds x n_candidates questions; fewer
-    where candidates are not acceptable. A base that is not acceptable
-    is held to what is free, and replaced by the first candidate that
-    is acceptable, without a question.
+    Nobody is asked more than n_rounds x n_candidates questions; fewer where candidates
+    are not acceptable. A base that is not acceptable is held to what is free, and
+    replaced by the first candidate that is acceptable, without a question.
 
     Arguments:
-        base: Where the first round begins, each part with shape (N,
-            D).
-        proposal: Which candidates are looked at. Of those that are
-            acceptable, those farthest from each other are shown.
-        n_rounds, n_candidates: One round of 30 is the paper's HARE,
-            six rounds of 5 are its Multi-HARE.
-        rngs: Of random numbers, one a person.
-        calibrated: Whether "every" candidate is walked back to the
-            boundary before it is shown, or only the "best" of a
-            round, if it is new and does not do as it is.
+        dialogue: Without a question yet.
+        proposal: Which candidates are looked at. Of those that are acceptable, those
+            farthest from each other are shown.
+        n_rounds, n_candidates: One round of 30 is the paper's HARE, six rounds of 5
+            are its Multi-HARE.
+        calibrated: Whether "every" candidate is walked back to the boundary before it
+            is shown, or only the "best" of a round, if it is new and does not do as it
+            is.
         eps: As for `walk_back`.
-    Raises: ValueError: a count is below one, there are other people,
-        the base holds NaN, the proposal gives no such values, or
+    Returns: The dialogue at its end.
+    Raises: ValueError: a count is below one, the proposal gives other shapes, or
         `calibrated` is unknown.
-    Source: algorithms 1 to 4 of HARE (OpenReview 56EBglCFvx). The
-        best so far is kept as it is; there it is calibrated again.
+    Source: algorithms 1 to 4 of HARE (OpenReview 56EBglCFvx). The best so far is kept
+        as it is; there it is calibrated again.
     """
     checks.positive_int(n_rounds=n_rounds, n_candidates=n_candidates)
-    checks.one_of("calibrated", [calibrated], CALIBRATED)
-    best = _Best.of(space, base, rngs)
+    checks.one_of("calibrated", [calibrated], ("every", "best"))
+    space = dialogue.space
     for i in range(n_rounds):
-        values = proposal(space, best.incumbent, n_candidates, i, rngs)
-        _check_proposed(space, values, n_candidates)
-        candidates, is_good = _tried(space, values, eps if calibrated == "every" else None)
-        start = best.incumbent.x_cf
-        for which in farthest(candidates.x_cf, is_good, start, n_candidates):
-            challenger = _of_each(candidates, which.clamp_min(0))
-            yield from best.compare(challenger, which >= 0)
+        start = dialogue.incumbent
+        values = proposal(space, start.values, n_candidates, i, dialogue.rngs)
+        checks.shape("what the proposal gave", values, (len(values), *space.x.shape))
+        candidates, is_good = _try(space, values, eps if calibrated == "every" else None)
+        for which in farthest(candidates.x_cf, is_good, start.x_cf, n_candidates):
+            dialogue.compare(_of_each(candidates, which.clamp_min(0)), which >= 0)
         if calibrated == "best":
-            closer, _ = walk_back(space, best.incumbent, eps)
-            is_new = (best.incumbent.x_cf != start).any(-1) & ~best.is_satisfied
-            best.incumbent = chosen(is_new, closer, best.incumbent)
-    return best.incumbent
+            closer, _ = walk_back(space, dialogue.incumbent, eps)
+            is_new = (dialogue.incumbent.x_cf != start.x_cf).any(
+                -1
+            ) & ~dialogue.is_satisfied
+            dialogue.incumbent = chosen(is_new, closer, dialogue.incumbent)
+    return dialogue
 
 
 def remembered(
-    space: Space,
-    base: Recommendation,
+    dialogue: Dialogue,
     n_questions: int,
-    rngs: Sequence[np.random.Generator],
     proposal: Local = NEARBY,
     n_guesses: int = 1000,
     sharpness: float = 0.02,
     renewed: int = 5,
     eps: float = 1e-4,
-) -> Steps:
-    """Return the steps of a dialogue in which every answer counts.
+) -> Dialogue:
+    """Hold a dialogue in which every answer counts.
 
-    Acceptable candidates are guesses at what the person wants. An
-    answer speaks for the guesses that lie nearer to the better
-    option: where it is nearer by s, their log-likelihood gains log
-    sigma(s / sharpness). The next question pits the best so far
-    against a guess that is drawn by its likelihood. Guesses are
-    renewed at the start and from time to time: drawn by likelihood,
-    and moved a little where that is acceptable.
+    Acceptable candidates are guesses at what the person wants. An answer speaks for
+    the guesses that lie nearer to the better option: where it is nearer by s, their
+    log-likelihood gains log sigma(s / sharpness). The next question pits the best so
+    far against a guess that is drawn by its likelihood. Guesses are renewed at the
+    start and from time to time: drawn by likelihood, and moved a little where that is
+    acceptable.
 
     Arguments:
+        dialogue: Without a question yet.
         n_questions: At most so many.
         proposal: How far guesses are moved.
         n_guesses: How many there are at a time.
-        sharpness: In the units of outcomes; larger for people whose
-            answers can be wrong.
+        sharpness: In the units of outcomes; larger for people whose answers can be
+            wrong.
         renewed: Every so many questions.
-        base, rngs, eps: As for `rounds`.
-    Raises: ValueError: a setting is not above zero, there are other
-        people, the base holds NaN, or the proposal is not `Local`.
-    Source: ours. The paper announces that a personal metric is
-        learned, and has none.
+        eps: As for `rounds`.
+    Returns: The dialogue at its end.
+    Raises: ValueError: a setting is not above zero.
+    Source: ours. The paper announces that a personal metric is learned, and has none.
     """
     checks.positive_int(n_questions=n_questions, n_guesses=n_guesses, renewed=renewed)
     checks.positive(sharpness=sharpness)
-    if not isinstance(proposal, Local):
-        raise ValueError(f"proposal is {proposal!r}: expected Local(...).")
-    best = _Best.of(space, base, rngs)
+    space, rngs = dialogue.space, dialogue.rngs
     anywhere = replace(proposal, n_points=n_guesses, anywhere=1.0, n_anywhere=1)
     nearby = replace(proposal, n_points=n_guesses, anywhere=0.0)
-    values = anywhere(space, base, 1, 0, rngs)
-    guesses, is_guess = _tried(space, values, eps)
-    answers: list[tuple[Tensor, Tensor, Tensor]] = []
-    fit = torch.where(is_guess, 0.0, -torch.inf).to(values)
+    guesses, is_guess = _try(
+        space, anywhere(space, dialogue.incumbent.values, 1, 0, rngs), eps
+    )
+    answers: list[tuple[Tensor, Tensor, Tensor]] = []  # the better, the worse, who answered
+    fit = torch.where(is_guess, 0.0, -torch.inf).to(guesses.values)
     for i in range(n_questions):
         if i % renewed == 0:
-            rows = _drawn(fit, rngs)
+            rows = _draw_rows(fit, rngs)
             drawn = _of_each(guesses, rows)
-            moved, is_good = _tried(space, nearby(space, drawn, 1, i // renewed, rngs), eps)
+            moved, is_good = _try(
+                space, nearby(space, drawn.values, 1, i // renewed, rngs), eps
+            )
             guesses = chosen(is_good, moved, drawn)
             is_guess = is_good | is_guess.gather(0, rows)
             fit = torch.where(is_guess, 0.0, -torch.inf).to(fit)
             for answer in answers:
-                fit = fit + _likelihood(guesses, answer, sharpness)
-        is_other = (guesses.x_cf != best.incumbent.x_cf).any(-1) | ~best.is_good
+                fit = fit + _log_likelihood(guesses, *answer, sharpness)
+        incumbent = dialogue.incumbent.x_cf
+        is_other = (guesses.x_cf != incumbent).any(-1) | ~dialogue.is_good
         chances = fit + draw(rngs, "gumbel", (n_guesses,)).to(fit)
         highest, which = torch.where(is_other, chances, -torch.inf).max(0)
-        incumbent, challenger = best.incumbent, _of_each(guesses, which)
-        is_asked, is_better = yield from best.compare(challenger, highest > -torch.inf)
-        options = (challenger.x_cf, incumbent.x_cf)
-        better, worse = (
-            torch.where(is_better[:, None], *pair) for pair in (options, options[::-1])
-        )
+        challenger = _of_each(guesses, which)
+        is_asked, is_better = dialogue.compare(challenger, highest > -torch.inf)
+        better = torch.where(is_better[:, None], challenger.x_cf, incumbent)
+        worse = torch.where(is_better[:, None], incumbent, challenger.x_cf)
         answers.append((better, worse, is_asked))
-        fit = fit + _likelihood(guesses, answers[-1], sharpness)
-    return best.incumbent
+        fit = fit + _log_likelihood(guesses, *answers[-1], sharpness)
+    return dialogue
 
 
-def _tried(
-    space: Space, values: Tensor, eps: float | None
-) -> tuple[Recommendation, Tensor]:
+def _try(space: Space, values: Tensor, eps: float | None) -> tuple[Recommendation, Tensor]:
     """Return what comes of setting all that is free to values (P, N, D), walked back.
 
     Without eps they are not walked back.
@@ -314,34 +312,15 @@ def _tried(
     return candidates, space.accepts(candidates)
 
 
-def _check_proposed(space: Space, values: Tensor, n: int) -> None:
-    """Raise ValueError unless values are what a round asked for: finite, (*, N, D)."""
-    came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
-    expected = (n, *space.x.shape)
-    if isinstance(came, str) or came[1:] != expected[1:] or not came[0]:
-        raise ValueError(
-            f"The proposal gave {came}, expected a tensor of values with shape {expected}; "
-            "more rows will do."
-        )
-    if not values.isfinite().all():
-        raise ValueError("The proposal gave NaN or infinite values: expected numbers.")
-
-
-def _likelihood(
-    guesses: Recommendation, answer: tuple[Tensor, Tensor, Tensor], sharpness: float
+def _log_likelihood(
+    guesses: Recommendation, better: Tensor, worse: Tensor, is_asked: Tensor, tau: float
 ) -> Tensor:
-    """Return the log-likelihood of an answer under each guess, with shape (P, N).
-
-    Arguments:
-        answer: The better and the worse outcome, each with shape (N,
-            D), and who gave it, (N,).
-    """
-    better, worse, is_asked = answer
+    """Return the log-likelihood of an answer under each guess, with shape (P, N)."""
     nearer = _distance(guesses.x_cf, worse) - _distance(guesses.x_cf, better)
-    return is_asked * F.logsigmoid(nearer / sharpness)
+    return is_asked * F.logsigmoid(nearer / tau)
 
 
-def _drawn(fit: Tensor, rngs: Sequence[np.random.Generator]) -> Tensor:
+def _draw_rows(fit: Tensor, rngs: Streams) -> Tensor:
     """Return as many rows as there are of fit (P, N), drawn by likelihood: (P, N)."""
     weights = torch.softmax(fit.double().nan_to_num(neginf=-1e9), 0)
     share = weights.cumsum(0).T.contiguous()

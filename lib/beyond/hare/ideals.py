@@ -1,15 +1,12 @@
 """What a simulated person really wants: the hidden ideal of the HARE paper.
 
-An ideal is a recourse that the person has in mind and cannot say;
-they can only tell which of two offers is nearer to it. It lies on the
-classifier's boundary, at one of three scales from the person. There
-are two protocols. `as_published` repeats the released code of the
-paper, in which everybody of a seed shares one direction; and the
-ideal may end where it is refused, as it is clipped after the check.
-`personal` draws for each person, and its ideals are recourse.
+An ideal is a recourse that the person has in mind and cannot say; they can only tell
+which of two offers is nearer to it. It lies on the classifier's boundary, at one of
+three scales from the person. There are two protocols. `as_published` repeats the
+released code of the paper, in which everybody of a seed shares one direction; and the
+ideal may end where it is refused, as it is clipped after the check. `personal` draws for
+each person, and its ideals are recourse.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,7 +14,8 @@ from torch import Tensor
 
 from lib import checks, io
 from lib.beyond.hare.draws import streams
-from lib.beyond.hare.generators import check, growing_spheres
+from lib.beyond.hare.generators import growing_spheres
+from lib.beyond.hare.proposals import Streams
 from lib.beyond.hare.spaces import Features, walk_back
 from lib.beyond.hare.tabular import Tabular
 from lib.io import PUBLISHED
@@ -35,14 +33,10 @@ def directions(table: Tabular, seed: int) -> Tensor:
     Source: data/published/hare_directions.csv (`data/README.md`).
     """
     known = io.read_csv(PUBLISHED / "hare_directions.csv")
-    checks.one_of(
-        "data set with published directions", [table.name], tuple(known.dataset.unique())
-    )
-    checks.one_of("seed with published directions", [seed], known.seed.unique().tolist())
+    names = (known.dataset + " " + known.seed.astype(str)).tolist()
+    checks.one_of("data set and seed with directions", [f"{table.name} {seed}"], names)
     rows = known[(known.dataset == table.name) & (known.seed == seed)]
-    free = [
-        name for name, is_free in zip(table.features, table.is_free, strict=True) if is_free
-    ]
+    free = [table.features[j] for j in table.is_free.nonzero().squeeze(-1).tolist()]
     by_attempt = rows.pivot(index="attempt", columns="feature", values="direction")
     return torch.from_numpy(by_attempt[free].to_numpy().copy())
 
@@ -52,27 +46,24 @@ def as_published(
 ) -> Tensor:
     """Return everybody's ideal as the released code of the paper makes it.
 
-    A person goes `radius` along the seed's first direction and is
-    clipped to [0, 1]; if that point is accepted, they go along the
-    next one. The ideal is what Growing Spheres finds from there,
-    clipped *after* it was found accepted.
+    A person goes `radius` along the seed's first direction and is clipped to [0, 1]; if
+    that point is accepted, they go along the next one. The ideal is what Growing Spheres
+    finds from there, clipped *after* it was found accepted.
 
     Arguments:
         x: Refused people, with shape (N, D).
         seed: 1 to 5.
         radius: `NEAR`, `INTERMEDIATE` or `FAR`.
     Returns: With shape (N, D); NaN for whom no direction ends refused.
-    Raises: ValueError: as `directions` and `generators.check`, or the
-        radius is not above zero.
-    Source: section 5 of HARE (TMLR 2025) says "on the boundary"; the
-        rest is facts of its released code.
+    Raises: ValueError: as `directions`, or somebody is accepted.
+    Source: section 5 of HARE (TMLR 2025) says "on the boundary"; the rest is facts of
+        its released code.
     """
-    check(table, classifier, x)
-    checks.positive(radius=radius)
+    checks.refused(classifier.accepts(x))
     start = torch.full_like(x, torch.nan)
     for z in directions(table, seed):
         left = start.isnan().any(-1)
-        start[left] = _gone(table, classifier, x[left], radius * z)
+        start[left] = _moved(table, classifier, x[left], radius * z)
     ideal, has_one = start.clone(), ~start.isnan().any(-1)
     if has_one.any():
         rngs = streams(int(has_one.sum()), seed, are_equal=True)
@@ -82,54 +73,46 @@ def as_published(
 
 
 def personal(
-    table: Tabular,
-    classifier: Classifier,
-    x: Tensor,
-    radius: float,
-    rngs: Sequence[np.random.Generator],
+    table: Tabular, classifier: Classifier, x: Tensor, radius: float, rngs: Streams
 ) -> Tensor:
     """Return an ideal for each person: accepted, possible, and just so on the boundary.
 
-    A person goes `radius` along a direction of their own, drawn again
-    until the point, clipped to [0, 1], is refused. From there Growing
-    Spheres finds an accepted point in [0, 1]. The ideal is where the
-    segment between the two becomes accepted.
+    A person goes `radius` along a direction of their own, drawn again until the point,
+    clipped to [0, 1], is refused. From there Growing Spheres finds an accepted point in
+    [0, 1]. The ideal is where the segment between the two becomes accepted.
 
     Arguments:
         x: Refused people, with shape (N, D).
         radius: `NEAR`, `INTERMEDIATE` or `FAR`.
         rngs: A generator for each.
-    Returns: With shape (N, D). NaN for whoever finds no refused start
-        in 100 attempts, or no accepted point from it.
-    Raises: ValueError: as `generators.check`, or the radius is not
-        above zero.
+    Returns: With shape (N, D). NaN for whoever finds no refused start in 100 attempts,
+        or no accepted point from it.
+    Raises: ValueError: somebody is accepted.
     """
-    check(table, classifier, x, rngs)
-    checks.positive(radius=radius)
+    checks.refused(classifier.accepts(x))
     n_free = int(table.is_free.sum())
-    start = torch.full_like(x, torch.nan)
+    start, ideal = torch.full_like(x, torch.nan), torch.full_like(x, torch.nan)
     for _ in range(N_ATTEMPTS):
-        left = start.isnan().any(-1).nonzero().squeeze(-1).tolist()
-        if not left:
+        left = start.isnan().any(-1).nonzero().squeeze(-1)
+        if len(left) == 0:
             break
-        z = np.stack([rngs[i].uniform(-1, 1, n_free) for i in left])
+        z = np.stack([rngs[i].uniform(-1, 1, n_free) for i in left.tolist()])
         z *= radius / np.sqrt(np.square(z).sum(-1, keepdims=True))
-        start[left] = _gone(table, classifier, x[left], torch.from_numpy(z))
-    ideal = torch.full_like(x, torch.nan)
-    has_one = (~start.isnan().any(-1)).nonzero().squeeze(-1)
-    if len(has_one):
-        rngs = [rngs[i] for i in has_one.tolist()]
-        accepted = growing_spheres(table, classifier, start[has_one], rngs)
+        start[left] = _moved(table, classifier, x[left], torch.from_numpy(z))
+    left = (~start.isnan().any(-1)).nonzero().squeeze(-1)
+    if len(left):
+        rngs = [rngs[i] for i in left.tolist()]
+        accepted = growing_spheres(table, classifier, start[left], rngs)
         has_end = ~accepted.isnan().any(-1)
-        has_one, accepted = has_one[has_end], accepted[has_end]
-    if len(has_one):
-        space = Features(classifier, start[has_one], table.is_free)
+        left, accepted = left[has_end], accepted[has_end]
+    if len(left):
+        space = Features(classifier, start[left], table.is_free)
         closest, _ = walk_back(space, space.outcome(space.free, accepted), EPS)
-        ideal[has_one] = closest.x_cf
+        ideal[left] = closest.x_cf
     return ideal
 
 
-def _gone(table: Tabular, classifier: Classifier, x: Tensor, way: Tensor) -> Tensor:
+def _moved(table: Tabular, classifier: Classifier, x: Tensor, way: Tensor) -> Tensor:
     """Return x moved along a way over the free features, clipped; NaN where accepted."""
     moved = x.clone()
     moved[:, table.is_free] = (x[:, table.is_free] + way).clamp(0, 1)
@@ -143,11 +126,11 @@ def closeness(x: Tensor, x_cf: Tensor, ideal: Tensor) -> tuple[Tensor, Tensor]:
         \frac{\langle r - x, r^* - x \rangle}{|r - x|\, |r^* - x|}
 
     Arguments:
-        x, x_cf, ideal: Features before, after (r), and as the person
-            would like them best (r*), each with shape (*, N, D).
-    Returns: GTP in the units of the features, and GTD from 0 (the
-        same direction) to 2 (the opposite), each with shape (*, N);
-        GTD is NaN where nothing moved, or nothing should.
+        x, x_cf, ideal: Features before, after (r), and as the person would like them
+            best (r*), each with shape (*, N, D).
+    Returns: GTP in the units of the features, and GTD from 0 (the same direction) to 2
+        (the opposite), each with shape (*, N); GTD is NaN where nothing moved, or
+        nothing should.
     Raises: ValueError: shapes differ.
     Source: the metrics of HARE (TMLR 2025, OpenReview 56EBglCFvx).
     Example:

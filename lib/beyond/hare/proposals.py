@@ -1,9 +1,14 @@
-"""Which candidates a round of a dialogue looks at: HARE's directions, or points nearby."""
+"""Which candidates a round of a dialogue looks at: HARE's directions, or points nearby.
 
-import math
-from collections.abc import Sequence
+A proposal is a function of the space, the values of the best so far (N, D) or of other
+points (P, N, D), how many candidates n are asked for, the number i of the round, and a
+stream of random numbers for each person. It returns values with shape (at least n, N,
+D).
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -13,49 +18,26 @@ from torch.nn import functional as F
 from lib import checks
 from lib.beyond.hare.draws import draw
 from lib.beyond.hare.spaces import Space
-from lib.method.problem import Recommendation
 
-
-class Proposal(Protocol):
-    """What a round asks for: values to look at around the best so far.
-
-    Example:
-        Any function with these arguments will do, for instance one
-        that stays where it is:
-
-        >>> def still(space, incumbent, n_candidates, round_index, rngs):
-        ...     return incumbent.values.expand(n_candidates, -1, -1)
-    """
-
-    def __call__(
-        self,
-        space: Space,
-        incumbent: Recommendation,
-        n_candidates: int,
-        round_index: int,
-        rngs: Sequence[np.random.Generator],
-    ) -> Tensor:
-        """Return values with shape (at least n_candidates, N, D)."""
+Streams: TypeAlias = Sequence[np.random.Generator]
+Proposal: TypeAlias = Callable[[Space, Tensor, int, int, Streams], Tensor]
 
 
 @dataclass(frozen=True)
 class Directions:
     """Propose steps of one length in directions that differ, and lead to acceptance.
 
-    Directions are found by descent: their loss is `diversity` times
-    the mean likeness to the most similar other direction, and the
-    cross-entropy of being accepted after the step.
+    Directions are found by descent: their loss is `diversity` times the mean
+    similarity to the most similar other direction, and the cross-entropy of being
+    accepted after the step.
 
     Arguments:
         length: Of the step, in spans.
         diversity: Weight of the first term.
         n_steps, learning_rate: Of the descent.
-        is_held: Whether directions are held to what is free, and to
-            length one, after every step, as the paper says; else only
-            what is not free is left out at the end, as its code does
-            it, and steps are shorter.
-    Raises: ValueError: a setting is not above zero (`diversity`: is
-        below); the classifier has no gradient.
+        is_held: Whether directions are held to what is free, and to length one, after
+            every step, as the paper says; else only what is not free is left out at
+            the end, as its code does it, and steps are shorter.
     Source: ActionableSampling of HARE.
     """
 
@@ -65,22 +47,12 @@ class Directions:
     learning_rate: float = 0.1
     is_held: bool = True
 
-    def __post_init__(self) -> None:
-        checks.positive_int(n_steps=self.n_steps)
-        checks.positive(length=self.length, learning_rate=self.learning_rate)
-        if not 0 <= self.diversity < math.inf:
-            raise ValueError(f"diversity is {self.diversity!r}, expected a weight.")
+    def __call__(self, space: Space, at: Tensor, n: int, i: int, rngs: Streams) -> Tensor:
+        """Return values with shape (n, N, D).
 
-    def __call__(
-        self,
-        space: Space,
-        incumbent: Recommendation,
-        n_candidates: int,
-        round_index: int,
-        rngs: Sequence[np.random.Generator],
-    ) -> Tensor:
-        """Return values with shape (n_candidates, N, D)."""
-        start = draw(rngs, "standard_normal", (n_candidates, space.x.shape[-1]))
+        Raises: ValueError: the classifier has no gradient.
+        """
+        start = draw(rngs, "standard_normal", (n, space.x.shape[-1]))
         p = start.to(space.x).transpose(0, 1).contiguous()  # (N, n, D)
         free = space.free[:, None].to(p)
         step = self.length * space.span
@@ -90,32 +62,32 @@ class Directions:
         adam = torch.optim.Adam([p], self.learning_rate, fused=True)
         for _ in range(self.n_steps):
             unit = F.normalize(p, dim=-1)
-            nearest = self._nearest(unit.detach())
-            alike = (unit * unit.gather(1, nearest.expand_as(unit))).sum(-1).mean(-1)
-            values = incumbent.values + step * unit.transpose(0, 1)
-            log_odds = space.log_odds(values)
+            nearest = most_similar(unit.detach())
+            similarity = (unit * unit.gather(1, nearest.expand_as(unit))).sum(-1).mean(-1)
+            log_odds = space.log_odds(at + step * unit.transpose(0, 1))
             if not log_odds.requires_grad:
                 raise ValueError(
                     "Directions need the gradient of the classifier, and this one has "
                     "none. Propose points nearby, Local()."
                 )
-            refused = F.softplus(-log_odds).sum() / n_candidates
-            loss = self.diversity * alike.sum() + refused
+            cross_entropy = F.softplus(-log_odds).sum() / n
+            loss = self.diversity * similarity.sum() + cross_entropy
             adam.zero_grad()
             loss.backward(inputs=[p])
             adam.step()
             if self.is_held:
                 p.data.copy_(F.normalize(p.data * free, dim=-1))
         unit = free * F.normalize(p.detach(), dim=-1)
-        return incumbent.values + step * unit.transpose(0, 1)
+        return at + step * unit.transpose(0, 1)
 
-    def _nearest(self, unit: Tensor) -> Tensor:
-        """Return which other direction each of them (N, n, D) is most like: (N, n, 1)."""
-        if unit.shape[1] == 1:  # it has no other
-            return torch.zeros_like(unit[..., :1], dtype=torch.long)
-        alike = unit @ unit.mT
-        alike.diagonal(dim1=-2, dim2=-1).fill_(-torch.inf)
-        return alike.argmax(-1, keepdim=True)
+
+def most_similar(unit: Tensor) -> Tensor:
+    """Return which other direction each of them (N, n, D) is most similar to: (N, n, 1)."""
+    if unit.shape[1] == 1:  # it has no other
+        return torch.zeros_like(unit[..., :1], dtype=torch.long)
+    cosine = unit @ unit.mT
+    cosine.diagonal(dim1=-2, dim2=-1).fill_(-torch.inf)
+    return cosine.argmax(-1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -124,20 +96,15 @@ class Local:
 
     Arguments:
         n_points: Points for each candidate that is asked for.
-        first, shrink: Greatest distance in the first round, in spans,
-            and what it is multiplied by from round to round.
-        still: With which probability a feature stays as it is: in
-            the incumbent, or, of a point from anywhere, in the
-            person.
-        least: A feature nearer than this to its factual value, in
-            spans, is not acted on.
-        anywhere: Share of the points that come from anywhere between
-            low and high ...
+        first, shrink: Greatest distance in the first round, in spans, and what it is
+            multiplied by from round to round.
+        still: With which probability a feature stays as it is: in the incumbent, or,
+            of a point from anywhere, in the person.
+        least: A feature nearer than this to its factual value, in spans, is not acted
+            on.
+        anywhere: Share of the points that come from anywhere between low and high ...
         n_anywhere: ... in so many rounds at the start.
-    Raises: ValueError: a count, or first or shrink, is not above
-        zero, least or n_anywhere is below zero, or a share is not
-        one; points from anywhere are asked for where there is no low
-        or high.
+    Raises: ValueError: first or shrink is not above zero, or a share is not one.
     """
 
     n_points: int = 24
@@ -149,51 +116,24 @@ class Local:
     n_anywhere: int = 3
 
     def __post_init__(self) -> None:
-        checks.positive_int(n_points=self.n_points)
         checks.positive(first=self.first, shrink=self.shrink)
         for name in ("still", "anywhere"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a share.")
-        for name in ("least", "n_anywhere"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}, expected zero or more."
-                )
 
-    def reach(self, round_index: int) -> float:
-        """Return the greatest distance of a round's points, in spans.
-
-        Example:
-            >>> Local(first=1.0, shrink=0.5).reach(2)
-            0.25
-        """
-        return self.first * self.shrink**round_index
-
-    def __call__(
-        self,
-        space: Space,
-        incumbent: Recommendation,
-        n_candidates: int,
-        round_index: int,
-        rngs: Sequence[np.random.Generator],
-    ) -> Tensor:
-        """Return values with shape (n_candidates x n_points, N, D)."""
-        n, n_features = self.n_points * n_candidates, space.x.shape[-1]
-        away = draw(rngs, "standard_normal", (n, n_features)).to(space.x)
-        chances = draw(rngs, "random", (n, 2 * n_features + 2)).to(space.x)
+    def __call__(self, space: Space, at: Tensor, n: int, i: int, rngs: Streams) -> Tensor:
+        """Return values with shape (n x n_points, N, D)."""
+        n_points, n_features = self.n_points * n, space.x.shape[-1]
+        away = draw(rngs, "standard_normal", (n_points, n_features)).to(space.x)
+        chances = draw(rngs, "random", (n_points, 2 * n_features + 2)).to(space.x)
         stays, places, far, elsewhere = chances.split([n_features, n_features, 1, 1], -1)
         away = away * space.free
         n_free = space.free.sum(-1, keepdim=True)
         # uniform in a ball: the radius is a root of a uniform number
-        lengths = self.reach(round_index) * far ** (1 / n_free)
-        near = incumbent.values + space.span * lengths * F.normalize(away, dim=-1)
-        near = torch.where(stays < self.still, incumbent.values, near)
-        is_anywhere = (elsewhere < self.anywhere) & (round_index < self.n_anywhere)
-        if is_anywhere.any() and not (space.high - space.low).isfinite().all():
-            raise ValueError(
-                "Points from anywhere need a space with a low and a high end, and this one "
-                "has none: Local(anywhere=0), or Features(..., within=(0, 1))."
-            )
+        lengths = self.first * self.shrink**i * far ** (1 / n_free)
+        near = at + space.span * lengths * F.normalize(away, dim=-1)
+        near = torch.where(stays < self.still, at, near)
+        is_anywhere = (elsewhere < self.anywhere) & (i < self.n_anywhere)
         anywhere = space.low + (space.high - space.low) * places
         anywhere = torch.where(stays < self.still, space.x, anywhere)
         values = torch.where(is_anywhere & space.free, anywhere, near)
@@ -209,8 +149,8 @@ def farthest(points: Tensor, is_good: Tensor, start: Tensor, n: int) -> list[Ten
         is_good: Which of them may be taken, with shape (P, N).
         start: With shape (N, D).
         n: How many are taken.
-    Returns: n rows of points, each with shape (N,); -1 where no good
-        point is left that differs from the start and those taken.
+    Returns: n rows of points, each with shape (N,); -1 where no good point is left that
+        differs from the start and those taken.
     Source: Gonzalez (1985), clustering by farthest points, doi
         10.1016/0304-3975(85)90224-5.
     Example:
@@ -219,7 +159,6 @@ def farthest(points: Tensor, is_good: Tensor, start: Tensor, n: int) -> list[Ten
         >>> [int(row) for row in farthest(points, is_good, torch.zeros(1, 1), 4)]
         [1, 2, 0, -1]
     """
-    checks.positive_int(n=n)
     apart = (points - start).square().sum(-1)
     apart = torch.where(is_good, apart, -torch.inf)
     people, taken = torch.arange(points.shape[1]), []

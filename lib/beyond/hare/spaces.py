@@ -1,14 +1,14 @@
 """Where a dialogue moves: in a person's features, or in their actions in a causal model.
 
-Both are asked the same four things: what may be set, what comes of
-it, whether that is acceptable, and how far the decision is. So the
-dialogue of `lib.beyond.hare.hare` is written once.
+Both are asked the same things: what may be set (`free`, (N, D)), what comes of it
+(`outcome`), whether that is acceptable (`accepts`), and how far the decision is
+(`log_odds`). So the dialogue of `lib.beyond.hare.hare` is written once.
 """
 
 import copy
 import math
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,48 +17,13 @@ from zuko.transforms import Transform
 from lib import checks
 from lib.method.classifier import Classifier
 from lib.method.preferences import Preferences
-from lib.method.problem import (
-    ROUNDING,
-    Problem,
-    Recommendation,
-    is_plausible,
-    is_valid,
-)
+from lib.method.problem import ROUNDING, Problem, Recommendation, is_plausible, is_valid
 from lib.method.scm import CausalModel
 
 # shares of the training people below the least and above the greatest value that a
 # proposal reaches: outliers would stretch the range
 RARE = 0.005
-
-
-class Space(Protocol):
-    """What a dialogue asks of the place in which it moves.
-
-    Attributes:
-        x: The people, with shape (N, D).
-        free: What each of them may set, a mask (N, D).
-        low, high: Between which values it is set, each with shape
-            (D,).
-        span: The unit of moves along each feature, with shape (D,).
-    """
-
-    x: Tensor
-    free: Tensor
-    low: Tensor
-    high: Tensor
-    span: Tensor
-
-    def of(self, people: Tensor) -> "Space":
-        """Return the space of some people, who may come several times, by their rows."""
-
-    def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
-        """Return what comes of setting features to values, each with shape (*, N, D)."""
-
-    def log_odds(self, values: Tensor) -> Tensor:
-        """Return log-odds of a positive decision if all that is free is set to values."""
-
-    def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates, as `outcome` gives them, are worth showing: (*, N)."""
+PARTS = ("is_acted", "values", "x_cf")  # of a recommendation
 
 
 class Features:
@@ -68,9 +33,9 @@ class Features:
         classifier: Which decides.
         x: Refused people, with shape (N, D).
         is_free: Which features may be set, with shape (D,), bool.
-        within: Between which values they stay; None: anywhere.
-    Raises: ValueError: nothing is free, or someone is accepted
-        already.
+        is_held: Whether outcomes are held to [0, 1] and to what is free. The released
+            code of the paper does neither.
+    Raises: ValueError: nothing is free, or someone is accepted already.
     Source: TMLR 2025, OpenReview 56EBglCFvx.
     Example:
         >>> h = Classifier(("income", "age"), lambda x: x[:, 0] - 0.5)
@@ -81,70 +46,56 @@ class Features:
     """
 
     def __init__(
-        self,
-        classifier: Classifier,
-        x: Tensor,
-        is_free: Tensor,
-        within: tuple[float, float] | None = (0.0, 1.0),
+        self, classifier: Classifier, x: Tensor, is_free: Tensor, is_held: bool = True
     ) -> None:
         checks.people("x", x, classifier.features)
-        if x.ndim != 2 or len(x) == 0:
-            raise ValueError(
-                f"x has shape {tuple(x.shape)}: expected a row a person, "
-                f"(N, {len(classifier.features)}), and at least one of them."
-            )
         checks.refused(classifier.accepts(x))
         checks.shape("is_free", is_free, x.shape[-1:])
-        if is_free.dtype != torch.bool:
-            raise ValueError(f"is_free is of {is_free.dtype}, expected a mask of bool.")
-        self.classifier, self.x = classifier, x
+        if not is_free.any():
+            raise ValueError("No feature is free: expected one or more that may be set.")
+        self.classifier, self.x, self.is_held = classifier, x, is_held
         self.free = is_free.expand_as(x)
-        _check_free(self.free)
-        low, high = (-torch.inf, torch.inf) if within is None else within
-        self.low, self.high = (torch.full_like(x[0], end) for end in (low, high))
+        self.low, self.high = torch.zeros_like(x[0]), torch.ones_like(x[0])
         self.span = torch.ones_like(x[0])
 
     def of(self, people: Tensor) -> "Features":
-        """Return the space of some people, who may come several times; see `Space`."""
+        """Return the space of some people, by their rows; they may come several times."""
         some = copy.copy(self)
         some.x, some.free = self.x[people], self.free[people]
         return some
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
-        """Return features as they are set, each part with shape (*, N, D); see `Space`."""
-        is_acted = is_acted & self.free
-        values = _within(self, values)
-        x_cf = torch.where(is_acted, values, self.x)
-        return Recommendation(is_acted & (x_cf != self.x), x_cf, x_cf)
+        """Return features as they are set, each part with shape (*, N, D)."""
+        if not self.is_held:
+            return Recommendation(values != self.x, values, values)
+        x_cf = torch.where(is_acted & self.free, _within(self, values), self.x)
+        return Recommendation(x_cf != self.x, x_cf, x_cf)
 
     def log_odds(self, values: Tensor) -> Tensor:
-        """Return the classifier's log-odds, with shape (*, N); see `Space`."""
+        """Return log-odds if all that is free is set to values, with shape (*, N)."""
         return self.classifier.logit(torch.where(self.free, values, self.x))
 
     def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates overturn the decision, (*, N); see `Space`."""
+        """Return whether candidates overturn the decision, with shape (*, N)."""
         return self.classifier.accepts(candidates.x_cf)
 
 
 class Actions:
     """Actions in a causal model: what a person sets, and what follows from it.
 
-    A candidate is acceptable if it acts on nothing that is not free,
-    its log-odds reach the margin, and its outcome is as plausible as
-    the person is now, both by so much that rounding cannot take it
-    back (`problem.is_valid`). Of two candidates
-    the person compares the outcomes, in standard deviations.
+    A candidate is acceptable if it acts on nothing that is not free, its log-odds
+    reach the margin, and its outcome is as plausible as the person is now, both by so
+    much that rounding cannot take it back (`problem.is_valid`). Of two candidates the
+    person compares the outcomes, in standard deviations.
 
     Arguments:
         problem: Its flow says what is plausible.
         x: Refused people, with shape (N, D).
-        preferences: What they can do; for people who were not asked,
-            everything.
+        preferences: What they can do; for people who were not asked, everything.
         margin: Log-odds that a candidate must have, zero or more.
         model: Where actions take effect; None: the problem's flow.
-    Raises: ValueError: x or preferences do not fit the problem, the
-        margin is below zero, or the model has another graph than the
-        flow.
+    Raises: ValueError: x or preferences do not fit the problem, the margin is below
+        zero, or the model has another graph than the flow.
     """
 
     def __init__(
@@ -172,7 +123,7 @@ class Actions:
             self._log_p = problem.flow.log_prob(x)
 
     def of(self, people: Tensor) -> "Actions":
-        """Return the space of some people, who may come several times; see `Space`."""
+        """Return the space of some people, by their rows; they may come several times."""
         some = copy.copy(self)
         vars(some).pop("_cached", None)  # those are of all people, not of these
         some.x, some.free = self.x[people], self.free[people]
@@ -189,7 +140,7 @@ class Actions:
         return flow.transforms(self.x, [*unaffected, *flow.graph.roots_within(affected)])
 
     def outcome(self, is_acted: Tensor, values: Tensor) -> Recommendation:
-        """Return what follows from actions, whole where features are; see `Space`."""
+        """Return what follows from actions, (*, N, D) each; whole where features are."""
         population = self.problem.population
         values = _within(self, values)
         if self.interval.step is not None:
@@ -205,17 +156,14 @@ class Actions:
         )
 
     def log_odds(self, values: Tensor) -> Tensor:
-        """Return log-odds after the action on all that is free, (*, N); see `Space`."""
+        """Return log-odds if all that is free is set to values, with shape (*, N)."""
         before, noise = (tensor.expand_as(values) for tensor in (self.x, self._noise))
         free = self.free.expand_as(values)
         x_cf = self.model.counterfactual(before, free, values, noise)
         return self.problem.log_odds(x_cf)
 
     def accepts(self, candidates: Recommendation) -> Tensor:
-        """Return whether candidates are allowed, valid with the margin, and plausible.
-
-        See `Space`.
-        """
+        """Return whether candidates are allowed, valid with the margin, and plausible."""
         log_odds = self.problem.log_odds(candidates.x_cf)
         cached = self._cached if candidates.x_cf.shape == self.x.shape else {}
         log_p_terms = self.problem.flow.log_prob_terms(candidates.x_cf, cached=cached)
@@ -225,23 +173,24 @@ class Actions:
         return valid & plausible & ~(candidates.is_acted & ~self.free).any(-1)
 
 
+Space: TypeAlias = Features | Actions
+
+
 def walk_back(
     space: Space, candidates: Recommendation, eps: float = 1e-6
 ) -> tuple[Recommendation, Tensor]:
     """Return candidates moved towards the factual values until they are only just good.
 
-    The way from the factual values to the candidate is halved again
-    and again; the end that is kept is always acceptable. Where the
-    way crosses the boundary more than once, the crossing that is
-    found need not be the nearest. A candidate that is not acceptable
-    is returned as it is.
+    The way from the factual values to the candidate is halved again and again; the end
+    that is kept is always acceptable. Where the way crosses the boundary more than
+    once, the crossing that is found need not be the nearest. A candidate that is not
+    acceptable is returned as it is.
 
     Arguments:
         candidates: Each part with shape (*, N, D).
-        eps: The walk ends within this length of what is not
-            acceptable, in the units of the values.
-    Returns: The candidates, and whether each is acceptable, with
-        shape (*, N).
+        eps: The walk ends within this length of what is not acceptable, in the units
+            of the values.
+    Returns: The candidates, and whether each is acceptable, with shape (*, N).
     Source: BoundaryPointSearch of HARE.
     Example:
         The classifier accepts from 0.5 on:
@@ -263,25 +212,26 @@ def walk_back(
     refused, accepted = torch.zeros_like(way[:, :1]), torch.ones_like(way[:, :1])
     for _ in range(n_halvings):
         middle = (refused + accepted) / 2
-        is_enough = some.accepts(some.outcome(good.is_acted, some.x + middle * way))
-        accepted = torch.where(is_enough[:, None], middle, accepted)
-        refused = torch.where(is_enough[:, None], refused, middle)
+        candidate = some.outcome(good.is_acted, some.x + middle * way)
+        is_enough = some.accepts(candidate)[:, None]
+        accepted = torch.where(is_enough, middle, accepted)
+        refused = torch.where(is_enough, refused, middle)
     nearest = some.outcome(good.is_acted, some.x + accepted * way)
-    best = chosen(accepted[:, 0] < 1, nearest, good)
-    closer = [getattr(candidates, name).clone() for name in ("is_acted", "values", "x_cf")]
-    for tensor, nearer in zip(closer, (best.is_acted, best.values, best.x_cf), strict=True):
-        tensor[is_good] = nearer
+    nearest = chosen(accepted[:, 0] < 1, nearest, good)
+    closer = [getattr(candidates, name).clone() for name in PARTS]
+    for tensor, name in zip(closer, PARTS, strict=True):
+        tensor[is_good] = getattr(nearest, name)
     return Recommendation(*closer), is_good
 
 
 def chosen(which: Tensor, one: Recommendation, other: Recommendation) -> Recommendation:
     """Return one recommendation where `which` is true, a mask (*, N), else the other."""
-    pairs = zip(
-        (one.is_acted, one.values, one.x_cf),
-        (other.is_acted, other.values, other.x_cf),
-        strict=True,
+    return Recommendation(
+        *(
+            torch.where(which[..., None], getattr(one, name), getattr(other, name))
+            for name in PARTS
+        )
     )
-    return Recommendation(*(torch.where(which[..., None], *pair) for pair in pairs))
 
 
 def _within(space: Space, values: Tensor) -> Tensor:
@@ -291,13 +241,3 @@ def _within(space: Space, values: Tensor) -> Tensor:
     """
     low, high = space.low.minimum(space.x), space.high.maximum(space.x)
     return values.maximum(low).minimum(high)
-
-
-def _check_free(free: Tensor) -> None:
-    """Raise ValueError unless everyone has a feature that is free."""
-    if len(stuck := (~free.any(-1)).nonzero().squeeze(-1)):
-        raise ValueError(
-            f"{len(stuck)} of {len(free)} people have no free feature (the first in row "
-            f"{int(stuck[0])}), so there is nothing to show them. Leave them out; "
-            "`lib.search.sets` says what would unlock recourse for them."
-        )
