@@ -369,7 +369,7 @@ def test_bad_input_is_named(problem, people):
 @pytest.mark.parametrize("make", [Search, lambda *a: Refined(PrecomputedSolver(None), *a)])
 def test_what_no_descent_can_search_is_refused(problem, make):
     tree = Classifier(problem.population.features, lambda x: -(x[:, 5] < 9).double())
-    with pytest.raises(ValueError, match=r"needs the gradient .*lib.method.grid"):
+    with pytest.raises(ValueError, match=r"needs the gradient .*Search on a grid"):
         make(replace(problem, classifier=tree))
     parents = problem.flow.graph.parents
     other = CausalModel()
