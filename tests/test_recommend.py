@@ -113,7 +113,7 @@ def test_several_plans_are_the_cheapest_by_brute_force(problem):
     """What a loop over sets of names picks from the costs of all sets."""
     x, names = problem.population.standardise(APPLICANTS), problem.population.actionable
     anything = for_people(None, APPLICANTS.index, names)
-    found = Search(problem).plans(x, anything, 9)
+    searched = Search(problem).plans(x, anything, 9)
     table = Search(problem).table(x)
     plans = recommend(problem, APPLICANTS, n_plans=9)
     pd.testing.assert_frame_equal(plans.xs(1, level="plan"), recommend(problem, APPLICANTS))
@@ -129,7 +129,7 @@ def test_several_plans_are_the_cheapest_by_brute_force(problem):
             costs = {s: c for s, c in costs.items() if not s >= expected[-1]}
         columns = problem.population.actionable_index
         acted = [
-            frozenset(np.array(names)[m]) for m in found.is_acted[:, i, columns].numpy()
+            frozenset(np.array(names)[m]) for m in searched.is_acted[:, i, columns].numpy()
         ]
         assert acted[: len(expected)] == expected and len(expected) >= 2
         assert not any(acted[len(expected) :])

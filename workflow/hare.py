@@ -440,7 +440,7 @@ def main(size: str = "paper", models: str = "", outputs: str = "") -> None:
     published = read(where, "as_published", path is not None)
     cells = hare_tables.beside_paper(published)
     unique = hare_tables.to_compare(cells)
-    own = hare_tables.over_seeds(read(where, "own_ideals", path is not None))
+    with_own_ideals = hare_tables.over_seeds(read(where, "own_ideals", path is not None))
     claims = {
         who: hare_tables.claims(cells, numbers)
         for who, numbers in (("the paper's", "mean"), ("ours", "ours"))
@@ -451,7 +451,7 @@ def main(size: str = "paper", models: str = "", outputs: str = "") -> None:
     off = disagreements(unique)
     saved = {
         "hare_tables": cells[~is_credit],
-        "own_ideals": own.drop(index="CREDIT", errors="ignore").reset_index(),
+        "own_ideals": with_own_ideals.drop(index="CREDIT", errors="ignore").reset_index(),
         "margin": study.margins().reset_index(),
         "pre_post": study.before_and_after().reset_index(),
         "variants": study.soft_preferences().reset_index(),
@@ -460,7 +460,7 @@ def main(size: str = "paper", models: str = "", outputs: str = "") -> None:
     if path is not None:
         saved |= {
             "gmsc_hare_tables": cells[is_credit],
-            "gmsc_own_ideals": own.loc[["CREDIT"]].reset_index(),
+            "gmsc_own_ideals": with_own_ideals.loc[["CREDIT"]].reset_index(),
             "gmsc_disagreements": off.reset_index(),
             "gmsc_dialogues": real_applicants(where, given).reset_index(),
         }
@@ -503,7 +503,7 @@ def main(size: str = "paper", models: str = "", outputs: str = "") -> None:
         ),
         ("Answers of a coin", "The same candidates, and no information.", coin),
         ("Within the range of the data", "Shares of outcomes.", inside),
-        ("Ideals of people's own", "Means over four seeds.", own),
+        ("Ideals of people's own", "Means over four seeds.", with_own_ideals),
         (
             "Loan: the margin",
             f"Validation people, thirty remembered answers. The least margin with which "

@@ -496,14 +496,14 @@ class Population:
             f"{first:,.6g} to {last:,.6g}"
             for first, last in zip(low.tolist(), high.tolist(), strict=True)
         ]
-        found = [
+        outside = [
             f"{self.features[j]} of {table.index[row]!r} is {table.iloc[row, j]:,} (seen: "
             f"{ranges[j]})"
             for row, j in is_outside.nonzero().tolist()
         ]
-        listed = "; ".join(found[:3]) + (
-            f"; and {len(found) - 3} more" if found[3:] else ""
-        )
+        listed = "; ".join(outside[:3])
+        if len(outside) > 3:
+            listed += f"; and {len(outside) - 3} more"
         if self.discretisation is None:
             warnings.warn(
                 f"{listed}. Classifier and flow were fitted to nobody there: distrust what "

@@ -81,7 +81,7 @@ def recommend(
     population = problem.population
     checks.positive_int(n_plans=n_plans)
     check_names(population, (*COLUMNS, *SENTENCE))
-    chosen = _made(problem, solver, progress)
+    chosen = _solver_named(problem, solver, progress)
     if n_plans > 1 and not isinstance(chosen, Search):
         raise ValueError(
             f"n_plans is {n_plans}, and only the search finds several plans: take "
@@ -118,7 +118,7 @@ def _equal(x: Tensor, preferences: Preferences) -> np.ndarray:
     return rows.groupby([*rows], sort=False, dropna=False).ngroup().to_numpy()
 
 
-def _made(
+def _solver_named(
     problem: Problem, solver: str | Solver, progress: Callable[..., Any] | None
 ) -> Solver | None:
     """Return a solver by its name; None where networks have to be trained."""
@@ -156,7 +156,7 @@ def _frames(
         solver, _ = icarma.fit(problem, sampler, progress=progress)
     refused, answers = x[rows], preferences[rows]
     looked = pd.Series("", people.index)
-    looked.iloc[rows.numpy()] = _looked(problem, solver, refused, answers)
+    looked.iloc[rows.numpy()] = _how_looked(problem, solver, refused, answers)
     if isinstance(solver, Search):
         stacked = solver.plans(refused, answers, n_plans)
         plans = [stacked[i] for i in range(n_plans)]
@@ -172,7 +172,7 @@ def _frames(
     return frames
 
 
-def _looked(
+def _how_looked(
     problem: Problem, solver: Solver, x: Tensor, preferences: Preferences
 ) -> list[str]:
     """Return how a solver looked, in words, for each refused person (N, D)."""

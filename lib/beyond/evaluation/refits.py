@@ -302,8 +302,9 @@ def studies(
         names = {"study": study, "pool": name, "shape": shape, "fall": fall}
         latents.append(names | {k: v for k, v in asdict(latent).items() if k != "shape"})
         summaries.append(summary(rows).reset_index(names="quantity").assign(**names))
-    found = pd.concat(summaries)
-    return pd.DataFrame(latents), found[[*names, *found.columns[: -len(names)]]]
+    joined = pd.concat(summaries)
+    quantities = joined.columns[: -len(names)]
+    return pd.DataFrame(latents), joined[[*names, *quantities]]
 
 
 def curves_that_fit(latents: pd.DataFrame, summaries: pd.DataFrame) -> pd.DataFrame:

@@ -22,9 +22,8 @@ from lib.method.scm import SCM, is_discrete
 
 NORMAL = stats.norm()
 BOUNDS = ["margin", "slack"]  # columns: what was asked for
-SMALLEST_TAIL = (
-    1e-12  # of a quantile, so that noise stays finite: seven standard deviations
-)
+# of a quantile, so that noise stays finite: seven standard deviations
+SMALLEST_TAIL = 1e-12
 
 
 def is_helped(
