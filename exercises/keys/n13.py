@@ -86,7 +86,7 @@ def more_time() -> Key:
         f"The share changes by {gain:+.3f}: more draws find a yes that was found already.",
         {
             "A": "What does it look for longer: a yes, or a likely person?",
-            "B": "Compare both efforts in the table of section 4.",
+            "B": "Compare both efforts in benchmarks/rivals.csv.",
             "C": "Does who looks longer return worse answers here?",
         },
     )
