@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from lib.method.graph import Graph
 from lib.paper.pictures import plots
@@ -94,3 +95,16 @@ def test_a_slice_shows_the_decision_at_each_point(ax):
     refused, accepted = (path.get_extents() for path in ax.collections[0].get_paths())
     assert refused.x1 == pytest.approx(1, abs=0.02) == accepted.x0
     assert len(ax.patches) == 2
+
+
+def test_a_figure_for_a_slide_has_type_of_9_points_and_leaves_the_figure_as_it_is():
+    figure, axes = plt.subplots(1, 2, figsize=(10, 5))
+    axes[0].set_xlabel("small", fontsize=6)
+    figure.suptitle("the slide's own")
+    large = plots.for_slide(figure)
+    assert min(text.get_fontsize() for text in large.findobj(Text)) == 9
+    assert (large.get_size_inches() <= plots.SLIDE).all() and not large.get_suptitle()
+    assert axes[0].xaxis.label.get_fontsize() == 6 and figure.get_suptitle()
+    assert figure.get_size_inches().tolist() == [10, 5]
+    assert plt.get_fignums() == [figure.number]
+    plt.close(figure)

@@ -5,17 +5,20 @@ features stand, and the boxes and arrows of the two diagrams, are in
 diagrams.yaml.
 """
 
+import pickle
 from collections.abc import Callable, Collection, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.text import Text
 
 from lib import io
 from lib.method.graph import Graph
@@ -53,6 +56,19 @@ MARKERS = {
     "as chosen": "^",
     "pruned": "v",
 }
+SLIDE = (8.28, 3.3)  # inches of a figure that fills a slide, at 144 pixels an inch
+# The lecture shows these in a version of their own (docs/slides).
+ON_SLIDES = (
+    "00_first_applicant",
+    "01_action_or_change",
+    "01_decisions",
+    "01_graph",
+    "03_architecture",
+    "03_training_curves",
+    "04_validity_plausibility",
+    "06_within_budget",
+    "10_curves",
+)
 LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
 
 DIAGRAMS = io.load_yaml(Path(__file__).with_name("diagrams.yaml"))
@@ -92,11 +108,41 @@ def use_style() -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Save folder/name.png and .pdf, without dates: a rerun gives the same bytes."""
+    """Save folder/name.png and .pdf, without dates: a rerun gives the same bytes.
+
+    Where the lecture shows the figure, name_slide.png is saved, too.
+    """
     for kind, undated in (("png", "Software"), ("pdf", "CreationDate")):
         drawn = BytesIO()
         figure.savefig(drawn, format=kind, metadata={undated: None})
         io.write(folder / f"{name}.{kind}", drawn.getvalue())
+    if name in ON_SLIDES:
+        large, drawn = for_slide(figure), BytesIO()
+        large.savefig(drawn, format="png", metadata={"Software": None})
+        io.write(folder / f"{name}_slide.png", drawn.getvalue())
+
+
+def for_slide(figure: Figure) -> Figure:
+    """Return a copy of the figure on a smaller sheet, with no type below 9 points.
+
+    These are 18 pixels where the sheet fills a slide. A title of the whole figure is left
+    out, for the slide has its own.
+    """
+    large: Figure = pickle.loads(pickle.dumps(figure))  # figures have no deep copy
+    plt.close(large)
+    width, height = figure.get_size_inches()
+    shrink = min(1, SLIDE[1] / height)
+    is_wide = width > 1.6 * height  # what is wide fills the slide from side to side
+    large.set_size_inches(
+        min(width if is_wide else width * shrink, SLIDE[0]), height * shrink
+    )
+    if len(large.axes) == 1:
+        large.axes[0].set_title(" ", loc="left")  # what rises into it keeps its place
+    else:
+        large.suptitle("")
+    for text in large.findobj(Text):
+        text.set_fontsize(max(text.get_fontsize(), 9))
+    return large
 
 
 def readable(name: str) -> str:
