@@ -239,7 +239,8 @@ def _text(value: Any, smallest: float) -> str:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return str(value)
-    number = float(value) if abs(value) > smallest else 0.0
+    number = float(value)
+    number = number if abs(number) > smallest else 0.0
     return f"{number:,.0f}" if abs(number) >= 1_000 else f"{number:.4g}"
 
 
