@@ -280,8 +280,9 @@ def test_the_book_says_the_same(tmp_path):
         if asked.is_function:
             continue
         for answer, _ in [(asked.truth, ""), *wrong_answers(asked)]:
-            flat = np.array(answer if not isinstance(answer, set) else sorted(answer))
-            asked_for.append([number, ", ".join(map(str, flat.reshape(-1).tolist()))])
+            flat = np.ravel(sorted(answer) if isinstance(answer, set) else answer)
+            typed = flat if flat.dtype.kind == "U" else flat.astype(float)
+            asked_for.append([number, ", ".join(map(str, typed.tolist()))])
             said.append(judged(answer, asked).text)
     script = (ROOT / "docs" / "book" / "static" / "check.js").read_text()
     script += f"""
