@@ -37,7 +37,7 @@ def the_same_two_for_everybody() -> Key:
         is_helped = table.cheapest(mask.expand(len(people), -1))[0].isfinite().double()
         by_pair[name] = is_helped.unflatten(0, (2, -1)).mean(1).tolist()
     helped = pd.DataFrame(by_pair, index=["women", "men"])
-    of_any, same = helped.mean(1), helped["income, savings"]
+    of_any, same = helped.mean(axis=1), helped["income, savings"]
     before, after = of_any.men - of_any.women, same.men - same.women
     better = "Both gain by a better pair. Who gains more?"
     return choice(
