@@ -209,8 +209,15 @@ def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
     features, columns = list(population.features), population.actionable_index
     has_profile = torch.tensor(table[features].notna().all(axis=1).to_numpy())
     recorded = pd.DataFrame(population.to_records(asked.x).numpy(), columns=features)
-    profiles = population.standardise(table[features].fillna(recorded))
-    differs = (profiles - population.standardise(recorded)).abs() > FAR
+    profiles, before = (
+        # not by `standardise`, which refuses what nobody can be: some methods answer it
+        (
+            (torch.from_numpy(units.to_numpy(dtype=float)) - population.mean)
+            / population.std
+        ).to(asked.x)
+        for units in (table[features].fillna(recorded), recorded)
+    )
+    differs = (profiles - before).abs() > FAR
     x_cf, is_acted = torch.where(differs, profiles, asked.x), torch.zeros_like(differs)
     if is_cut:
         low, high = limits(asked)

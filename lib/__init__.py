@@ -9,13 +9,13 @@ likely as before, once everything has followed from them?
 
     \min_{I \subseteq A_u,\, a} \; \frac1K \sum_{j \in I} w_j\,
         \frac{(x_j - a_j)^2}{\text{range}_j}
-    \quad \text{with} \quad h(x^{CF}) \ge \tfrac12, \quad
+    \quad \text{with} \quad h(x^{CF}) \ge \tfrac12, \\
     \log p(x^{CF}) \ge \log p(x), \quad
     x^{CF} = f\big(f^{-1}(x);\, do(x_I = a)\big)
 
 Here f gives the features that follow from a person's noise.
 
-Read `lib.method` in this order; each module uses only those before it:
+Read `lib.method` in this order; each module uses only those before it::
 
     graph        the causal graph
     scm          causal models: sample, abduct, counterfactual; known equations

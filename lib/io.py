@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARAMS = ROOT / "params"
 MODELS = ROOT / "models"  # the committed ones
 DATA = ROOT / "data"  # tables of people that come with the repository
-PUBLISHED = ROOT / "data" / "published"  # tables of papers and the GMSC graph, as CSV
+PUBLISHED = DATA / "published"  # tables of papers, as CSV
 ENDING = ".safetensors"
 
 

@@ -28,24 +28,34 @@ const DEEDS = {
   income: ["earn less", "earn more"],
   savings: ["save less", "save more"],
 };
+// what a place among 100 people says of a feature
+const COMPARED = {
+  age: "older than",
+  education: "more than",
+  loan_amount: "larger than",
+  loan_duration: "longer than",
+  income: "more than",
+  savings: "more than",
+};
 const WHOSE = {
-  plan0: "Search",
-  plan1: "Search, a second way",
-  plan2: "Search, a third way",
-  instant: "iCARMA, checked",
-  printed: "iCARMA as printed",
-  grid: "Search on a grid",
+  plan0: "Easiest way found",
+  plan1: "A second way",
+  plan2: "A third way",
+  instant: "iCARMA network, adjusted",
+  printed: "iCARMA network, unadjusted",
+  grid: "Easiest in coarse steps",
   own: "What you try",
 };
 const WHAT = {
-  plan0: "the least effort that was found, in a tenth of a second",
+  plan0: "no less effort was found",
   plan1: "spares something that the first asks for",
   plan2: "spares something that each of the others asks for",
-  instant: "a network's answer at once, kept within your limits; it asks for more",
-  printed: "the same network, unchecked; it has not heard directions and limits",
-  grid: "the least effort among 25 values of each feature; in between may be less",
+  instant: "moved within your limits, without what it does not need; may still fail",
+  printed: "a trained network's answer as in the paper; not told limits, may fail",
+  grid: "the least effort of 25 values of each feature, all tried",
   own: "your own dots in step 4",
 };
+const COUNTED = ["plan0", "instant", "printed", "grid"]; // over all applicants
 const N_PLANS = 3;
 // directions, as they stand beside each other: said, shown, and read aloud
 const WAYS = [
@@ -55,8 +65,9 @@ const WAYS = [
 ];
 const ENDS = [5, 10, 25, 50, 75, 90, 95]; // places that a person may not want to pass
 const THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
+const PAUSE = 60; // milliseconds without a change before the search begins
 const AT_ONCE = 12; // milliseconds of searching before the page is free again
-const THUMB = 18; // pixels, as in style.css
+const THUMB = 1.125; // rem, as in style.css
 // what a reader starts with, the answers of the first applicant, as places of words
 const SCORES = [1, 2, 3, 5];
 const BEFORE = [1, 2, 3, 4]; // what counts when "can't" is taken back
@@ -71,6 +82,7 @@ const markup = (prefix) => `<div class="inner">
       <span id="${prefix}who"></span>
       <button type="button" id="${prefix}next" aria-label="Next applicant">▶</button>
       <button type="button" id="${prefix}back">Start again</button>
+      <button type="button" id="${prefix}link">Copy link</button>
     </div>
   </header>
   <nav class="steps" aria-label="Steps">${STEPS.map(
@@ -80,21 +92,22 @@ const markup = (prefix) => `<div class="inner">
   ).join("")}</nav>
   <section class="outcome" aria-label="What comes of it">
     <div class="decision" id="${prefix}decision"></div>
-    <p id="${prefix}headline"></p>
-    <p id="${prefix}enough" class="small"></p>
     <p id="${prefix}whose" class="small"></p>
+    <p id="${prefix}headline"></p>
+    <p id="${prefix}why" class="why"></p>
+    <p id="${prefix}enough" class="small"></p>
   </section>
   <section class="picture" aria-label="The causal graph">
-    <svg class="graph" id="${prefix}graph" viewBox="-8 0 468 312" role="img"></svg>
-    <p class="hint">Blue: you set it. Yellow: it follows. Dashed circle: can't.
-      <span class="more">Dotted arrows: switched off, since you set where they lead.</span></p>
+    <svg class="graph" id="${prefix}graph" viewBox="-8 0 468 312" font-size="14" role="img"></svg>
+    <p class="hint">Blue, thick ring: you set it. Yellow, dashed arrow: it follows. Dashed
+      circle: can't. Dotted arrow: you switched it off. Numbers: places among 100 people.</p>
   </section>
   <section class="panel">
     <div class="step" data-step="1">
       <h2 tabindex="-1">You are <span id="${prefix}verdict"></span></h2>
       <p id="${prefix}rated"></p>
-      <p class="hint">A number is a place among 100 people: income 72 is more than 72 of
-        100 have. Move a dot to be somebody else.</p>
+      <p class="hint">A number is a percentile, a place among 100 people; there are no euros
+        or years in these data. Move a dot to be somebody else.</p>
       <div id="${prefix}yourself" class="tracks"></div>
       <p class="hint"><label>The bank says yes from a rating of
         <select id="${prefix}threshold">${THRESHOLDS.map(
@@ -103,13 +116,15 @@ const markup = (prefix) => `<div class="inner">
     </div>
     <div class="step" data-step="2">
       <h2 tabindex="-1">What is hard for you?</h2>
-      <p class="hint">And may it fall, rise, or both, and how far? The arrows show the
-        answer.</p>
+      <p class="hint">And may it fall, rise, or both, and how far (in places among 100
+        people)? The arrows show the answer.</p>
       <div id="${prefix}hard"></div>
     </div>
     <div class="step" data-step="3">
       <h2 tabindex="-1">What you could do</h2>
       <fieldset id="${prefix}answers" aria-label="Who answers"></fieldset>
+      <details id="${prefix}all" class="hint"><summary>How often does each answer hold, for
+        all applicants?</summary><div id="${prefix}shares"></div></details>
     </div>
     <div class="step" data-step="4">
       <h2 tabindex="-1">What follows, and why</h2>
@@ -135,6 +150,7 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const rounded = (value) => Math.round(1000 * value) / 1000; // as an address holds it
 const isFar = (one, other) => Math.abs(one - other) > 1e-6; // standardised
 const holds = (answer) => Boolean(answer?.isValid && answer.isPlausible);
+const average = (some) => some.reduce((total, value) => total + value, 0) / some.length;
 const asks = (answer) => Boolean(answer?.acts.some(Boolean));
 
 /* Return words with commas, and "and" before the last. */
@@ -204,20 +220,16 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     pick: "plan0", // whose answer is shown
     tried: columns.map(() => null), // what the reader tries, or null
   });
-  let state = start();
-  let answers = {}; // by whose they are; undefined: still searching
-  let table; // the cheapest on each set of features
-  let loose; // the cheapest without limits, where nothing is found within them
+  let state = start(); // what the reader says
+  /* What is shown: what the reader said when the last search began, and what came of it. It
+     stays until the next search has ended. */
+  let known = { ...structuredClone(state), isRefused: false, answers: {}, why: "" };
 
   // ---------------------------------------------------------------------------- in words
 
   /* Return a feature's place among 100 people, before and after, so that a change shows. */
   function placesOf(j, before, after) {
-    if (isGroup(j)) {
-      return [before, after].map((value) =>
-        value > 0 ? "1, earns more" : "0, earns less",
-      );
-    }
+    if (isGroup(j)) return [before, after].map((value) => (value > 0 ? "man" : "woman"));
     const both = [before, after].map((value) => model.place(j, value));
     for (let digits = 0; digits < 3; digits++) {
       const [one, other] = both.map((place) => place.toFixed(digits));
@@ -226,13 +238,20 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     return [both[0].toFixed(0), after > before ? "a little more" : "a little less"];
   }
 
+  /* Return where a value stands, in words. */
+  function standing(j, value) {
+    const [place] = placesOf(j, value, value);
+    return isGroup(j) ? place : `${COMPARED[features[j]]} ${place} of 100`;
+  }
+
   /* Return a feature before and after an answer, on one line. */
-  const changeOf = (j, after) => placesOf(j, state.x[j], after).join("\u00a0→\u00a0");
+  const changeOf = (j, after) => placesOf(j, known.x[j], after).join("\u00a0→\u00a0");
+  const changeOf100 = (j, after) => `${changeOf(j, after)}\u00a0of\u00a0100`;
 
   /* Return what an answer asks for, and what follows from it, in words. */
   function inWords(answer) {
-    const isMoved = (j) => isFar(answer.after[j], state.x[j]);
-    const direction = (j) => (answer.after[j] > state.x[j] ? 1 : 0);
+    const isMoved = (j) => isFar(answer.after[j], known.x[j]);
+    const direction = (j) => (answer.after[j] > known.x[j] ? 1 : 0);
     const acts = columns.flatMap((j, k) => {
       if (!answer.acts[k]) return [];
       if (!isMoved(j)) {
@@ -258,7 +277,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
 
   /* Return whether an answer is enough, in one sentence. */
   function verdictOf(answer) {
-    const much = `Effort ${effort(answer.weightedCost)}.`;
+    const much = `Effort ${effort(answer.cost)}.`;
     if (!answer.isValid) {
       return `Still refused, at ${percent(answer.probability)}. ${much}`;
     }
@@ -290,7 +309,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   /* Set a slider to a value; who stands beyond its ends stands at its end. */
   function put(input, j, value, text) {
     input.value = isGroup(j) ? (value > 0 ? 1 : 0) : model.place(j, value);
-    const shown = text ?? placesOf(j, value, value)[0];
+    const shown = text ?? standing(j, value);
     input.setAttribute("aria-valuetext", shown);
     input.closest(".track").querySelector(".value").textContent = shown;
   }
@@ -330,7 +349,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     );
     end.addEventListener("change", () => {
       state.ends[k] = end.value === "" ? null : Number(end.value);
-      changed();
+      changed(k);
     });
     return element(
       "div",
@@ -353,7 +372,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
           (way) => {
             state.ways[k] = way;
             if (way === "any") state.ends[k] = null;
-            changed();
+            changed(k);
           },
           "ways",
         ),
@@ -379,7 +398,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     columns.forEach((j, k) => {
       byId("hard").append(question(j, k));
       const whenLeft = (where) => {
-        const today = Math.min(Math.max(model.place(j, state.x[j]), 1), 99);
+        const today = Math.min(Math.max(model.place(j, known.x[j]), 1), 99);
         if (state.tried[k] !== null && Math.abs(where - today) < 0.3) {
           state.tried[k] = null;
           draw();
@@ -403,8 +422,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     const [least, most] = [1, CANT - 1].map((score) => model.weightsOf([score])[0]);
     byId("about").textContent =
       `Effort: squared changes, added up; what is very hard weighs ${most / least} times ` +
-      "what is easy. People are simulated, so that what follows is known; gender 0 earns " +
-      "less on average. An answer must not make you rarer than you are now: rare people " +
+      "what is easy. People are simulated, so that what follows is known; women earn less " +
+      "on average. An answer must not make you rarer than you are now: rare people " +
       "may be impossible ones. A model that learned from many others estimates how common " +
       `somebody is. iCARMA is a small neural network (seed ${model.network.seed}) that ` +
       "answers at once; for many people its answer does not hold.";
@@ -465,7 +484,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     state.scores[k] = score;
     if (score === CANT) state.tried[k] = null;
     else state.before[k] = score;
-    changed();
+    changed(k);
   }
 
   /* Take back what the reader tries. */
@@ -483,8 +502,9 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
 
   function goTo(step, isFocused = true) {
     state.step = Math.min(Math.max(step, 1), STEPS.length);
+    known.why = "";
     draw();
-    keepAddress();
+    keepAddress("pushState"); // so that the browser's Back goes back a step
     if (isFocused) {
       root.querySelector(`.step[data-step="${state.step}"] h2`).focus({ preventScroll: true });
     }
@@ -496,6 +516,18 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     state = start();
     changed();
   });
+  byId("link").hidden = !hasAddress;
+  byId("link").addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      byId("link").textContent = "Link copied";
+      byId("said").textContent = "Link copied";
+      setTimeout(() => (byId("link").textContent = "Copy link"), 2000);
+    } catch {
+      prompt("A link to what you see:", location.href);
+    }
+  });
+  byId("all").addEventListener("toggle", count);
   byId("threshold").addEventListener("change", (event) => {
     state.threshold = Number(event.target.value);
     changed();
@@ -514,7 +546,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   // ------------------------------------------------------------------------- the address
 
   /* Write what differs from the start into the address. */
-  function keepAddress() {
+  function keepAddress(how = "replaceState") {
     if (!hasAddress) return;
     const first = start();
     const query = new URLSearchParams();
@@ -534,7 +566,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     );
     keep("x", others.join("."), "");
     const address = query.toString();
-    history.replaceState(null, "", address ? `#${address}` : location.pathname);
+    const place = address ? `#${address}` : location.pathname;
+    if (location.hash !== (address && place)) history[how](null, "", place);
   }
 
   /* Take what an address says; what can't be read is left as it is at the start. */
@@ -585,13 +618,13 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
 
   // --------------------------------------------------------------- computing and drawing
 
-  /* Return to what values the person may set features, as the model asks it. */
-  const interval = (scores = state.scores) =>
+  /* Return to what values a person may set features, of what a reader says. */
+  const interval = ({ x, ways, ends }, scores) =>
     model.intervalOf(
-      state.x,
+      x,
       scores,
       columns.map((j, k) => {
-        const [way, place] = [state.ways[k], state.ends[k]];
+        const [way, place] = [ways[k], ends[k]];
         const end = place === null ? undefined : model.valueAt(j, place);
         return {
           fall: way !== "up",
@@ -601,100 +634,187 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
         };
       }),
     );
+  const limitsOf = (said) => interval(said, said.scores);
 
-  const judged = (action) =>
-    action &&
-    model.outcome(
-      model.truth,
-      state.x,
-      action.acts,
-      action.values,
-      model.weightsOf(state.scores),
-    );
+  const judged = (action, { x, scores } = known) =>
+    action && model.outcome(x, action.acts, action.values, model.weightsOf(scores));
 
-  const isRefused = () => model.logOdds(state.x) < 0;
   let current = 0; // which search is the newest
 
-  /* Draw at once what is known at once; the searches follow when the reader pauses. */
-  function changed() {
+  /* Draw at once what the reader says; the answers follow when the reader pauses.
+
+     Which feature's answer was changed is kept, for a sentence if that changes nothing. */
+  function changed(feature = null) {
     current += 1;
     model.acceptFrom(state.threshold);
-    answers = {};
-    [table, loose] = [undefined, undefined];
-    if (isRefused()) {
-      const { x, scores } = state;
-      answers.printed = judged(model.recommended(x, scores));
-      const within = model.recommended(x, scores, interval());
-      answers.instant = judged(model.pruned(model.truth, x, scores, within));
-    }
-    draw();
-    const mine = current;
+    drawSaid();
     root.dataset.settled = "no";
-    setTimeout(() => mine === current && search(mine), 60);
+    const mine = current;
+    setTimeout(() => mine === current && search(mine, feature), PAUSE);
   }
 
-  /* Search piece by piece, so that the page answers meanwhile. */
-  function search(mine) {
-    const begun = performance.now();
-    const pieces = isRefused() ? searching() : [].values();
+  /* Take what a generator does piece by piece, so that the page answers meanwhile; give up
+     where somebody is not interested any more. */
+  function inPieces(pieces, isWanted, whenDone, meanwhile = () => {}) {
     const go = () => {
-      if (mine !== current) return;
+      if (!isWanted()) return;
       const since = performance.now();
       let piece = pieces.next();
       while (!piece.done && performance.now() - since < AT_ONCE) piece = pieces.next();
-      if (!piece.done) {
+      if (piece.done) whenDone(piece.value);
+      else {
+        meanwhile(piece.value);
         setTimeout(go);
-        return;
       }
-      root.dataset.searched = performance.now() - begun; // milliseconds
-      root.dataset.settled = "yes";
-      draw();
-      byId("said").textContent = spoken();
-      keepAddress();
     };
     go();
   }
 
-  function* searching() {
-    const { x, scores } = state;
-    const weights = model.weightsOf(state.before); // what is closed has a price, too
-    const [open, limits] = [interval(state.before), interval()];
-    const rows = [];
-    for (const row of model.searching(model.truth, x, weights, open)) {
-      rows.push(row);
-      yield;
+  function search(mine, feature) {
+    const begun = performance.now();
+    const said = structuredClone(state);
+    const done = (next) => {
+      root.dataset.searched = performance.now() - begun; // milliseconds
+      root.dataset.settled = "yes";
+      const [last, before] = [known, headline(...shown())];
+      known = { ...next, why: "" };
+      const [whose, answer] = shown();
+      if (feature !== null && headline(whose, answer) === before) {
+        known.why = whyTheSame(feature, last, whose, answer);
+      }
+      draw();
+      byId("said").textContent = spoken();
+      keepAddress();
+      count();
+    };
+    inPieces(searching(said), () => mine === current, done);
+  }
+
+  /* Return, with pauses, what comes of what a reader says: `table`, the cheapest action on
+     each set of features, and `loose`, the cheapest without limits, where nothing is found
+     within them. */
+  function* searching(said) {
+    const isRefused = model.logOdds(said.x) < 0;
+    if (!isRefused) return { ...said, isRefused, answers: {} };
+    // what is closed has a price, too
+    const { answers, table } = yield* answering(said, interval(said, said.before));
+    const everything = limitsOf(said).may.map(() => true);
+    if (answers.plan0 || model.cheapest(table, everything)) {
+      return { ...said, isRefused, answers, table };
     }
-    const kept = model.plans(rows, limits.may, N_PLANS);
-    kept.forEach((plan, i) => (answers[`plan${i}`] = judged(plan)));
-    for (let i = kept.length; i < N_PLANS; i++) answers[`plan${i}`] = null;
-    yield;
-    answers.grid = judged(model.exact(model.truth, x, scores, limits));
-    table = rows;
-    if (kept.length || model.cheapest(rows, limits.may.map(() => true))) return;
     const free = [];
-    for (const row of model.searching(model.truth, x, weights)) {
+    for (const row of model.searching(said.x, model.weightsOf(said.before))) {
       free.push(row);
       yield;
     }
-    loose = model.cheapest(free, model.mayActOn(scores));
+    const loose = model.cheapest(free, model.mayActOn(said.scores));
+    return { ...said, isRefused, answers, table, loose };
   }
 
-  /* Return whose answer is shown, and the answer: what was picked; while the search is at
-     work, iCARMA's. */
+  /* Return, with pauses, everybody's answer to somebody refused; null where one has none. */
+  function* answering(said, open) {
+    const { x, scores } = said;
+    const limits = limitsOf(said);
+    const table = [];
+    for (const row of model.searching(x, model.weightsOf(said.before), open)) {
+      table.push(row);
+      yield;
+    }
+    const ways = model.plans(table, limits.may, N_PLANS);
+    const within = model.recommended(x, scores, limits);
+    const answers = {
+      printed: judged(model.recommended(x, scores), said),
+      instant: judged(model.pruned(x, scores, within), said),
+      grid: judged(model.exact(x, scores, limits), said),
+    };
+    for (let i = 0; i < N_PLANS; i++) answers[`plan${i}`] = judged(ways[i], said) ?? null;
+    return { answers, table };
+  }
+
+  // ------------------------------------------------------------------ over all applicants
+
+  let counting = ""; // of which answers is counted, or has been
+
+  /* Count for all applicants, with the reader's answers, whose answers hold, if asked. */
+  function count() {
+    const { scores, ways, ends, threshold } = known;
+    const asked = JSON.stringify([scores, ways, ends, threshold]);
+    if (!byId("all").open || counting === asked) return;
+    counting = asked;
+    const meanwhile = (n) => {
+      if (n) byId("shares").textContent = `Searching, applicant ${n} …`;
+    };
+    inPieces(answeringAll(known), () => counting === asked, drawShares, meanwhile);
+  }
+
+  function* answeringAll(said) {
+    const all = [];
+    for (const [i, x] of model.applicants.entries()) {
+      yield i + 1;
+      if (model.logOdds(x) >= 0) continue;
+      const theirs = { ...said, x };
+      all.push({ limits: limitsOf(theirs), ...(yield* answering(theirs, limitsOf(theirs))) });
+    }
+    return all;
+  }
+
+  function drawShares(all) {
+    const share = (isSo) => {
+      const n = all.filter(isSo).length;
+      return `${n} (${Math.round((100 * n) / all.length)}\u00a0%)`;
+    };
+    const isHelped = ({ answers, limits }, whose) =>
+      holds(answers[whose]) && beyond(answers[whose], limits).length === 0;
+    const helped = all.filter((one) => COUNTED.every((whose) => isHelped(one, whose)));
+    const rows = COUNTED.map((whose) => [
+      WHOSE[whose],
+      share(({ answers }) => answers[whose]?.isValid),
+      share(({ answers }) => holds(answers[whose])),
+      share((one) => isHelped(one, whose)),
+      helped.length ? effort(average(helped.map(({ answers }) => answers[whose].cost))) : "–",
+    ]);
+    const names = ["", "accepted", "and no rarer", "and within limits", "mean effort"];
+    const head = names.map((name) => element("th", { scope: "col" }, name));
+    const body = rows.map(([whose, ...cells]) => [
+      element("th", { scope: "row" }, whose),
+      ...cells.map((cell) => element("td", {}, cell)),
+    ]);
+    const caption =
+      `Of ${all.length} refused applicants, all with your answers. What follows is by the ` +
+      `true equations, how rare by the learned model. Effort: of the ${helped.length} whom ` +
+      "each of the four helps.";
+    byId("shares").replaceChildren(
+      element("table", {}, ...[head, ...body].map((cells) => element("tr", {}, ...cells))),
+      element("p", {}, caption),
+    );
+  }
+
+  // ----------------------------------------------------------------------------- drawing
+
+  /* Return whose answer is shown, and the answer, what was picked. */
   function shown() {
-    if (!isRefused() || state.step === 1) return [null, null];
+    if (!known.isRefused || state.step === 1) return [null, null];
+    const { answers } = known;
     if (state.pick === "own" && state.step !== 2) {
       const acts = state.tried.map((value) => value !== null);
       return ["own", judged({ acts, values: state.tried })];
     }
     const pick = state.pick === "own" ? "plan0" : state.pick;
-    if (pick === "plan0" && answers.plan0 === undefined) return ["instant", answers.instant];
-    if (answers[pick] === null && pick.startsWith("plan")) return ["plan0", answers.plan0];
-    return [pick, answers[pick]];
+    const isNone = answers[pick] === null && pick.startsWith("plan");
+    return isNone ? ["plan0", answers.plan0] : [pick, answers[pick]];
   }
 
   function draw() {
+    drawSaid();
     const [whose, answer] = shown();
+    drawOutcome(whose, answer);
+    drawGraph(answer);
+    const drawStep = [() => {}, drawLanes, drawAnswers, drawFollows, drawUnlock];
+    drawStep[state.step - 1](whose, answer);
+  }
+
+  /* Draw what the reader says, and what is known of it at once. */
+  function drawSaid() {
     root.dataset.step = state.step;
     root.querySelectorAll(".step").forEach((section) => {
       section.hidden = Number(section.dataset.step) !== state.step;
@@ -710,11 +830,14 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       `applicant ${state.person + 1} of ${model.applicants.length}` +
       (isOther ? ", changed" : "");
     byId("threshold").value = state.threshold;
-    drawOutcome(whose, answer);
-    drawGraph(answer);
-    const drawStep = [drawYourself, drawHard, drawAnswers, drawFollows, drawUnlock];
-    drawStep[state.step - 1](whose, answer);
+    if (state.step === 1) {
+      drawYourself();
+      drawOutcome(null, null);
+    } else if (state.step === 2) drawHard();
   }
+
+  const isRefused = () =>
+    state.step === 1 ? model.logOdds(state.x) < 0 : known.isRefused;
 
   function pill(isYes, isPlausible = true) {
     const kind = !isYes ? "no" : isPlausible ? "yes" : "but";
@@ -722,7 +845,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     return element("span", { class: `pill ${kind}` }, text);
   }
 
-  /* Return what the reader is told in one sentence, and by whom. */
+  /* Return what is shown in one sentence. */
   function headline(whose, answer) {
     if (!isRefused()) return "The bank accepts you as you are. There is nothing to do.";
     if (!whose) {
@@ -731,7 +854,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
         "and see what you could do."
       );
     }
-    if (!model.mayActOn(state.scores).some(Boolean)) {
+    if (!model.mayActOn(known.scores).some(Boolean)) {
       return "You say that you can change nothing, so nothing can be recommended.";
     }
     if (whose !== "own" && answer === undefined) return "Searching …";
@@ -740,28 +863,75 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     const isGood = holds(answer) && !oddOf(whose, answer);
     const lead = isGood || whose === "own" ? "" : "It proposes: ";
     const then = follows.length ? ` Then ${listed(follows)}.` : "";
-    return `${lead}${lead ? listed(acts) : capital(listed(acts))}.${then}`;
+    const text = `${lead}${lead ? listed(acts) : capital(listed(acts))}.${then}`;
+    return text.replace(/(?<=\d)\)/, "\u00a0of\u00a0100)"); // the first says so for all
   }
 
   /* Return what is said of somebody who does not answer. */
   function nothing(whose) {
     if (whose === "own") return "You try nothing yet: move a dot.";
-    if (whose === "plan1" || whose === "plan2") return "There is no other way.";
-    if (whose === "instant" || whose === "printed") return "It recommends nothing.";
-    return "It finds nothing that is both enough and plausible.";
+    if (whose === "plan1" || whose === "plan2") return "No other way was found.";
+    if (whose === "instant" || whose === "printed") return "The network recommends nothing.";
+    return "Nothing was found that is both enough and plausible.";
+  }
+
+  /* Return why a recommendation is the same after what the reader says of one feature has
+     changed, `last` being what was said before; nothing where the headline says it. */
+  function whyTheSame(k, last, whose, answer) {
+    if (!known.isRefused || !model.mayActOn(known.scores).some(Boolean)) return "";
+    const j = columns[k];
+    const name = `your ${nameOf(j)}`;
+    const width = (said) => {
+      const { low, high, may } = limitsOf(said);
+      return may[k] ? high[k] - low[k] : -1;
+    };
+    const wider = width(known) - width(last); // more is allowed, less, or as much
+    if (!asks(answer)) {
+      if (wider > 0) return `No way was found that changes ${name}, either.`;
+      return wider < 0
+        ? "There was none before, and less is allowed now."
+        : `How hard ${name} is changes the effort of a way, not whether there is one.`;
+    }
+    const isSet = answer.acts[k] && isFar(answer.values[k], known.x[j]);
+    const isEasier = wider > 0 || (wider === 0 && known.scores[k] < last.scores[k]);
+    if (!isEasier && !isSet) {
+      return isFar(answer.after[j], known.x[j])
+        ? `The same answer: in it ${name} only follows, which is no effort of yours.`
+        : `The same answer: it leaves ${name} as it is.`;
+    }
+    if (whose === "printed" && known.scores[k] === last.scores[k]) {
+      return "The same answer: this network is not told directions and limits.";
+    }
+    if (whose === "printed" || whose === "instant") {
+      return "The same answer: for this network that makes no difference here.";
+    }
+    if (isSet && wider > 0) return "The same answer: to go further would be no easier.";
+    if (isSet && wider < 0) return `The same answer: it keeps ${name} within that anyway.`;
+    if (isSet) return "The same answer: of all that was found it still asks for least.";
+    const { may } = limitsOf(known);
+    const costs = known.table
+      .filter(({ acts }) => acts[k] && acts.every((isActed, i) => !isActed || may[i]))
+      .filter(({ values }) => Math.abs(values[k] - known.x[j]) > 1e-3)
+      .map(({ cost }) => cost);
+    const least = Math.min(...costs);
+    return least < Infinity
+      ? `The same answer: to set ${name} was found to be no easier (effort ${effort(least)}).`
+      : `The same answer: no way was found that sets ${name}.`;
   }
 
   function drawOutcome(whose, answer) {
     const span = (text) => element("span", {}, text);
-    const children = [pill(!isRefused()), span(percent(model.probability(state.x)))];
+    const { x } = state.step === 1 ? state : known;
+    const children = [pill(!isRefused()), span(percent(model.probability(x)))];
     if (asks(answer)) {
       children.push(span("→"), pill(answer.isValid, answer.isPlausible));
       children.push(span(percent(answer.probability)));
     }
-    if (whose) children.push(element("span", { class: "small" }, WHOSE[whose]));
     byId("decision").replaceChildren(...children);
-    byId("whose").textContent = asks(answer) ? `${WHOSE[whose]}: ${WHAT[whose]}.` : "";
+    const by = [element("b", {}, WHOSE[whose]), span(`: ${WHAT[whose]}.`)];
+    byId("whose").replaceChildren(...(asks(answer) ? by : []));
     byId("headline").textContent = headline(whose, answer);
+    byId("why").textContent = known.why;
     byId("enough").textContent = asks(answer) ? verdictOf(answer) : "";
     const odd = oddOf(whose, answer);
     if (odd) byId("enough").append(" ", element("span", { class: "odd" }, odd));
@@ -772,7 +942,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     const [whose, answer] = shown();
     const by = whose ? `${WHOSE[whose]}: ` : "";
     const verdict = asks(answer) ? ` ${verdictOf(answer)}` : "";
-    return `${by}${headline(whose, answer)}${verdict}`;
+    const why = known.why && ` ${known.why}`;
+    return `${by}${headline(whose, answer)}${why}${verdict}`;
   }
 
   function drawYourself() {
@@ -786,8 +957,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       : `${rating}, and says yes from ${least} on. Move a dot, and see when it would not.`;
   }
 
-  function drawHard(_, answer) {
-    const limits = interval();
+  function drawHard() {
+    const limits = limitsOf(state);
     columns.forEach((j, k) => {
       const box = byId(`question-${k}`);
       const isClosed = state.scores[k] === CANT;
@@ -800,34 +971,39 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       end.value = state.ends[k] ?? "";
       end.disabled = isClosed || state.ways[k] === "any";
       const isShut = !isClosed && !limits.may[k]; // by a limit that is passed already
-      const place = placesOf(j, state.x[j], state.x[j])[0];
+      const place = `${placesOf(j, state.x[j], state.x[j])[0]} of 100`;
       box.querySelector(".value").textContent = isShut
         ? `${place}, beyond that limit`
         : place;
-      drawLane(box.querySelector(".lane"), j, k, answer);
+    });
+  }
+
+  function drawLanes(_, answer) {
+    columns.forEach((j, k) => {
+      drawLane(byId(`question-${k}`).querySelector(".lane"), j, k, answer);
     });
   }
 
   /* Draw where somebody stands on one feature, and where an answer moves it. */
   function drawLane(lane, j, k, answer) {
     const share = (value) => (Math.min(Math.max(model.place(j, value), 1), 99) - 1) / 98;
-    const at = (p) => `calc(${THUMB / 2}px + ${p} * (100% - ${THUMB}px))`;
-    const from = share(state.x[j]);
+    const at = (p) => `calc(${THUMB / 2}rem + ${p} * (100% - ${THUMB}rem))`;
+    const from = share(known.x[j]);
     const dot = element("span", { class: "dot" });
     dot.style.left = at(from);
     lane.replaceChildren(element("span", { class: "rail" }), dot);
-    if (!answer || !isFar(answer.after[j], state.x[j])) return;
+    if (!answer || !isFar(answer.after[j], known.x[j])) return;
     const to = share(answer.after[j]);
-    const isLeft = answer.after[j] < state.x[j];
+    const isLeft = answer.after[j] < known.x[j];
     const follows = !answer.acts[k];
     const kind = follows ? " follows" : "";
     const stem = element("span", { class: `stem${kind}` });
     stem.style.left = at(Math.min(from, to));
-    stem.style.width = `calc(${Math.abs(to - from)} * (100% - ${THUMB}px))`;
+    stem.style.width = `calc(${Math.abs(to - from)} * (100% - ${THUMB}rem))`;
     const tip = element("span", { class: `tip${isLeft ? " left" : ""}${kind}` });
     tip.style.left = at(to);
     const isBefore = isLeft ? to > 0.2 : to > 0.8; // beside the tip, where there is space
-    const place = placesOf(j, state.x[j], answer.after[j])[1];
+    const place = placesOf(j, known.x[j], answer.after[j])[1];
     const text = element(
       "span",
       { class: `text${isBefore ? " before" : ""}${kind}` },
@@ -839,7 +1015,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
 
   function drawAnswers(whose) {
     const box = byId("answers");
-    const listedHere = isRefused() ? Object.keys(WHOSE).filter(isListed) : [];
+    const listedHere = known.isRefused ? Object.keys(WHOSE).filter(isListed) : [];
     const hadFocus = box.contains(root.getRootNode().activeElement);
     box.replaceChildren(...listedHere.map((name) => card(name, name === whose)));
     if (hadFocus) box.querySelector("input:checked")?.focus();
@@ -852,10 +1028,10 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   const isListed = (whose) =>
     whose === "own"
       ? state.pick === "own"
-      : Boolean(answers[whose]) || !(whose === "plan1" || whose === "plan2");
+      : Boolean(known.answers[whose]) || !(whose === "plan1" || whose === "plan2");
 
   function card(whose, isShown) {
-    const answer = whose === "own" ? shown()[1] : answers[whose];
+    const answer = whose === "own" ? shown()[1] : known.answers[whose];
     const input = element("input", {
       type: "radio",
       name: `${prefix}answer`,
@@ -873,22 +1049,28 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     text.append(brief, element("span", { class: "do" }, headline(whose, answer)));
     if (asks(answer)) {
       const kind = holds(answer) ? "" : answer.isValid ? "too rare, " : "refused, ";
-      brief.append(element("span", {}, `${kind}effort ${effort(answer.weightedCost)}`));
+      brief.append(element("span", {}, `${kind}effort ${effort(answer.cost)}`));
       const odd = oddOf(whose, answer);
       if (odd) text.append(element("span", { class: "odd" }, odd));
     } else if (answer !== undefined) brief.append(element("span", {}, "no answer"));
     return element("label", { class: `answer ${whose}` }, input, text);
   }
 
+  /* Return which features an answer sets beyond limits. */
+  const beyond = (answer, { low, high }) =>
+    columns.flatMap((_, k) => {
+      const value = answer.values[k];
+      const isWithin = value > low[k] - 1e-6 && value < high[k] + 1e-6;
+      return !answer.acts[k] || isWithin ? [] : [k];
+    });
+
   /* Return what an answer asks for against a person's directions and limits, as a
-     sentence; only iCARMA as printed does, and who tries it. */
+     sentence; only the unadjusted network does, and who tries it. */
   function oddOf(whose, answer) {
     if (!(whose === "printed" || whose === "own") || !asks(answer)) return "";
-    const { low, high } = interval();
-    const odd = columns.flatMap((j, k) => {
-      const value = answer.values[k];
-      if (!answer.acts[k] || (value > low[k] - 1e-6 && value < high[k] + 1e-6)) return [];
-      return [DEEDS[features[j]][value > state.x[j] ? 1 : 0]];
+    const odd = beyond(answer, limitsOf(known)).map((k) => {
+      const j = columns[k];
+      return DEEDS[features[j]][answer.values[k] > known.x[j] ? 1 : 0];
     });
     return odd.length ? `Against what you said: ${listed(odd)}.` : "";
   }
@@ -902,22 +1084,22 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     byId("follows").replaceChildren(...lines.map((line) => element("p", {}, line)));
     columns.forEach((j, k) => {
       const input = byId(`do-${j}`);
-      const after = answer?.after[j] ?? state.x[j];
-      const isMoved = isFar(after, state.x[j]);
-      put(input, j, after, isMoved ? changeOf(j, after) : undefined);
-      input.disabled = !isRefused() || state.scores[k] === CANT;
+      const after = answer?.after[j] ?? known.x[j];
+      const isMoved = isFar(after, known.x[j]);
+      put(input, j, after, isMoved ? changeOf100(j, after) : undefined);
+      input.disabled = !known.isRefused || known.scores[k] === CANT;
     });
     byId("untry").hidden = whose !== "own";
   }
 
   /* Return for each feature that follows what it follows from. */
   function causes(answer) {
-    const isMoved = (j) => isFar(answer.after[j], state.x[j]);
+    const isMoved = (j) => isFar(answer.after[j], known.x[j]);
     const lines = columns.flatMap((j, k) => {
       if (answer.acts[k] || !isMoved(j)) return [];
       const from = model.parents[j].filter(isMoved).map((i) => `your ${nameOf(i)}`);
-      const change = `${capital(nameOf(j))} ${changeOf(j, answer.after[j])}`;
-      const closed = state.scores[k] === CANT ? ", though you can't change it yourself" : "";
+      const change = `${capital(nameOf(j))} ${changeOf100(j, answer.after[j])}`;
+      const closed = known.scores[k] === CANT ? ", though you can't change it yourself" : "";
       return [`${change} follows from ${listed(from)}${closed}.`];
     });
     return lines.length ? lines : ["Nothing else follows from this one."];
@@ -927,10 +1109,10 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
      answer, and the least effort that the search found elsewhere. */
   function reasons(whose, answer) {
     return columns.flatMap((j, k) => {
-      if (!answer.acts[k] || !isFar(answer.values[k], state.x[j])) return [];
+      if (!answer.acts[k] || !isFar(answer.values[k], known.x[j])) return [];
       const acts = answer.acts.map((isActed, i) => isActed && i !== k);
       const left = judged({ acts, values: answer.values });
-      const deed = DEEDS[features[j]][answer.values[k] > state.x[j] ? 1 : 0];
+      const deed = DEEDS[features[j]][answer.values[k] > known.x[j] ? 1 : 0];
       const becomes = !left.isValid
         ? `you are refused, at ${percent(left.probability)}`
         : left.isPlausible
@@ -942,24 +1124,24 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
 
   /* Return what the search finds without acting on one feature, as a sentence. */
   function elsewhere(whose, answer, k) {
-    if (!table || whose === "own") return "";
+    if (!known.table || whose === "own") return "";
     const row = model.cheapest(
-      table,
-      interval().may.map((isOpen, i) => isOpen && i !== k),
+      known.table,
+      limitsOf(known).may.map((isOpen, i) => isOpen && i !== k),
     );
     if (!row) return " Without it, nothing was found.";
-    const than = effort(answer.weightedCost);
-    return ` The best way without it has effort ${effort(row.cost)}; this one ${than}.`;
+    const than = effort(answer.cost);
+    return ` The easiest way found without it has effort ${effort(row.cost)}; this one ${than}.`;
   }
 
   function drawGraph(answer) {
     const isActed = (j) => Boolean(answer?.acts[columns.indexOf(j)]);
-    const isMoved = (j) => Boolean(answer) && isFar(answer.after[j], state.x[j]);
+    const isMoved = (j) => Boolean(answer) && isFar(answer.after[j], known.x[j]);
     const changes = [];
     features.forEach((_, j) => {
       const k = columns.indexOf(j);
       const node = byId(`node-${j}`);
-      const isClosed = k >= 0 && state.scores[k] === CANT;
+      const isClosed = k >= 0 && known.scores[k] === CANT;
       const follows = isMoved(j) && !isActed(j);
       const kind = isActed(j) ? "acted" : follows ? "follows" : "";
       node.setAttribute("class", `${kind}${isClosed ? " closed" : ""}`);
@@ -992,29 +1174,29 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
 
   function unlocking() {
     const text = (content) => element("p", {}, content);
-    if (!isRefused()) return [text("You are accepted: nothing is locked.")];
+    const { isRefused, table, loose, scores } = known;
+    if (!isRefused) return [text("You are accepted: nothing is locked.")];
     if (!table) return [text("Searching …")];
-    const { may } = interval();
+    const { may } = limitsOf(known);
     const now = model.cheapest(table, may);
-    const isClosed = (k) => state.scores[k] === CANT;
+    const isClosed = (k) => scores[k] === CANT;
+    const prices = model.unlockedBy(table, may);
     if (now) {
-      const prices = model.unlockedBy(table, may);
       const cheaper = columns
         .map((_, k) => ({ opened: [k], cost: prices[k] }))
         .filter(({ opened, cost }) => isClosed(opened[0]) && cost < 0.98 * now.cost);
       const open = columns.map((_, k) => k).filter((k) => may[k]);
-      const summary = `There is a way, of effort ${effort(now.cost)}.`;
+      const summary = `A way was found, of effort ${effort(now.cost)}.`;
       const easier = cheaper.length
         ? " It would be easier if you say:"
         : open.length < columns.length
-          ? " Taking back a \"can't\" would not make it easier."
+          ? " With a \"can't\" taken back, none was found that is easier."
           : "";
       return [text(summary + easier), ...cheaper.map(key)].concat(
         text("When does it become a no? Close one more, and see:"),
         open.map(lock),
       );
     }
-    const prices = model.unlockedBy(table, may);
     const ways = columns
       .map((_, k) => ({ opened: [k], cost: prices[k] }))
       .filter(({ opened, cost }) => isClosed(opened[0]) && cost < Infinity);
@@ -1023,72 +1205,74 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       const opened = columns.map((_, k) => k).filter((k) => more.more[k]);
       if (opened.every(isClosed)) ways.push({ opened, cost: more.cost });
     }
-    const blocks = [text(`No answer. ${blocked(may)}`)];
-    if (ways.length) blocks.push(text("There is one if you say:"), ...ways.map(key));
-    if (loose) blocks.push(text("There is one if you allow:"), release());
+    const blocks = [text(`No way was found. ${blocked(may)}`)];
+    if (ways.length) blocks.push(text("One was found if you say:"), ...ways.map(key));
+    if (loose) blocks.push(text("One was found if you allow:"), release());
     if (blocks.length === 1) {
-      const none = may.every(Boolean) ? "" : " Taking back a \"can't\" would not help.";
+      const none = may.every(Boolean) ? "" : " Nor was one with a \"can't\" taken back.";
       blocks[0].textContent += `${none} The next applicant (▶) may have a way.`;
     }
     return blocks;
   }
 
-  /* Return a button that closes a feature. */
-  function lock(k) {
-    const label = `I can't change my ${nameOf(columns[k])}`;
-    const button = element("button", { type: "button" }, label);
-    button.addEventListener("click", () => scored(k, CANT));
-    return button;
+  function button(label, whenClicked) {
+    const made = element("button", { type: "button" }, label);
+    made.addEventListener("click", whenClicked);
+    return made;
   }
+
+  /* Return a button that closes a feature. */
+  const lock = (k) =>
+    button(`I can't change my ${nameOf(columns[k])}`, () => scored(k, CANT));
 
   /* Return a button that opens closed features, as hard as they were before. */
   function key({ opened, cost }) {
     const names = opened.map((k) => `I can change my ${nameOf(columns[k])} after all`);
-    const label = `${names.join(", and ")} (effort ${effort(cost)})`;
-    const button = element("button", { type: "button" }, label);
-    button.addEventListener("click", () => {
+    return button(`${names.join(", and ")} (effort ${effort(cost)})`, () => {
       opened.forEach((k) => (state.scores[k] = state.before[k]));
       state.pick = "plan0";
       changed();
     });
-    return button;
   }
 
   /* Return a button that takes directions and limits back. */
   function release() {
-    const label = `every direction, as far as people go (effort ${effort(loose.cost)})`;
-    const button = element("button", { type: "button" }, label);
-    button.addEventListener("click", () => {
+    const price = effort(known.loose.cost);
+    return button(`every direction, as far as people go (effort ${price})`, () => {
       state.ways = columns.map(() => "any");
       state.ends = columns.map(() => null);
       state.pick = "plan0";
       changed();
     });
-    return button;
   }
 
-  /* Return what blocks somebody who has no answer in the table. */
+  /* Return what blocks somebody for whom the search found nothing, by all that it tried. */
   function blocked(may) {
-    const open = table.filter((row) => row.acts.every((isActed, k) => !isActed || may[k]));
+    const open = known.table.filter(({ acts }) =>
+      acts.every((isActed, k) => !isActed || may[k]),
+    );
     const lost = Math.max(-Math.max(...open.map((row) => row.gain)), 0); // nats
     if (!may.some(Boolean)) return "You closed everything.";
-    if (lost === Infinity) return "The bank accepted nothing of all that was tried.";
+    if (lost === Infinity) return "The bank accepts nothing of all that the search tried.";
     const close = lost < 0.05 ? " Very little is missing." : "";
     return (
-      "Every change that the bank would accept makes you somebody who is seen less often " +
-      `than you are now (${times(lost)}, or more), and such advice is not to be trusted.` +
-      close
+      "Of all that the search tried, whatever the bank accepts makes you somebody who is " +
+      `seen less often than you are now (${times(lost)}, or more), and such advice is not ` +
+      `to be trusted.${close}`
     );
   }
 
   build();
   if (hasAddress) {
     addEventListener("hashchange", () => {
-      state = start();
+      state = { ...start(), before: state.before };
       read(location.hash.slice(1));
       changed();
     });
   }
   read(hasAddress ? location.hash.slice(1) : hash);
+  model.acceptFrom(state.threshold);
+  known = { ...known, ...structuredClone(state), isRefused: model.logOdds(state.x) < 0 };
+  draw();
   changed();
 }

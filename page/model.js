@@ -156,35 +156,16 @@ export function createModel(data) {
     };
   }
 
-  const flow = {
-    /* Return the noise z behind a person's features. */
-    abduct: (x) =>
-      x.map((value, j) => {
-        const { shift, logScale } = mapOf(j, x);
-        return value * Math.exp(logScale) + shift;
-      }),
-    /* Return a feature from its parents, in x, and its noise, and how it changes with
-       each of the parents. */
-    feature(j, x, noise) {
-      const { shift, logScale, shiftSlope, logScaleSlope } = mapOf(j, x);
-      const scale = Math.exp(logScale);
-      const value = (noise - shift) / scale;
-      const slope = shiftSlope.map((rate, p) => -rate / scale - value * logScaleSlope[p]);
-      return [value, slope];
-    },
-  };
+  /* Return the noise z behind a person's features, as the networks take it. */
+  const flowNoise = (x) =>
+    x.map((value, j) => {
+      const { shift, logScale } = mapOf(j, x);
+      return value * Math.exp(logScale) + shift;
+    });
 
-  /* Return the log-density of a person, in nats, or some of its terms. */
-  const logDensity = (x, some = order) =>
-    sum(
-      some.map((j) => {
-        const { shift, logScale } = mapOf(j, x);
-        return logScale - 0.5 * (x[j] * Math.exp(logScale) + shift) ** 2 - 0.5 * LOG_2_PI;
-      }),
-    );
-
-  /* Return these terms of the log-density, and how they change with each feature. */
-  function logDensityAndSlope(x, some) {
+  /* Return the log-density of a person, in nats, or some of its terms, and how they change
+     with each feature. */
+  function logDensityAndSlope(x, some = order) {
     const slope = new Float64Array(nFeatures);
     let total = 0;
     for (const j of some) {
@@ -201,10 +182,11 @@ export function createModel(data) {
     return [total, slope];
   }
 
+  const logDensity = (x, some) => logDensityAndSlope(x, some)[0];
+
   // ----------------------------------------------- true equations (lib.method.loan.scm)
 
   const inUnits = (x) => x.map((value, j) => value * std[j] + mean[j]);
-  const standardised = (units) => units.map((value, j) => (value - mean[j]) / std[j]);
 
   /* Mechanisms in model units, from all features by their letter: what is added to the
      noise, and its slope by the parents that an action can move. Education is bent. */
@@ -223,22 +205,23 @@ export function createModel(data) {
     6: ([, , , , , I]) => ({ 5: I >= 0 ? 1.5 : 0 }),
   };
 
-  const truth = {
-    abduct(x) {
-      const units = inUnits(x);
-      return units.map((value, j) =>
-        j === 2 ? logit(value + 0.5) - score(units) : value - plain[j](units),
-      );
-    },
-    feature(j, x, noise) {
-      const units = inUnits(x);
-      const value =
-        j === 2 ? -0.5 + sigmoid(score(units) + noise) : plain[j](units) + noise;
-      const slopes = slopeInUnits[j]?.(units) ?? {};
-      const slope = parents[j].map((i) => ((slopes[i] ?? 0) * std[i]) / std[j]);
-      return [(value - mean[j]) / std[j], slope];
-    },
-  };
+  /* Return the noise behind a person's features, by the true equations. */
+  function abduct(x) {
+    const units = inUnits(x);
+    const noise = (value, j) =>
+      j === 2 ? logit(value + 0.5) - score(units) : value - plain[j](units);
+    return units.map(noise);
+  }
+
+  /* Return a feature from its parents, in x, and its noise, and how it changes with each
+     of the parents. */
+  function mechanism(j, x, noise) {
+    const units = inUnits(x);
+    const value = j === 2 ? -0.5 + sigmoid(score(units) + noise) : plain[j](units) + noise;
+    const slopes = slopeInUnits[j]?.(units) ?? {};
+    const slope = parents[j].map((i) => ((slopes[i] ?? 0) * std[i]) / std[j]);
+    return [(value - mean[j]) / std[j], slope];
+  }
 
   // ---------------------------------------- places (lib.method.report.percentile_ranks)
 
@@ -276,7 +259,6 @@ export function createModel(data) {
       low: ends.map(([from]) => from),
       high: ends.map(([, to]) => to),
       may: mayActOn(scores).map((canAct, k) => canAct && ends[k][0] <= ends[k][1]),
-      isSaid: Boolean(limits),
     };
   }
 
@@ -289,12 +271,12 @@ export function createModel(data) {
   // --------------------------------- acting (lib.method.scm.CausalModel.counterfactual)
 
   /* Return all features after an action; what it does not reach keeps its value. */
-  function counterfactual(world, x, acts, values, noise = world.abduct(x)) {
-    return followed(world, x, acts, values, noise)[0];
+  function counterfactual(x, acts, values, noise = abduct(x)) {
+    return followed(x, acts, values, noise)[0];
   }
 
   /* Return the same, and how each feature changes with each of the K values. */
-  function followed(world, x, acts, values, noise) {
+  function followed(x, acts, values, noise) {
     const after = [...x];
     const change = x.map(() => null);
     columns.forEach((j, k) => {
@@ -306,7 +288,7 @@ export function createModel(data) {
       const k = columns.indexOf(j);
       const moved = parents[j].some((i) => change[i]);
       if (!moved || (k >= 0 && acts[k])) continue;
-      const [value, slope] = world.feature(j, after, noise[j]);
+      const [value, slope] = mechanism(j, after, noise[j]);
       after[j] = value;
       change[j] = columns.map((_, i) =>
         sum(parents[j].map((cause, p) => slope[p] * (change[cause]?.[i] ?? 0))),
@@ -316,7 +298,7 @@ export function createModel(data) {
   }
 
   /* Return the effort of an action (lib.method.problem.Problem.action_cost). */
-  const costOf = (x, acts, values, weights = columns.map(() => 1)) =>
+  const costOf = (x, acts, values, weights) =>
     sum(
       columns.map((j, k) =>
         acts[k] ? (weights[k] * (x[j] - values[k]) ** 2) / range[j] : 0,
@@ -324,8 +306,8 @@ export function createModel(data) {
     ) / columns.length;
 
   /* Return what an action comes to: what follows, the decision, the plausibility. */
-  function outcome(world, x, acts, values, weights) {
-    const after = counterfactual(world, x, acts, values);
+  function outcome(x, acts, values, weights) {
+    const after = counterfactual(x, acts, values);
     const odds = logOdds(after);
     const gain = acts.some(Boolean) ? logDensity(after, moves) - logDensity(x, moves) : 0;
     return {
@@ -337,8 +319,7 @@ export function createModel(data) {
       isValid: odds >= 0,
       gain,
       isPlausible: gain >= 0,
-      cost: costOf(x, acts, values),
-      weightedCost: costOf(x, acts, values, weights),
+      cost: costOf(x, acts, values, weights),
     };
   }
 
@@ -370,25 +351,25 @@ export function createModel(data) {
   function recommended(x, scores, interval) {
     const may = interval ? interval.may : mayActOn(scores);
     const heard = mayActOn(scores).map(Number);
-    const context = [...flow.abduct(x), ...heard, ...hardness(scores)];
+    const context = [...flowNoise(x), ...heard, ...hardness(scores)];
     const logits = [...network(maskLayers, context)];
     const acts = logits.map((value, k) => value > 0 && may[k]);
     const shifts = network(actionLayers, [...context, ...acts.map(Number)]);
     const proposed = columns.map((j, k) => x[j] + shifts[k]);
-    const allowed = interval?.isSaid ? nearest(interval, proposed) : proposed;
+    const allowed = interval ? nearest(interval, proposed) : proposed;
     const values = columns.map((j, k) => (acts[k] ? allowed[k] : x[j]));
     return { acts, values };
   }
 
   /* Return an answer without what can be left out, from the hardest feature down; as it is
      where it does not hold (lib.method.metrics.Pruned). */
-  function pruned(world, x, scores, { acts, values }) {
+  function pruned(x, scores, { acts, values }) {
+    const weights = weightsOf(scores);
     const holds = (some) => {
-      const { logOdds: odds, gain } = outcome(world, x, some, values);
+      const { logOdds: odds, gain } = outcome(x, some, values, weights);
       return odds >= sure && gain >= sure;
     };
     if (!holds(acts)) return { acts, values };
-    const weights = weightsOf(scores);
     const dear = columns.map((j, k) => {
       const cost = acts[k] ? (weights[k] * (values[k] - x[j]) ** 2) / range[j] : 0;
       return scores[k] + cost / (1 + cost);
@@ -407,19 +388,19 @@ export function createModel(data) {
   const isIn = sets.map((set) => set.map(Boolean));
 
   /* Return a judge of actions on one set of features (evaluator.ActionEvaluator). */
-  function judgeOf(world, x, acts, weights, interval) {
+  function judgeOf(x, acts, weights, interval) {
     const factual = columns.map((j) => x[j]);
-    const noise = world.abduct(x);
+    const noise = abduct(x);
     const least = logDensity(x, moves);
     const allowed = (values) =>
       nearest(interval, values).map((value, k) => (acts[k] ? value : factual[k]));
     const seen = (values) => {
-      const after = counterfactual(world, x, acts, values, noise);
+      const after = counterfactual(x, acts, values, noise);
       const cost = costOf(x, acts, values, weights);
       return { cost, odds: logOdds(after), gain: logDensity(after, moves) - least };
     };
     const seenAndSlopes = (values) => {
-      const [after, change] = followed(world, x, acts, values, noise);
+      const [after, change] = followed(x, acts, values, noise);
       const [odds, oddsSlope] = logOddsAndSlope(after);
       const [density, densitySlope] = logDensityAndSlope(after, moves);
       const byValues = (slope) =>
@@ -527,9 +508,9 @@ export function createModel(data) {
      Descents begin at the person as they are and at the best of a few scattered actions.
      (A start from a network would save steps; for one person they cost little.) Sets with
      a feature that limits leave no value have none. */
-  function* searching(world, x, weights, interval = intervalOf(x, allEasy)) {
+  function* searching(x, weights, interval = intervalOf(x, allEasy)) {
     for (const acts of isIn) {
-      const judge = judgeOf(world, x, acts, weights, interval);
+      const judge = judgeOf(x, acts, weights, interval);
       const incumbent = nothingFound(judge.factual);
       if (isOpen(acts, interval.may)) {
         const start = scouted(judge, incumbent);
@@ -599,7 +580,7 @@ export function createModel(data) {
   const [firstLayer, ...laterLayers] = bank;
 
   /* Return what each action of one block comes to, row after row (Grid._tabulate). */
-  function tabulated(world, x, noise, at, interval) {
+  function tabulated(x, noise, at, interval) {
     const indices = at.map((j) => columns.indexOf(j));
     let actions = [columns.map(() => null)];
     const { low: from, high: to, may } = interval;
@@ -615,7 +596,7 @@ export function createModel(data) {
     const before = logDensity(x, at);
     return actions.map((action) => {
       const acts = action.map((value) => value !== null);
-      const after = counterfactual(world, x, acts, action, noise);
+      const after = counterfactual(x, acts, action, noise);
       const gain = acts.some(Boolean) ? logDensity(after, at) - before : 0;
       const hidden = new Float64Array(firstLayer.nOut);
       for (const j of at) {
@@ -634,11 +615,11 @@ export function createModel(data) {
      which cost, log-density and the classifier's first layer are sums. Pairs of rows, one of
      each of two blocks, are visited from cheap to dear; one that costs no less than the best
      so far ends its line. So the answer is the optimum of the grid. */
-  function exact(world, x, scores, interval = intervalOf(x, scores)) {
+  function exact(x, scores, interval = intervalOf(x, scores)) {
     const weights = weightsOf(scores);
-    const noise = world.abduct(x);
+    const noise = abduct(x);
     const [one, other] = blocks.map((at) => {
-      const rows = tabulated(world, x, noise, at, interval).map((row) => ({
+      const rows = tabulated(x, noise, at, interval).map((row) => ({
         ...row,
         cost: costOf(x, row.acts, row.values, weights),
       }));
@@ -702,7 +683,6 @@ export function createModel(data) {
     std,
     words: data.words,
     network: data.icarma,
-    nValues: data.grid[0].length,
     applicants: rowsOf(data.applicants),
     directions: data.directions,
     place,
@@ -712,8 +692,7 @@ export function createModel(data) {
     logOdds,
     probability,
     logDensity,
-    flow,
-    truth,
+    abduct,
     counterfactual,
     outcome,
     mayActOn,

@@ -15,7 +15,7 @@ function misled(model, people, name, step) {
     const value = x[j] + step / model.std[j];
     const alone = x.map((before, i) => (i === j ? value : before));
     const values = model.columns.map((column, i) => (i === k ? value : x[column]));
-    const acted = model.counterfactual(model.truth, x, acts, values);
+    const acted = model.counterfactual(x, acts, values);
     return [alone, acted].map((profile) => model.logOdds(profile) >= 0);
   });
 }
@@ -23,7 +23,7 @@ function misled(model, people, name, step) {
 function* helpedOnGrid(model, people, scores) {
   const answers = [];
   for (const x of people) {
-    answers.push(model.exact(model.truth, x, scores));
+    answers.push(model.exact(x, scores));
     yield;
   }
   return answers;
@@ -36,7 +36,7 @@ function* tables(model, people) {
   const weights = model.columns.map(() => 1);
   const results = [];
   for (const x of people.slice(0, 120)) {
-    results.push(model.searched(model.truth, x, weights));
+    results.push(model.searched(x, weights));
     yield;
   }
   searched.set(model, results);

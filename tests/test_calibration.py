@@ -1,8 +1,5 @@
 """What is lost is chosen by the declared cells, and by code that can see no others."""
 
-import importlib.util
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 import calibrate
 
 from lib import io
-from lib.io import PARAMS, PUBLISHED, ROOT
+from lib.io import PARAMS, PUBLISHED
 from lib.paper import calibration, readings, tables
 
 RECORD = "calibration_trials.csv", "calibrated.yaml"
@@ -64,38 +61,13 @@ def test_all_stages_and_no_file_with_published_numbers(
     with dask.config.set(scheduler="synchronous"):
         calibrate.run(problem.population, problem.flow, small, tmp_path)
     IS_WATCHED[0] = False
-    assert [
-        path for path in OPENED if str(tmp_path) in path
-    ]  # the hook sees what is opened
+    assert any(str(tmp_path) in path for path in OPENED)  # the hook sees what is opened
     assert not [path for path in OPENED if PUBLISHED.name in Path(path).parts]
     chosen = yaml.safe_load((tmp_path / "calibrated.yaml").read_text())
-    assert set(chosen) == {
-        "candidates",
-        "classifier",
-        "grids",
-        "shape",
-        "gamma",
-        "w_max",
-        "w_max_scores",
-        *calibrate.FIELDS,
-    }
-    trials = pd.read_csv(tmp_path / "calibration_trials.csv")
-    assert list(trials.stage.unique()) == [
-        "banks",
-        "shapes",
-        "form, bank, priors",
-        "prior",
-        "constant profile, reduction",
-        "width",
-        "rate, decay",
-        "same chance",
-        "more seeds",
-        "scores",
-        "another optimiser",
-    ]
     assert (
         chosen["classifier"]["optimiser"] == "adam"
     )  # as printed, however near others are
+    trials = pd.read_csv(tmp_path / RECORD[0])
     of_banks = trials[trials.stage == "banks"]
     assert len(of_banks) == 2 * 2 and of_banks.score.notna().all()
     # started again, nothing is run that is there; and what is missing is
@@ -117,24 +89,6 @@ def test_all_stages_and_no_file_with_published_numbers(
     assert asked == [small["n_best"], 1]  # readings with more seeds, and the departure
 
 
-def test_calibration_imports_no_published_table():
-    code = "import sys, calibrate; print(*[m for m in sys.modules if m.startswith('lib.')])"
-    paths = f"{ROOT}{os.pathsep}{ROOT / 'workflow'}"
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    imported = set(run.stdout.split())
-    assert "lib.paper.calibration" in imported and "lib.paper.tables" not in imported
-    for name in imported - {"lib.io"}:  # where the folder has its name
-        assert "PUBLISHED" not in Path(importlib.util.find_spec(name).origin).read_text(), (
-            name
-        )
-
-
 def test_the_declared_cells_are_the_papers(given):
     """Each is read off the published tables again, here and nowhere in the program."""
     one, two, three, six = (tables.published(number) for number in (1, 2, 3, 6))
@@ -145,25 +99,20 @@ def test_the_declared_cells_are_the_papers(given):
         assert len(rows) == 1
         return float(rows[metric].iloc[0])
 
-    cells = given["cells"]
-    for name, value in cells["bank"].items():
-        metric, k, *demand = name.split(", ")
+    declared = [
+        (stage, *cell) for stage, cells in given["cells"].items() for cell in cells.items()
+    ]
+    for stage, name, value in declared:
+        metric, setting, *demand = name.split(", ")
+        method = "iCARMA" if stage in ("networks", "scores") else "oracle"
+        table = {"bank": six if demand else one, "shape": two, "scores": three}.get(stage)
+        if stage == "networks":
+            table = one if setting == "random" else two
         if demand:
-            where = {"distribution": "uniform random", "plausibility_constraint": "No"}
-            assert value == cell(six, metric, n_individually_actionable=k, **where)
-        else:
-            assert value == cell(one, metric, setting=k, method="oracle")
-    for name, value in cells["shape"].items():
-        profile = name.removeprefix("hap, ")
-        assert value == cell(two, "hap", setting=f"soft, {profile}", method="oracle")
-    for name, value in cells["networks"].items():
-        metric, setting = name.split(", ")
-        table = one if setting == "random" else two
-        setting = {"random": "random", "soft linear": "soft, linear"}[setting]
-        assert value == cell(table, metric, setting=setting, method="iCARMA")
-    for name, value in cells["scores"].items():
-        metric, _ = name.split(", ")
-        assert value == cell(three, metric, setting="soft, linear", method="iCARMA")
+            setting = f"uniform random, {setting}, No"
+        elif stage != "bank" and setting != "random":
+            setting = f"soft, {'linear' if method == 'iCARMA' else setting}"
+        assert value == cell(table, metric, setting=setting, method=method), name
 
 
 def test_the_score_by_hand():

@@ -24,19 +24,6 @@ def test_members_that_answer_alike_are_no_more_people():
     assert ten.se_networks == pytest.approx(0, abs=1e-12)
 
 
-def test_the_error_of_a_ratio_is_that_of_new_people():
-    """Two costs of the same people: the spread of the ratio over 2,000 draws of people."""
-    rng = np.random.default_rng(0)
-
-    def draw():
-        first = rng.gamma(2.0, size=300)
-        return ratio(first * rng.uniform(0.5, 1.5, 300) + 0.2, first)
-
-    drawn = [draw() for _ in range(2_000)]
-    spread = np.std([one.value for one in drawn])
-    assert np.mean([one.se_people for one in drawn]) == pytest.approx(spread, rel=0.05)
-
-
 def test_intervals_cover_new_people_and_new_networks():
     """Each person has a chance, each network a level: 95 % of intervals hold the truth."""
     rng = np.random.default_rng(1)

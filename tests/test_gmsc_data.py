@@ -25,7 +25,7 @@ def test_the_real_data_is_cleaned_as_published():
     lateness = list(gmsc.LATENESS)
     is_code = (kept[lateness] > 90).any(axis=1)
     assert is_code.sum() == 148 and (people[lateness][is_code] == 18).all(axis=None)
-    counts = list(gmsc.COUNTS)
+    counts = gmsc.FEATURES.index[gmsc.FEATURES.is_count]
     assert people[counts][~is_code].eq(kept[counts][~is_code]).all(axis=None)
 
 
@@ -109,21 +109,3 @@ def test_without_a_network_there_is_no_data_and_nothing_half(cache, monkeypatch)
     monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: breaks_off)
     assert gmsc.find() is None and tried == [gmsc.MIRROR]
     assert gmsc.find(download=False) is None
-
-
-@needs_data
-def test_a_download_that_was_tampered_with_is_refused(cache, monkeypatch):
-    """One person's label is another, and the zip is sound: what came is not the data."""
-    content = DATA.read_bytes()
-    if zipfile.is_zipfile(DATA):
-        with zipfile.ZipFile(DATA) as file:
-            content = file.read("cs-training.csv")
-    at = content.index(b"\n1,1,") + 3
-
-    def comes(url, output_file, pooch):
-        with zipfile.ZipFile(output_file, "w", zipfile.ZIP_DEFLATED) as file:
-            file.writestr("cs-training.csv", content[:at] + b"0" + content[at + 1 :])
-
-    monkeypatch.setattr(gmsc.pooch, "HTTPDownloader", lambda **options: comes)
-    with pytest.raises(ValueError, match="is not the data"):
-        gmsc.applicants("", 100, 0, or_stand_in=True)

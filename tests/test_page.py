@@ -21,7 +21,6 @@ from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, scatter_to_features
 from lib.method.samplers import ScoreSampler
-from lib.method.scm import CausalModel
 from lib.paper import readings
 from lib.search import descent
 from lib.search.evaluator import ActionEvaluator, Incumbents
@@ -30,7 +29,6 @@ from lib.search.sets import Table, sets_of
 N_PEOPLE, N_SEARCHED = 120, 10
 THRESHOLD = 0.7  # of a bank that is asked, too
 PROFILE = readings.profile("linear", "score")
-CAUSAL_MODELS = ("flow", "truth")
 needs_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="Node.js, which runs the page's models, is missing"
 )
@@ -157,11 +155,6 @@ def cost_of(actions: list[dict[str, Any] | None]) -> np.ndarray:
     )
 
 
-def model_of(problem: Problem, name: str) -> CausalModel:
-    """Return a causal model by its name on the page."""
-    return problem.flow if name == "flow" else problem.population.truth
-
-
 def cheapest_of_sets(evaluator: ActionEvaluator) -> Incumbents:
     """Return what the descents of the page find in lib."""
     incumbents = Incumbents.empty(evaluator.factual)
@@ -202,16 +195,16 @@ def test_decision_and_density(double, asked, answers):
 
 
 @needs_node
-@pytest.mark.parametrize("name", CAUSAL_MODELS)
-def test_what_follows_from_an_action(problem, asked, answers, name):
-    model, columns = model_of(problem, name), problem.population.actionable_index
+def test_what_follows_from_an_action(problem, asked, answers):
+    """By the true equations."""
+    model, columns = problem.population.truth, problem.population.actionable_index
     x, acts, values = asked["x"], asked["acts"], asked["values"]
-    noise = of_all(answers, "noise", name)
+    noise = of_all(answers, "noise")
     assert np.allclose(noise, model.abduct(x), rtol=0, atol=2e-5)
     is_acted = scatter_to_features(acts.float(), columns, x.shape[-1]) > 0
     spread = scatter_to_features(values, columns, x.shape[-1])
     expected = model.counterfactual(x, is_acted, spread)
-    assert np.allclose(of_all(answers, "after", name), expected, rtol=0, atol=1e-5)
+    assert np.allclose(of_all(answers, "after"), expected, rtol=0, atol=1e-5)
 
 
 @needs_node
@@ -225,36 +218,28 @@ def test_recommendations(problem, network, asked, answers):
     assert (acts == expected.is_acted[:, columns].numpy()).all()
     values = of_all(answers, "recommended", "values")
     assert np.allclose(values, expected.values[:, columns], rtol=0, atol=1e-5)
-    for name in CAUSAL_MODELS:
-        model = model_of(problem, name)
-        after = of_all(answers, "outcomes", name, "after")
-        x_cf = model.counterfactual(x, expected.is_acted, expected.values)
-        assert np.allclose(after, x_cf, rtol=0, atol=1e-5)
+    after = of_all(answers, "outcome", "after")
+    truth = problem.population.truth
+    x_cf = truth.counterfactual(x, expected.is_acted, expected.values)
+    assert np.allclose(after, x_cf, rtol=0, atol=1e-5)
 
 
 @needs_node
-@pytest.mark.parametrize("name", CAUSAL_MODELS)
-def test_outcomes(double, asked, answers, name):
+def test_outcomes(double, asked, answers):
     """What a recommendation comes to is what it comes to in lib."""
     x, columns = asked["x"].double(), double.population.actionable_index
-    after = torch.from_numpy(of_all(answers, "outcomes", name, "after"))
+    after = torch.from_numpy(of_all(answers, "outcome", "after"))
     expected = double.classifier.probability(after)
-    probability = of_all(answers, "outcomes", name, "probability")
+    probability = of_all(answers, "outcome", "probability")
     assert np.allclose(probability, expected, rtol=0, atol=1e-6)
     expected = double.flow.log_prob(after) - double.flow.log_prob(x)
-    assert np.allclose(
-        of_all(answers, "outcomes", name, "gain"), expected, rtol=0, atol=1e-6
-    )
+    assert np.allclose(of_all(answers, "outcome", "gain"), expected, rtol=0, atol=1e-6)
     acts, values = (
-        torch.from_numpy(of_all(answers, "outcomes", name, key))
-        for key in ("acts", "values")
+        torch.from_numpy(of_all(answers, "outcome", key)) for key in ("acts", "values")
     )
     weights = Preferences(asked["scores"], profile=PROFILE).weight
-    for cost, by in (("cost", None), ("weightedCost", weights)):
-        expected = double.action_cost(x[:, columns], acts, values, by)
-        assert np.allclose(
-            of_all(answers, "outcomes", name, cost), expected, rtol=0, atol=1e-6
-        )
+    expected = double.action_cost(x[:, columns], acts, values, weights)
+    assert np.allclose(of_all(answers, "outcome", "cost"), expected, rtol=0, atol=1e-6)
 
 
 @needs_node
@@ -294,8 +279,7 @@ def test_a_bank_may_ask_for_more(problem, asked, replies):
 
 
 @needs_node
-@pytest.mark.parametrize("name", CAUSAL_MODELS)
-def test_search_over_all_values(double, asked, answers, name):
+def test_search_over_all_values(double, asked, answers):
     """Each set's cheapest action, beside the same descents by lib."""
     columns = double.population.actionable_index
     sets = sets_of(len(columns))
@@ -303,15 +287,13 @@ def test_search_over_all_values(double, asked, answers, name):
     weights = torch.from_numpy(of_all(answers[:N_SEARCHED], "weights"))
     evaluator = ActionEvaluator(
         double,
-        model_of(double, name),
+        double.population.truth,
         x,
         sets.repeat(N_SEARCHED, 1),
         weights.repeat_interleave(len(sets), 0),
     )
     incumbents = cheapest_of_sets(evaluator)
-    rows = [
-        row for answer in answers[:N_SEARCHED] for row in answer["searched"][name]["table"]
-    ]
+    rows = [row for answer in answers[:N_SEARCHED] for row in answer["searched"]["table"]]
     assert np.array([row["acts"] for row in rows]).tolist() == evaluator.mask.tolist()
     for key, of_lib in (("cost", "cost"), ("odds", "log_odds"), ("gain", "gain")):
         values = np.array([np.inf if row[key] is None else row[key] for row in rows])
@@ -321,10 +303,9 @@ def test_search_over_all_values(double, asked, answers, name):
 
 
 @needs_node
-@pytest.mark.parametrize("name", CAUSAL_MODELS)
-def test_what_would_unlock_it(asked, answers, name):
+def test_what_would_unlock_it(asked, answers):
     """Looked up in the page's own table of costs, as lib looks it up."""
-    some = [answer["searched"][name] for answer in answers[:N_SEARCHED]]
+    some = [answer["searched"] for answer in answers[:N_SEARCHED]]
     cost = torch.from_numpy(np.array([cost_of(answer["table"]) for answer in some]))
     n_features = asked["scores"].shape[-1]
     unused = torch.zeros_like(cost)
@@ -369,8 +350,12 @@ def test_recommendations_within_limits(problem, network, asked, answers):
 
 
 @needs_node
-def test_what_can_be_left_out_is_left_out(problem, network, asked, answers):
-    solver = Pruned(network, problem)
+def test_what_can_be_left_out_is_left_out(problem, network, asked, answers, monkeypatch):
+    """In lib what follows is by the flow; on the page, and here, by the true equations."""
+    flow = copy.deepcopy(problem.flow)
+    by_truth = problem.population.truth.counterfactual
+    monkeypatch.setattr(flow, "counterfactual", by_truth)
+    solver = Pruned(network, replace(problem, flow=flow))
     expected = solver.recommend(asked["x"], Preferences(asked["scores"], profile=PROFILE))
     columns = problem.population.actionable_index
     acts = of_all(answers, "pruned", "acts")

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from lib.method.graph import Graph
 from lib.paper.pictures import plots
@@ -27,8 +28,10 @@ def test_saved_figures_are_byte_equal(problem, tmp_path):
     plots.use_style()
     population = problem.population
     for run in ("one", "two"):
-        figure, ax = plt.subplots()
-        plots.causal_graph(ax, population.graph, population.kinds, plots.LOAN_PLACES)
+        figure, (left, right) = plt.subplots(2)
+        plots.causal_graph(left, population.graph, population.kinds, plots.LOAN_PLACES)
+        plots.architecture(right)
+        plots.legend_once(figure, left)
         plots.save(figure, tmp_path / run, "graph")
         plt.close(figure)
     for kind in ("png", "pdf"):
@@ -41,21 +44,6 @@ def test_samples_become_densities(ax):
     plots.marginal(ax, {"data": sample}, "loan_amount", bins=40)
     x, y = ax.patches[0].get_xy().T  # what is filled, once around
     assert (x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2 == pytest.approx(1)
-
-
-def test_in_the_legend_a_label_stands_once(ax):
-    for height in (0, 1):
-        ax.axhline(height, label="loss")
-    plots.legend_once(ax.figure, ax)
-    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["loss"]
-
-
-def test_what_icarma_adds_has_a_colour_of_its_own(ax):
-    """It is a step, what a person says with its frame, and two terms of the loss."""
-    plots.architecture(ax)
-    added = matplotlib.colors.to_rgba(plots.COLOURS["added"])
-    rims = [patch.get_edgecolor() for patch in ax.patches if hasattr(patch, "get_boxstyle")]
-    assert rims.count(added) == 8
 
 
 def test_people_seen_stay_below_the_errors(ax):
@@ -88,17 +76,13 @@ def test_intervals_stand_in_the_order_of_the_categories(ax):
 
 
 def test_an_action_is_drawn_as_what_happens_to_each_feature(ax):
-    """Acted on, following and forbidden features differ, and only movers have numbers."""
+    """Only what moves has numbers, and only what is acted on is cut from its causes."""
     moves = {"income": "10 -> 30 of 100 (-1.3 -> 2.0)", "savings": "-2 -> -0.5"}
     plots.action_on_graph(
         ax, CHAIN, PLACES, moves, ["income"], forbidden=["savings", "age"]
     )
     texts = [text.get_text() for text in ax.texts]
     assert [text for text in texts if "→" in text] == ["10 → 30 of 100", "−2 → −0.5"]
-    faces = [tuple(np.round(dots.get_facecolor()[0], 2)) for dots in ax.collections]
-    assert len(set(faces)) == 4  # what is closed and follows all the same is a follower
-    is_dashed = [dots.get_linestyle()[0][1] is not None for dots in ax.collections]
-    assert is_dashed == [False, False, True, True]
     into_income, into_savings = ax.patches
     assert into_income.get_linestyle() == ":"  # its causes no longer decide it
     assert into_savings.get_linewidth() > into_income.get_linewidth()
@@ -111,3 +95,16 @@ def test_a_slice_shows_the_decision_at_each_point(ax):
     refused, accepted = (path.get_extents() for path in ax.collections[0].get_paths())
     assert refused.x1 == pytest.approx(1, abs=0.02) == accepted.x0
     assert len(ax.patches) == 2
+
+
+def test_a_figure_for_a_slide_has_type_of_9_points_and_leaves_the_figure_as_it_is():
+    figure, axes = plt.subplots(1, 2, figsize=(10, 5))
+    axes[0].set_xlabel("small", fontsize=6)
+    figure.suptitle("the slide's own")
+    large = plots.for_slide(figure)
+    assert min(text.get_fontsize() for text in large.findobj(Text)) == 9
+    assert (large.get_size_inches() <= plots.SLIDE).all() and not large.get_suptitle()
+    assert axes[0].xaxis.label.get_fontsize() == 6 and figure.get_suptitle()
+    assert figure.get_size_inches().tolist() == [10, 5]
+    assert plt.get_fignums() == [figure.number]
+    plt.close(figure)

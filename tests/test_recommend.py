@@ -1,5 +1,7 @@
 """The short way: what it takes, what it refuses before any work, and what comes back."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -305,6 +307,25 @@ def test_a_table_of_fractions_warns_of_people_it_has_not_seen():
     problem.population.check_range(frame)  # all were seen
     with pytest.warns(UserWarning, match=r"age of 0 is 150 \(seen: 21.25 to 69.25\)"):
         problem.population.check_range({"age": 150, "income": 2000, "debt": 900})
+
+
+def test_nobody_is_taken_for_somebody_at_the_end_of_the_range(problem, search):
+    """Every way in refuses a value that nobody had, in the same words."""
+    nobody = {"age": 35, "income": 10**7, "cards": 2, "debt": 900}
+    population = problem.population
+    messages = set()
+    for ask in (
+        population.standardise,
+        population.check_range,
+        partial(report.recommend_frame, problem, search),
+        partial(recommend, problem),
+    ):
+        with pytest.raises(ValueError, match=r"of 0 is 10,000,000 \(seen: ") as error:
+            ask(pd.DataFrame([nobody]))
+        messages.add(str(error.value))
+    assert len(messages) == 1 and "another unit?" in messages.pop()
+    everybody = population.standardise(past_applicants(800))  # who was seen is as they are
+    assert torch.equal(population.to_feasible(everybody), everybody)
 
 
 def test_edges_left_out_say_what_is_assumed():

@@ -254,6 +254,21 @@ def test_report_joins_the_tables(tmp_path):
     assert rows.section.tolist() == ["5.3", "5.3", "D.1"]
 
 
+def test_report_asks_tables_that_no_notebook_asks():
+    seconds = pd.Series(
+        {
+            "oracle, all test people, three features, 25 values": 0.3,
+            "oracle, all test people, four features, 25 values": 0.5,
+            "iCARMA's answer for all test people at once": 0.1,
+        }
+    )
+    shares = {"accuracy †": 0.9, "share refused †": 0.1, "share that defaults": 0.07}
+    asked = report.ask_tables(seconds, pd.Series(shares))
+    assert asked.ours.tolist() == pytest.approx([4, 0.9, 0.1, 0.03])
+    assert asked.here.tolist() == ["does not hold", "holds", "holds", "does not hold"]
+    assert report.ask_tables(seconds, pd.Series()).section.tolist() == ["5.3"]
+
+
 def test_report_counts_the_verdicts():
     rows = pd.DataFrame(
         {

@@ -38,12 +38,13 @@ autoapi_dirs = ["lib"]
 autoapi_root = "runs/book/autoapi"
 autoapi_keep_files = True
 autoapi_file_patterns = ["*.py"]
-autoapi_ignore = [f"*/lib/{folder}/*" for folder in ("search", "paper", "beyond")]
+autoapi_ignore = [f"*/lib/{folder}/*" for folder in ("paper", "beyond")]
 autoapi_options = ["members", "show-module-summary"]
 autoapi_add_toctree_entry = False
 autoapi_member_order = "bysource"
 napoleon_custom_sections = ["Source"]
 default_role = "code"
+highlight_language = "text"
 suppress_warnings = ["autoapi.python_import_resolution"]
 
 nb_execution_mode = "off"
@@ -76,10 +77,13 @@ mathjax_path = "tex-svg.js"
 # comment, in a notebook at its end.
 LIVE = {
     root_doc: "",
+    "notebooks/00_start_here": "",
     "notebooks/01_data_and_scm": "step=4",
     "notebooks/04_hard_constraints": "step=2",
     "notebooks/08_exact_and_unlocked": "step=5&hard=5.5.1.5",
 }
+# Reports whose tables need the space of the contents at the right
+WIDE = ("docs/hare_tables", "docs/print_read_backwards")
 PLACE = "<!-- the applicant -->"
 TRY = f"<section><h2>Try it: you are the applicant</h2>{PLACE}</section>"
 
@@ -127,6 +131,8 @@ def with_what_is_alive(
     """Put the applicant where `LIVE` says, and scripts where they have work to do."""
     body = context.get("body", "")
     TEXTS[page] = re.sub(r"<[^>]*>", " ", body)
+    if page in WIDE:
+        context["meta"] = {**context["meta"], "html_theme.sidebar_secondary.remove": ""}
     if page in LIVE:
         body = body if PLACE in body else body + TRY
         context["body"] = body.replace(PLACE, applicant(LIVE[page]))
@@ -140,7 +146,10 @@ def with_what_is_alive(
 def as_restructured(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Write a docstring as napoleon reads it: headings alone, asterisks as they are."""
+    """Write a docstring as napoleon reads it: headings alone, asterisks as they are.
+
+    That of lib is followed by all public names.
+    """
     text = "\n".join(lines)
     text = re.sub(
         r"^Raises: (.+(?:\n    .+)*)",
@@ -155,18 +164,37 @@ def as_restructured(
         text,
         flags=re.MULTILINE,
     )
+    if name == "lib":
+        text += f"\n\n{contents.names()}"
     lines[:] = text.split("\n")
 
 
-def folded(app: Any, page: str, source: list[str]) -> None:
-    """Fold the code of a notebook, so that text and figures are what one sees first."""
-    if page.startswith("notebooks/"):
-        notebook = json.loads(source[0])
-        for cell in notebook["cells"]:
-            if cell["cell_type"] == "code":
-                tags = cell["metadata"].setdefault("tags", [])
-                cell["metadata"]["tags"] = [*tags, "hide-input"]
-        source[0] = json.dumps(notebook)
+def prepared(app: Any, page: str, source: list[str]) -> None:
+    """Prepare a notebook for the book.
+
+    Code is folded, so that text and figures are what one sees first; a figure says what it
+    shows; and where the notebook shows the applicant's widget stands the page itself.
+    """
+    if not page.startswith("notebooks/"):
+        return
+    notebook = json.loads(source[0])
+    cells, heading = [], ""
+    for cell in notebook["cells"]:
+        code = "".join(cell["source"])
+        cells.append(cell)
+        if cell["cell_type"] != "code":
+            heading = (re.findall(r"^#+ (.+)", code, re.MULTILINE) or [heading])[-1]
+            continue
+        tags = cell["metadata"].setdefault("tags", [])
+        cell["metadata"]["tags"] = [*tags, "hide-input"]
+        text = contents.figure_text(code) or f"Figure of the section {heading}"
+        cell["metadata"]["mystnb"] = {"image": {"alt": text}}
+        if code.strip() == "applicant.show()":
+            cell["outputs"] = []
+            place = {"cell_type": "markdown", "metadata": {}, "source": PLACE}
+            cells.append({"id": "applicant", **place})
+    notebook["cells"] = cells
+    source[0] = json.dumps(notebook)
 
 
 def finished(app: Any, error: Exception | None) -> None:
@@ -195,7 +223,7 @@ model += f"(made ??= createModel({numbers}));\n}})();\n"
 
 def setup(app: Any) -> None:
     """Register them."""
-    app.connect("source-read", folded)
+    app.connect("source-read", prepared)
     app.connect("autodoc-process-docstring", as_restructured, priority=400)
     app.connect("html-page-context", with_what_is_alive)
     app.connect("build-finished", finished)

@@ -113,7 +113,7 @@ def burden() -> Key:
     each = refused * cost
     return Key(
         np.array([*each, each[1] / each[0]]),
-        "The refusals make the ratio; the cost adds little.",
+        "The refusals raise the ratio; the cost takes a part of it back.",
         (
             (
                 [*cost, cost[1] / cost[0]],

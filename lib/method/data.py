@@ -465,32 +465,45 @@ class Population:
                 feature, categories under their names; other columns
                 are left out. One applicant may be a dict or a Series.
         Raises: ValueError: a column is missing, or holds text among
-            numbers, gaps, or a category that is not known.
+            numbers, gaps, or a category that is not known; somebody
+            lies outside of the range that was seen, and the
+            population has whole numbers or categories: `to_feasible`
+            would take them for somebody at the end of the range.
         """
         table = to_table(frame, self.features)
         numbers = torch.from_numpy(values(table, self.features, self.categories))
-        return ((numbers - self.mean) / self.std).to(self.low.dtype)
+        x = ((numbers - self.mean) / self.std).to(self.low.dtype)
+        if self.discretisation is not None and (outside := self._outside(table, x)):
+            raise ValueError(
+                f"{outside}. Nobody like that was seen, and they would be taken for "
+                "somebody at the end of the range. Correct the value (another unit?), "
+                "leave them out, or fit to a table that has such people."
+            )
+        return x
 
     def check_range(self, frame: Any) -> None:
         """Check that people of a table lie within the range that was seen, each feature.
 
-        Arguments:
-            frame: As for `standardise`.
-        Raises: ValueError: somebody does not, and the population has
-            whole numbers or categories: `to_feasible` would take them
-            for somebody at the end of the range.
+        Arguments, errors: as for `standardise`.
         Warns: UserWarning: somebody does not, and every value is
             possible.
         """
         table = to_table(frame, self.features)
-        x, seen = self.standardise(table), torch.cat(list(self.x.values()))
+        if outside := self._outside(table, self.standardise(table)):
+            warnings.warn(
+                f"{outside}. Classifier and flow were fitted to nobody there: distrust "
+                "what they say of these people.",
+                stacklevel=3,
+            )
+
+    def _outside(self, table: pd.DataFrame, x: Tensor) -> str:
+        """Return which values lie outside of the range that was seen, in words, or ""."""
+        seen = torch.cat(list(self.x.values()))
         low, high = seen.amin(0), seen.amax(0)
         if self.discretisation is not None:
             ends = self.discretisation.low, self.discretisation.high
             low, high = (((end - self.mean) / self.std).to(x) for end in ends)
         is_outside = (x < low) | (x > high)
-        if not is_outside.any():
-            return
         low, high = self.inverse_transform(torch.stack([low, high]).double())
         ranges = [
             f"{first:,.6g} to {last:,.6g}"
@@ -501,21 +514,8 @@ class Population:
             f"{ranges[j]})"
             for row, j in is_outside.nonzero().tolist()
         ]
-        listed = "; ".join(outside[:3])
-        if len(outside) > 3:
-            listed += f"; and {len(outside) - 3} more"
-        if self.discretisation is None:
-            warnings.warn(
-                f"{listed}. Classifier and flow were fitted to nobody there: distrust what "
-                "they say of these people.",
-                stacklevel=3,
-            )
-            return
-        raise ValueError(
-            f"{listed}. Nobody like that was seen, and they would be taken for somebody at "
-            "the end of the range. Correct the value (another unit?), leave them out, or "
-            "fit to a table that has such people."
-        )
+        more = f"; and {len(outside) - 3} more" if len(outside) > 3 else ""
+        return "; ".join(outside[:3]) + more
 
     def to_feasible(self, x: Tensor) -> Tensor:
         """Return the nearest standardised features (*, D) that a person can have.

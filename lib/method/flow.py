@@ -54,9 +54,9 @@ class CausalFlow(CausalModel, nn.Module):
               \log p(x) = \sum_j \log N(z_j) + \log |\partial z_j / \partial x_j|
 
     `layer` is zuko's masked autoregressive transform, with the graph
-    as its adjacency. T is affine, or a spline after arsinh. One layer
-    only: several would let features depend on what does not cause
-    them.
+    as its adjacency. T is affine, or a spline after arsinh. There
+    is one layer: a second that mixes features would let them depend
+    on what does not cause them.
 
     Once fitted, only the hidden units that feed a feature are asked
     for it (`transform_of`). To fit, call the module: gradients reach

@@ -1,7 +1,7 @@
 """The problem every solver gets, and the recommendation every solver returns."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -99,20 +99,27 @@ class Problem:
         name: str = "own data",
         progress: Callable[[range], Iterable[int]] | None = None,
         classifier_model: Any = None,
+        whole: Sequence[str] | None = None,
+        atoms: Sequence[str] = (),
+        n_bins: int | None = None,
     ) -> "Problem":
         """Return the problem of a table of past applicants; classifier and flow are fitted.
 
         Arguments:
-            frame, label, kinds, edges, seed, name: As for
-                `Population.from_frame`.
+            frame, label, kinds, edges, seed, name, whole, atoms: As
+                for `Population.from_frame`.
             n_epochs: Of both fits; None: their defaults.
             progress: Wraps the range of epochs; None: progress bars.
             classifier_model: A fitted model that decides, as for
                 `Classifier.of`; None: a network is fitted.
+            n_bins: Of the flow's splines, as for `CausalFlow`; 0: it
+                is affine. None: 8 where there are categories, else 0.
         Raises: ValueError: as `Population.from_frame`, `Classifier.of`
             and `Problem`.
         """
-        population = Population.from_frame(frame, label, kinds, edges, name, seed=seed)
+        population = Population.from_frame(
+            frame, label, kinds, edges, name, whole, seed, atoms
+        )
         how: dict[str, Any] = {"seed": seed, "progress": progress}
         if n_epochs is not None:
             how["n_epochs"] = n_epochs
@@ -120,10 +127,10 @@ class Problem:
             h: Classifier = classifier.fit(population, **how)[0]
         else:
             h = Classifier.of(classifier_model, population)
-        if population.categories:
-            how["n_bins"] = 8
+        if n_bins is None:
+            n_bins = 8 if population.categories else 0
         x, x_validation = population.x["flow/train"], population.x["flow/validation"]
-        density, _ = flow.fit(population.graph, x, x_validation, **how)
+        density, _ = flow.fit(population.graph, x, x_validation, n_bins=n_bins, **how)
         return cls(population, h, density)
 
     @property

@@ -27,6 +27,7 @@ OUTCOMES = {
     "refused": "still refused",
     "nothing": "no recourse found",
 }
+FLOAT32 = 1e-6  # standard deviations from 0 that rounding makes of 0
 ACCEPTED = "accepted already"  # of people who need no recourse
 # of a table, beside the features
 COLUMNS = ("outcome", "why", "change", "follows", "cost", "log_odds", "log_density_change")
@@ -227,14 +228,19 @@ def _shown(
 def _texts(population: Population, x: Tensor) -> list[list[str]]:
     """Return every value as text, in the units of the data, a list a person."""
     rows = population.to_frame(x).to_numpy(object)
-    return [[_text(value) for value in row] for row in rows]
+    smallest = (FLOAT32 * population.std).tolist()
+    return [[_text(*cell) for cell in zip(row, smallest, strict=True)] for row in rows]
 
 
-def _text(value: Any) -> str:
-    """Return a number in four digits, with all digits before the point; or a name."""
+def _text(value: Any, smallest: float) -> str:
+    """Return a number in four digits, with all digits before the point; or a name.
+
+    A number below the smallest is 0.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         return str(value)
     number = float(value)
+    number = number if abs(number) > smallest else 0.0
     return f"{number:,.0f}" if abs(number) >= 1_000 else f"{number:.4g}"
 
 

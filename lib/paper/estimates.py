@@ -183,16 +183,14 @@ def combined(*terms: tuple[float, Estimate | float]) -> Estimate:
         >>> round(twice.value, 3), twice.standard_error
         (0.3, 0.03)
     """
-    times = [coefficient for coefficient, _ in terms]
     estimates = [
-        number if isinstance(number, Estimate) else Estimate(number, number, number, 0.0)
-        for _, number in terms
+        (times, one if isinstance(one, Estimate) else Estimate(one, one, one, 0.0))
+        for times, one in terms
     ]
-    if times == [1]:
-        return estimates[0]
-    pairs = list(zip(times, estimates, strict=True))
-    value = float(sum(c * one.value for c, one in pairs))
-    errors = [c * one.standard_error for c, one in pairs]
+    if [times for times, _ in terms] == [1]:
+        return estimates[0][1]
+    value = float(sum(times * one.value for times, one in estimates))
+    errors = [times * one.standard_error for times, one in estimates]
     return Estimate(value, value, value, float(np.linalg.norm(errors)))
 
 

@@ -55,7 +55,6 @@ PAST = "lateness is past"  # the other graph that has networks of its own
 FEATURES = io.read_csv(PARAMS / "gmsc_features.csv", index_col="feature")
 COLUMNS = FEATURES.column.to_dict()  # our names, in causal order, and those of the csv
 KINDS = FEATURES.kind.to_dict()
-COUNTS = tuple(FEATURES.index[FEATURES.is_count])
 HIGHEST = FEATURES.highest  # of a count that of anybody, else a cap
 LATENESS = ("late_30_to_59", "late_60_to_89", "late_90")
 LABEL = "SeriousDlqin2yrs"

@@ -5,8 +5,11 @@ by `workflow/calibrate.py` and is read from params/calibrated.yaml; what our
 own rule chose (`workflow/choose.py`) from params/chosen_*.yaml.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
+
+import pandas as pd
 
 from lib import checks, io
 from lib.io import PARAMS
@@ -26,7 +29,7 @@ CONSTANT_SEES = {"nothing": CONSTANT, "scores": Profile(gamma=1.0, w_max=1.0)}
 
 # the paper's settings, as printed in C.2.4 and C.3.3 of arXiv:2604.08030, by how people are
 # asked; "transfer" is Give Me Some Credit's
-_PRINTED: dict[str, tuple[Any, ...]] = {
+_PRINTED: dict[str, Sequence[Any]] = {
     "batch_size": (128, 128, 256),
     "n_epochs": (450, 900, 400),
     "learning_rate": (5e-3, 1e-3, 1e-3),
@@ -37,10 +40,7 @@ _PRINTED: dict[str, tuple[Any, ...]] = {
     "plausibility": (0.225, 0.125, 0.04),
     "feasibility": (0.1, 0.1, 0.09),
 }
-PRINTED = {
-    search: {name: values[i] for name, values in _PRINTED.items()}
-    for i, search in enumerate(("ranking", "score", "transfer"))
-}
+PRINTED = pd.DataFrame(_PRINTED, index=["ranking", "score", "transfer"]).to_dict("index")
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def recommend(
         index is (person, plan), and plans that nobody found are left
         out.
     Raises: ValueError: before any work, where applicants lie outside
-        of what was seen (`Population.check_range`), answers can't be
+        of what was seen (`Population.standardise`), answers can't be
         read, or the solver is unknown, needs a gradient, or offers no
         plans.
 

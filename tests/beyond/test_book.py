@@ -30,12 +30,14 @@ def book() -> Path:
 
 
 class Page(HTMLParser):
-    """Ids, addresses that a page refers to, and its text outside of scripts."""
+    """Ids, images, and addresses that a page refers to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.ids: set[str] = set()
         self.addresses: list[tuple[str, str]] = []
+        self.images: list[tuple[str, str]] = []  # address and alternative text
+        self.next = ""  # the address of the next page
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -44,6 +46,11 @@ class Page(HTMLParser):
                 self.ids.add(value)
             if name in ("href", "src") and value is not None:
                 self.addresses.append((tag, value))
+        named = {name: value or "" for name, value in attributes}
+        if tag == "img":
+            self.images.append((named["src"], named.get("alt", "")))
+        if named.get("class") == "right-next":
+            self.next = named["href"]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +82,29 @@ def test_links_and_images_are_there(pages):
                 if unquote(link.fragment) not in {*known, "#"}:
                     missing.append((path.name, address))
     assert not missing
+
+
+def test_images_have_words_for_who_cannot_see_them(pages):
+    """Not a file's name, which for a notebook's output is a hash."""
+    for path, page in pages.items():
+        for source, text in page.images:
+            assert text.strip() and Path(source).name not in text, (path.name, source)
+
+
+def test_next_leads_through_the_notebooks(pages):
+    path, seen = FRONT, []
+    for _ in NOTEBOOKS:
+        path = (path.parent / pages[path].next).resolve()
+        seen.append(path.stem)
+    assert seen == NOTEBOOKS
+
+
+def test_the_start_page_of_the_code_names_all_that_lib_offers(pages):
+    import lib
+
+    path = HTML / "runs" / "book" / "autoapi" / "lib" / "index.html"
+    links = {urlsplit(address).fragment for _, address in pages[path].addresses}
+    assert set(lib.__all__) <= {link.rpartition(".")[2] for link in links}
 
 
 def test_only_links_lead_outside(pages):
@@ -191,7 +221,12 @@ def test_the_applicant_answers_on_the_front_page(tab):
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [("01_data_and_scm", 4), ("04_hard_constraints", 2), ("08_exact_and_unlocked", 5)],
+    [
+        ("00_start_here", 1),
+        ("01_data_and_scm", 4),
+        ("04_hard_constraints", 2),
+        ("08_exact_and_unlocked", 5),
+    ],
 )
 def test_the_applicant_stands_in_notebooks(tab, name, step):
     tab.goto((HTML / "notebooks" / f"{name}.html").as_uri())

@@ -2,59 +2,57 @@
 
 What makes recourse impossible is an error, and all errors are listed
 at once (`results.require` raises them). The rest are warnings, with
-what to do about them. Values, graph and limits are checked by the
-functions that read them later (`lib.method.data`).
+what to do about them, and lines on what is fine.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from typing import Any
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from lib.beyond.own_table import columns, tables
+from lib import checks
+from lib.beyond.own_table import tables
 from lib.beyond.own_table.results import VERDICTS, CheckResult, from_error
 from lib.method import data, report
 from lib.method.limits import Limits
-from lib.method.problem import Problem
+from lib.search.recommend import SENTENCE
+from lib.search.sets import MAX_FEATURES
 
 FEW = 1_000  # people; with fewer a flow learns little, and half of them train it
 FEW_OF_A_CLASS = 100  # labels of the rarer kind
 MIN_IN_GROUP = 120  # people, for an interval of those who are refused
 MAX_GROUPS = 6
-# columns of the recommendations as notebook 12 writes them
-TAKEN = (
-    *("split", "person", *report.COLUMNS),
-    *("helped", "holds_in", "is_sparse", "moves_an_atom"),
-)
-NEARLY_ALL = 0.95  # share of people refused, from which on few are left to learn from
-TOO_LARGE = 1e15
+ATOM = 0.05  # share of people with one and the same value
+MAX_COUNTS = 100  # different values, up to which whole numbers are counts
+N_BINS = 20  # of a feature that predicts the label
+MIN_IN_BIN = 10  # people; with fewer a bin predicts the label by chance
+LEAK = 0.15  # share of the majority's errors that a single feature may leave
+COLLINEAR = 0.98
+FAR = 10.0  # interquartile ranges from the median
+DUPLICATES = 0.01  # share of people who equal somebody else
 
 
 def examine(
     frame: pd.DataFrame,
     label: str,
     kinds: Mapping[str, str],
-    edges: Any,
+    edges: data.Edges,
     group: str = "",
-    max_actionable: int = 8,
     person: str = "",
     limits: Mapping[str, str] | None = None,
 ) -> list[CheckResult]:
     """Return the results of all checks of a table, errors first.
 
+    A table without errors becomes a population.
+
     Arguments:
         frame: A row a person.
-        label, kinds: As for `Population.from_frame`.
-        edges: A dict effect -> causes, or pairs (cause, effect).
+        label, kinds, edges: As for `Population.from_frame`.
         group: Column whose groups are audited; "": none.
-        max_actionable: Actionable features that a search over all
-            sets can bear.
         person: Column with people's names; "": none.
         limits: As for `Limits.from_words`; None: none.
-    Raises: TableError: frame is no table. Everything else is a
-        result.
+    Raises: ValueError: frame is no table, or kinds are no dict.
 
     Example:
         >>> frame = pd.DataFrame({"age": range(30), "pay": 1.0, "repaid": [0, 1, 1] * 10})
@@ -63,68 +61,80 @@ def examine(
         >>> [r.message for r in results if r.is_error]
         ['pay is 1.0 for everyone']
     """
-    if not isinstance(frame, pd.DataFrame):
-        raise tables.TableError(f"Expected a table of pandas, got {type(frame).__name__}.")
-    if not all(isinstance(name, str) for name in (label, group, person)):
+    if not isinstance(frame, pd.DataFrame) or not isinstance(kinds, Mapping):
         raise tables.TableError(
-            f"Expected names of columns, got label {label!r}, group {group!r}, person "
-            f"{person!r}."
+            f"Expected a table of pandas, and a dict feature -> kind; got "
+            f"{type(frame).__name__} and {type(kinds).__name__}."
         )
-    features = [name for name in _existing(kinds, frame) if name != label]
-    results = [
-        _people(frame),
-        *_names(frame, label, kinds, max_actionable),
-        *_values(frame, features),
-        *_label(frame, label),
-        *_edges(kinds if isinstance(kinds, Mapping) else {}, label, edges),
-    ]
-    usable = [name for name in features if columns.is_usable(frame[name])]
-    if usable:
-        if label in frame and _is_label(frame[label]):
-            results += columns.leaks(frame, label, usable)
-        results += columns.contents(frame, usable, kinds)
-    if group:
-        results.append(_group(frame, group, features, person))
-    if person:
-        try:
-            tables.with_names(frame, person)
-        except ValueError as error:
-            results.append(from_error("names", error))
-    if limits:
-        results.append(_limits(features, kinds, limits, frame))
+    results = [*_people(frame), *_kinds(frame, label, kinds)]
+    features = [name for name in kinds if name in frame and name != label]
+    if frame.columns.is_unique and len(frame):
+        columns = [result for name in features for result in _column(frame, name)]
+        results += [*columns, *_label(frame, label), *_edges(kinds, label, edges)]
+        if group:
+            results.append(_group(frame, group, person))
+        usable = [name for name in features if is_usable(frame[name])]
+        if usable and label in frame and is_usable(frame[label]):
+            results += leaks(frame, label, usable)
+        results += _contents(frame, usable)
+    if not any(result.is_error for result in results):
+        results += _population(frame, label, kinds, edges, person, limits)
     return sorted(results, key=lambda r: VERDICTS.index(r.verdict))
 
 
-def refusals(problem: Problem) -> CheckResult:
-    """Return how many people the classifier refuses, and whether these are enough.
+def is_usable(column: pd.Series) -> bool:
+    """Return whether a column holds numbers without gaps that differ."""
+    if column.dtype.kind not in "iufb":
+        return False
+    values = _numbers(column)
+    return bool(np.isfinite(values).all() and np.ptp(values) > 0)
 
-    Raises: TableError: it refuses nobody in one of the splits.
+
+def whole_numbers(frame: pd.DataFrame, features: Sequence[str]) -> list[str]:
+    """Return the features that count something: whole numbers, of few different values.
+
+    A whole number of dollars takes many values, and is left out.
 
     Example:
-        >>> refusals(problem).message
-        '4,879 of 10,000 train, 2,410 of 5,000 validation, 2,426 of 5,000 test people'
+        >>> frame = pd.DataFrame({"cards": [0.0, 1.0, 3.0], "share": [0.5, 1.0, 0.0]})
+        >>> whole_numbers(frame, ["cards", "share"])
+        ['cards']
     """
-    splits = ("train", "validation", "test")
-    n_all = [len(problem.population.x[f"recourse/{split}"]) for split in splits]
-    n_refused = [len(problem.refused(split)) for split in splits]
-    counts = zip(n_refused, n_all, splits, strict=True)
-    message = ", ".join(f"{n:,} of {n_split:,} {split}" for n, n_split, split in counts)
-    message += " people"
-    more = "Bring more people whose label is {}, or change their weight in the fit."
-    if min(n_refused) == 0:
-        raise tables.TableError(
-            f"The classifier refuses {message}. Recourse is for refused people. "
-            + more.format(0)
-        )
-    verdict, hint = "fine", ""
-    if max(n / n_split for n, n_split in zip(n_refused, n_all, strict=True)) > NEARLY_ALL:
-        verdict = "warning"
-        hint = "Nearly everybody: few accepted people are left to learn from. "
-        hint += more.format(1)
-    elif min(n_refused) < FEW_OF_A_CLASS:
-        verdict = "warning"
-        hint = "Too few to learn from, or to be sure of anything. Bring more people."
-    return CheckResult(verdict, "who is refused", message, hint)
+    return [
+        name
+        for name in features
+        if is_usable(frame[name])
+        and (_numbers(frame[name]) % 1 == 0).all()
+        and frame[name].nunique() <= MAX_COUNTS
+    ]
+
+
+def atoms(frame: pd.DataFrame, features: Sequence[str]) -> dict[str, float]:
+    """Return each feature's atom: a value that `ATOM` of all people share, or more.
+
+    Of a feature with several it is the commonest. Whole numbers are
+    left out, since they are spread in any case.
+
+    Example:
+        >>> atoms(pd.DataFrame({"savings": [0.0] * 9 + [10.5]}), ["savings"])
+        {'savings': 0.0}
+    """
+    atom_of = {}
+    for name in features:
+        if is_usable(frame[name]) and not whole_numbers(frame, [name]):
+            shares = frame[name].value_counts(normalize=True)
+            if shares.iloc[0] >= ATOM:
+                atom_of[name] = float(shares.index[0])
+    return atom_of
+
+
+def atoms_at_an_end(frame: pd.DataFrame, features: Sequence[str]) -> list[str]:
+    """Return the features whose atom is their lowest or highest value."""
+    return [
+        name
+        for name, value in atoms(frame, features).items()
+        if value in (frame[name].min(), frame[name].max())
+    ]
 
 
 def groups_of(column: pd.Series) -> dict[str, np.ndarray]:
@@ -147,151 +157,141 @@ def groups_of(column: pd.Series) -> dict[str, np.ndarray]:
     return {name: np.flatnonzero(names == name) for name in dict.fromkeys(names)}
 
 
-def _is_label(column: pd.Series) -> bool:
-    """Return whether a column holds 0 and 1, and both."""
-    return columns.is_number(column) and set(column.unique()) == {0, 1}
+def leaks(frame: pd.DataFrame, label: str, usable: Sequence[str]) -> Iterator[CheckResult]:
+    """Look for columns that predict the label nearly alone, among all columns.
+
+    Arguments:
+        label: Column of 0 and 1.
+        usable: Features, see `is_usable`.
+
+    Example:
+        >>> frame = pd.DataFrame({"late": range(40), "repaid": [1] * 20 + [0] * 20})
+        >>> next(leaks(frame, "repaid", ["late"])).message
+        'late alone leaves 0% of the errors of a constant answer'
+    """
+    y = frame[label].to_numpy(dtype=bool)
+    left_out = [
+        name
+        for name in frame.columns
+        if name not in (label, *usable) and is_usable(frame[name])
+    ]
+    errors_left = {name: _errors_left(frame[name], y) for name in [*usable, *left_out]}
+    for name, left in errors_left.items():
+        if left > LEAK:
+            continue
+        message = f"{name} alone leaves {left:.0%} of the errors of a constant answer"
+        if name in left_out:
+            yield CheckResult("fine", "leaks", f"{message}; it is left out", "Keep it out.")
+        elif left == 0 and frame[name].nunique() == 2:
+            hint = "It is the label by another name: leave it out."
+            yield CheckResult("error", "leaks", message, hint)
+        else:
+            hint = "Is it made after the decision? Then leave it out."
+            yield CheckResult("warning", "leaks", message, hint)
+    best = min(usable, key=errors_left.__getitem__)
+    if errors_left[best] > LEAK:
+        message = f"the best single predictor, {best}, leaves {errors_left[best]:.0%}"
+        yield CheckResult("fine", "leaks", f"{message} of the errors")
 
 
-def _existing(names: Any, frame: pd.DataFrame) -> list[str]:
-    """Return those of the names that are columns, there once."""
-    there = list(frame.columns)
-    return [name for name in names if isinstance(name, str) and there.count(name) == 1]
+def _errors_left(column: pd.Series, y: np.ndarray) -> float:
+    """Return the share of errors that is left when a single column predicts the label.
+
+    It is a share of the errors that are made without the column. Two
+    predictions are tried, and the better one counts: the more common
+    label in each of 20 bins (of ten people or more), and one
+    threshold, which also finds what only a few people have.
+    """
+    values = _numbers(column)
+    n_bins = min(N_BINS, len(values) // MIN_IN_BIN)
+    bins = values
+    if column.nunique() > n_bins:
+        edges = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1]))
+        bins = np.searchsorted(edges, values)
+    in_bins = pd.crosstab(bins, y).to_numpy().min(1).sum()
+    by_value = pd.crosstab(values, y).to_numpy().cumsum(0)
+    n_negative, n_positive = by_value[-1]
+    errors = by_value[:, 0] + n_positive - by_value[:, 1]  # if high values are negative
+    by_threshold = min(errors.min(), (len(y) - errors).min())
+    return float(min(in_bins, by_threshold) / min(n_negative, n_positive))
 
 
-def _people(frame: pd.DataFrame) -> CheckResult:
-    """Check how many people there are."""
+def _numbers(column: pd.Series) -> np.ndarray:
+    """Return a column of numbers as float64, gaps as NaN."""
+    return column.to_numpy(dtype=float, na_value=np.nan)
+
+
+def _people(frame: pd.DataFrame) -> Iterator[CheckResult]:
+    """Check how many people there are, and whether each column is there once."""
     message = f"{len(frame):,} rows"
     if len(frame) < data.MIN_PEOPLE:
         hint = f"At least {data.MIN_PEOPLE} are needed to fill three splits."
-        return CheckResult("error", "people", message, hint)
-    if len(frame) < FEW:
+        yield CheckResult("error", "people", message, hint)
+    elif len(frame) < FEW:
         hint = f"With fewer than {FEW:,} the flow learns little: believe it less."
-        return CheckResult("warning", "people", message, hint)
-    return CheckResult("fine", "people", message)
-
-
-def _names(
-    frame: pd.DataFrame, label: Any, kinds: Any, max_actionable: int
-) -> Iterator[CheckResult]:
-    """Check the names of columns, and the kinds of features."""
-    there = [str(name) for name in frame.columns]
-    if unnamed := [name for name in frame.columns if not isinstance(name, str)]:
-        hint = "Name them, with frame.rename(columns=str)."
-        yield CheckResult("error", "columns", f"{unnamed[0]!r} is no name", hint)
-    if twice := sorted({name for name in there if there.count(name) > 1}):
+        yield CheckResult("warning", "people", message, hint)
+    else:
+        yield CheckResult("fine", "people", message)
+    if twice := list(map(str, frame.columns[frame.columns.duplicated()])):
         message = f"twice: {', '.join(twice)}"
         yield CheckResult("error", "columns", message, "Keep one of them.")
-    if not isinstance(kinds, Mapping) or not kinds:
-        hint = "Expected a kind for each feature, for instance income: actionable."
-        yield CheckResult("error", "kinds", f"{kinds!r}", hint)
-        return
-    if taken := [name for name in kinds if name in TAKEN]:
+
+
+def _kinds(
+    frame: pd.DataFrame, label: str, kinds: Mapping[str, str]
+) -> Iterator[CheckResult]:
+    """Check the names of features and label, and the kinds."""
+    try:
+        checks.one_of("column", [label, *kinds], [*map(str, frame.columns)])
+    except ValueError as error:
+        yield from_error("names", error)
+    try:
+        checks.one_of("kind", kinds.values(), data.KINDS)
+    except ValueError as error:
+        yield from_error("kinds", error)
+    if taken := [name for name in kinds if name in (*report.COLUMNS, *SENTENCE)]:
         message = f"{taken[0]!r} is a column of the recommendations, too"
         hint = "Rename it in the table, in kinds and edges."
         yield CheckResult("error", "names", message, hint)
-    for name in [label, *kinds]:
-        if not isinstance(name, str):
-            hint = f"Put quotes around it: '{name}'."
-            yield CheckResult("error", "names", f"{name!r} is no text", hint)
-        elif name not in there:
-            message = f"there is no column {name!r}"
-            hint = _near(name, there, f"There are {columns.abbreviate(there)}.")
-            yield CheckResult("error", "names", message, hint)
-    for name, kind in kinds.items():
-        if kind not in data.KINDS:
-            hint = f"Expected one of {', '.join(data.KINDS)}."
-            yield CheckResult("error", "kinds", f"{name} is {kind!r}", hint)
     if label in kinds:
         message = f"the label {label!r} is among the features"
         hint = "Leave it out there, or the classifier learns from the answer."
         yield CheckResult("error", "kinds", message, hint)
     n_actionable = sum(kind == "actionable" for kind in kinds.values())
-    if 1 <= n_actionable <= max_actionable:
-        left_out = [name for name in there if name not in {label, *kinds}]
-        message = f"{len(kinds)} features, {n_actionable} actionable; left out: "
-        message += columns.abbreviate(left_out) or "none"
-        yield CheckResult("fine", "columns", message)
-    else:
-        hint = f"Make 1 to {max_actionable} features actionable."
-        yield CheckResult("error", "kinds", f"{n_actionable} actionable features", hint)
+    left_out = [str(name) for name in frame.columns if name not in {label, *kinds}]
+    message = f"{len(kinds)} features, {n_actionable} actionable; left out: "
+    message += ", ".join(left_out) or "none"
+    verdict, hint = "fine", ""
+    if n_actionable == 0:
+        verdict, hint = "error", "Make one of them actionable."
+    elif n_actionable > MAX_FEATURES:
+        verdict = "warning"
+        hint = f"With more than {MAX_FEATURES} the search can't try all sets of them."
+    yield CheckResult(verdict, "columns", message, hint)
 
 
-def _near(name: str, names: Iterable[str], hint: str) -> str:
-    """Return a hint at the name that was perhaps meant, else another hint."""
-    near = get_close_matches(name, list(names), n=1)
-    return f"Did you mean {near[0]}?" if near else hint
-
-
-def _values(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[CheckResult]:
-    """Check for text, gaps, constant columns, and values far from all others."""
-    n_errors = 0
-    for name in features:
-        if len(frame) == 0:
-            return
-        try:
-            _check_column(frame, name)
-        except ValueError as error:
-            n_errors += 1
-            yield from_error("values", error)
-        else:
-            if data.has_categories(frame[name]):
-                names = sorted(frame[name].astype(str).unique())
-                message = f"{name} is one of {len(names)}: {columns.abbreviate(names)}"
-                yield CheckResult("fine", "categories", message)
-    if n_errors == 0:
-        yield CheckResult("fine", "values", "no text, gaps or constants among the features")
-
-
-def _check_column(frame: pd.DataFrame, name: str) -> None:
-    """Raise ValueError unless a column holds numbers or categories that differ."""
-    column = frame[name]
-    is_gap = column.isna().to_numpy()
-    if is_gap.any():
-        raise ValueError(
-            f"{name} has {is_gap.sum():,} gaps, the first in row {int(is_gap.argmax())}. "
-            "Drop these people, or fill what is missing."
-        )
-    if column.nunique() == 1:
-        raise ValueError(
-            f"{name} is {column.iloc[0]} for everyone. Leave it out: nothing can be "
-            "learned from it."
-        )
-    if data.has_categories(column):
-        data.categories(frame, [name], pd.Series(0.0, range(len(frame))))
-        return
-    values = data.values(frame, [name])[:, 0]
-    if np.abs(values).max() > TOO_LARGE:
-        raise ValueError(
-            f"{name} reaches {np.abs(values).max():g}. Use another unit, or drop what is a "
-            "mistake."
-        )
-    data.check_near(name, values, column.nunique())
-
-
-def _limits(
-    features: Sequence[str],
-    kinds: Mapping[str, str],
-    limits: Mapping[str, str],
-    frame: pd.DataFrame,
-) -> CheckResult:
-    """Check whether limits can be read, and are of actionable features."""
-    actionable = [name for name in features if kinds[name] == "actionable"]
-    categories = {
-        name: [str(value) for value in frame[name].dropna().unique()]
-        for name in actionable
-        if data.has_categories(frame[name])
-    }
+def _column(frame: pd.DataFrame, name: str) -> Iterator[CheckResult]:
+    """Check one feature for text among numbers, gaps, constants, and values far away."""
     try:
-        Limits.from_words(limits, actionable, categories)
+        names = data.categories(frame, [name], pd.Series(0.0, range(len(frame))))
+        values = data.values(frame, [name], names)[:, 0]
+        if np.ptp(values) == 0:
+            raise ValueError(
+                f"{name} is {frame[name].iloc[0]} for everyone. Leave it out: nothing can "
+                "be learned from it."
+            )
+        data.check_near(name, values, frame[name].nunique())
     except ValueError as error:
-        return from_error("limits", error)
-    message = "; ".join(f"{name}: {phrases}" for name, phrases in limits.items())
-    return CheckResult("fine", "limits", message)
+        yield from_error("values", error)
+    else:
+        if names:
+            message = f"{name} is one of {len(names[name])}: {', '.join(names[name])}"
+            yield CheckResult("fine", "categories", message)
 
 
 def _label(frame: pd.DataFrame, label: str) -> Iterator[CheckResult]:
     """Check the label: 0 and 1, both, and how many."""
-    if len(frame) == 0 or not _existing([label], frame):
+    if label not in frame:
         return
     try:
         is_positive = data.labels(frame, label)
@@ -300,87 +300,117 @@ def _label(frame: pd.DataFrame, label: str) -> Iterator[CheckResult]:
         return
     n, n_positive = len(frame), int(is_positive.sum())
     n_rarer = min(n_positive, n - n_positive)
-    message = f"{label} is 1 for {n_positive / n:.0%} of {n:,}"
+    message = f"{label} is 1, the good outcome, for {n_positive / n:.0%} of {n:,}"
+    verdict, hint = "fine", "If 1 is the bad one, turn the label round: no check can know."
     if n_rarer == 0:
-        hint = "Bring people of both kinds: there is nothing to decide."
-        yield CheckResult("error", "label", message, hint)
-        return
-    if n_rarer < FEW_OF_A_CLASS:
+        verdict, hint = "error", "Bring people of both kinds: there is nothing to decide."
+    elif n_rarer < FEW_OF_A_CLASS:
+        verdict = "warning"
         hint = f"Only {n_rarer} of the rarer kind: the classifier learns little of them."
-        yield CheckResult("warning", "label", message, hint)
-    else:
-        yield CheckResult("fine", "label", message)
-    message = f"1 is the good outcome? ({n_positive:,} people; 0: {n - n_positive:,})"
-    hint = "No check can know. If 1 is the bad one, turn the label round."
-    yield CheckResult("fine", "label", message, hint)
+    yield CheckResult(verdict, "label", message, hint)
 
 
-def _edges(kinds: Any, label: str, edges: Any) -> Iterator[CheckResult]:
-    """Check the causal graph: names, circles, effects on what is immutable."""
-    features = [name for name in kinds if isinstance(name, str)]
-    if isinstance(edges, Mapping):
-        is_list = [
-            not isinstance(v, str) and isinstance(v, Iterable) for v in edges.values()
-        ]
-        if not all(is_list):
-            effect = list(edges)[is_list.index(False)]
-            message = f"the causes of {effect} are {edges[effect]!r}, which is no list"
-            yield CheckResult("error", "edges", message, "Write effect: [cause, cause].")
-            return
-        edges = [(cause, effect) for effect in edges for cause in edges[effect]]
+def _edges(
+    kinds: Mapping[str, str], label: str, edges: data.Edges
+) -> Iterator[CheckResult]:
+    """Check the causal graph: names, circles, the label, effects on what is immutable."""
+    features = [name for name in kinds if name != label]
     try:
-        edges = list(dict.fromkeys(map(tuple, edges)))
-    except TypeError:
-        message = f"{edges!r} is no list of causes by effect"
-        yield CheckResult("error", "edges", message, "Write effect: [cause, cause].")
-        return
-    good = []
-    for edge in edges:
-        if label in edge:
-            message, hint = f"{' -> '.join(edge)} names the label", "Remove this edge."
-            if edge[0] == label:
-                hint += f" {edge[-1]} is made after the label: leave that out, too."
-            yield CheckResult("error", "edges", message, hint)
-            continue
-        try:
-            data.to_graph(features, [edge])
-            good.append(edge)
-        except ValueError as error:
-            yield from_error("edges", error)
-    if not good:
-        hint = "Then nothing follows from an action. Is that so?"
-        yield CheckResult("warning", "edges", "no edge between two features", hint)
-        return
-    try:
-        graph = data.to_graph(features, good)
+        graph = data.to_graph([*features, label], {} if edges is None else edges)
     except ValueError as error:
         yield from_error("edges", error)
         return
-    actionable = [j for j, name in enumerate(features) if kinds[name] == "actionable"]
-    affected = [features[j] for j in graph.descendants_of(actionable)]
-    if fixed := [name for name in affected if kinds[name] == "immutable"]:
-        message = f"{', '.join(fixed)} may not change, but an action would move it"
-        hint = "Call it mutable, or remove the edge into it."
-        yield CheckResult("error", "edges", message, hint)
-    yield CheckResult("fine", "edges", f"{len(good)} edges, no circle")
+    parents = dict(graph.parents)
+    for cause in parents.pop(label, ()):
+        message = f"{cause} -> {label} names the label"
+        yield CheckResult("error", "edges", message, "Remove this edge.")
+    for name in [name for name in parents if label in parents[name]]:
+        hint = f"{name} is made after the label: leave it out."
+        yield CheckResult("error", "edges", f"{label} -> {name} names the label", hint)
+    if n_edges := sum(map(len, parents.values())):
+        yield CheckResult("fine", "edges", f"{n_edges} edges, no circle")
+    else:
+        hint = "Then nothing follows from an action. Is that so?"
+        yield CheckResult("warning", "edges", "no edge between two features", hint)
 
 
-def _group(
-    frame: pd.DataFrame, group: str, features: Sequence[str], person: str
-) -> CheckResult:
+def _group(frame: pd.DataFrame, group: str, person: str) -> CheckResult:
     """Check the groups that are to be audited."""
-    if group == person:
-        message = f"{group!r} also holds people's names: a group for each of them"
-        hint = "Name another column for one of them, or none: group: ''."
+    if group not in frame or group == person:
+        message = f"{group!r} is no column with groups"
+        hint = "Name a column, not that of people's names; or none: group: ''."
         return CheckResult("error", "groups", message, hint)
-    if not _existing([group], frame):
-        hint = "Name a column that is there once, or none: group: ''."
-        return CheckResult("error", "groups", f"no such column, {group!r}", hint)
     sizes = {name: len(rows) for name, rows in groups_of(frame[group]).items()}
     message = ", ".join(f"{name} {n:,}" for name, n in list(sizes.items())[:MAX_GROUPS])
-    is_feature = "sees" if group in features else "does not see"
-    message += f"; the classifier {is_feature} it"
     if 2 <= len(sizes) <= MAX_GROUPS and min(sizes.values()) >= MIN_IN_GROUP:
         return CheckResult("fine", "groups", message)
     hint = f"Expected two to six groups of {MIN_IN_GROUP} people or more: join small ones."
     return CheckResult("warning", "groups", f"{len(sizes)}: {message}", hint)
+
+
+def _contents(frame: pd.DataFrame, usable: Sequence[str]) -> Iterator[CheckResult]:
+    """Check for whole numbers in steps, atoms, outliers, duplicates and pairs alike."""
+    for name in whole_numbers(frame, usable):
+        step = np.gcd.reduce(_numbers(frame[name]).astype(np.int64))
+        if step > 1:
+            message = f"{name} comes in steps of {step:,}, and is spread by 1 only"
+            hint = f"Divide it by {step:,}: then it is spread, and rounded, by its step."
+            yield CheckResult("warning", "whole numbers", message, hint)
+    for name, value in atoms(frame, usable).items():
+        message = f"{name} is {value:g} for {(frame[name] == value).mean():.0%}"
+        hint = "It is spread before the flow is fitted. Trust densities there less."
+        if name not in atoms_at_an_end(frame, [name]):
+            hint = "A density can't be fitted to it: add a column for who has it."
+        yield CheckResult("warning", "atoms", message, hint)
+    for name in usable:
+        values = _numbers(frame[name])
+        values = values[values != np.median(values)]  # which most may share
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+        n_far = int((np.abs(values - middle) > FAR * (high - low)).sum())
+        if high > low and n_far:
+            hint = "Cap it, or take logarithms: costs are measured by its range."
+            message = f"{name} of {n_far:,} people is far from all others"
+            yield CheckResult("warning", "outliers", message, hint)
+    n_equal = int(frame[list(usable)].duplicated().sum()) if usable else 0
+    if n_equal > DUPLICATES * len(frame):
+        message = f"{n_equal:,} people equal another in all features"
+        hint = "Is a person there twice? Then drop one: it could be in two splits."
+        yield CheckResult("warning", "duplicates", message, hint)
+    r = frame[list(usable)].astype(float).corr().abs()
+    pairs = r.where(np.triu(np.ones(r.shape, dtype=bool), 1)).stack()
+    for (first, second), closeness in pairs[pairs > COLLINEAR].items():
+        message = f"{first} and {second} ({closeness:.3f})"
+        hint = "Leave one out: nobody was seen to change one without the other."
+        yield CheckResult("warning", "collinear pairs", message, hint)
+
+
+def _population(
+    frame: pd.DataFrame,
+    label: str,
+    kinds: Mapping[str, str],
+    edges: data.Edges,
+    person: str,
+    limits: Mapping[str, str] | None,
+) -> Iterator[CheckResult]:
+    """Check whether the table becomes a population; pass on what it warns of."""
+    whole = whole_numbers(frame, list(kinds))
+    ends = atoms_at_an_end(frame, list(kinds))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            population = data.Population.from_frame(
+                frame, label, kinds, edges or {}, whole=whole, atoms=ends
+            )
+        except ValueError as error:
+            yield from_error("table", error)
+            return
+    for warning in caught:
+        yield from_error("table", warning.message, "warning")
+    try:
+        Limits.from_words(limits or {}, population.actionable, population.categories)
+    except ValueError as error:
+        yield from_error("limits", error)
+    try:
+        tables.with_names(frame, person) if person else frame
+    except ValueError as error:
+        yield from_error("names", error)

@@ -32,15 +32,17 @@ class CheckResult:
         return self.verdict == "error"
 
 
-def from_error(check: str, error: ValueError) -> CheckResult:
-    """Return an exception as a result; its first sentence is the message.
+def from_error(
+    check: str, error: Warning | Exception | str, verdict: str = "error"
+) -> CheckResult:
+    """Return an exception or a warning as a result; its first sentence is the message.
 
     Example:
         >>> from_error("label", ValueError("It holds 2. Use 0 and 1.")).hint
         'Use 0 and 1.'
     """
     message, _, hint = str(error).partition(". ")
-    return CheckResult("error", check, message.removesuffix("."), hint)
+    return CheckResult(verdict, check, message.removesuffix("."), hint)
 
 
 def to_frame(results: Iterable[CheckResult]) -> pd.DataFrame:

@@ -1,11 +1,8 @@
-"""Read a table from a file; its errors are sentences, without a traceback in a notebook."""
+"""Read a table from a file."""
 
 import warnings
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from zipfile import BadZipFile
 
 import pandas as pd
 
@@ -13,7 +10,7 @@ from lib import checks, io
 
 
 class TableError(ValueError):
-    """A table that can't be used, or a fit that failed; the message states why.
+    """A table that can't be used; the message states why.
 
     Jupyter shows the message, and no traceback. For papermill it is
     an error like any other.
@@ -21,15 +18,6 @@ class TableError(ValueError):
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
-
-
-@contextmanager
-def table_errors() -> Iterator[None]:
-    """Raise each ValueError of a block as `TableError`: same message, no traceback."""
-    try:
-        yield
-    except ValueError as error:
-        raise TableError(str(error)) from None
 
 
 def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataFrame:
@@ -42,42 +30,25 @@ def read(path: str | Path, separator: str = ",", decimal: str = ".") -> pd.DataF
         separator: Between the columns of a csv file.
         decimal: Before the decimals of a csv file: a point or a
             comma.
-    Raises: TableError: there is no such file; it is no table; its
-        rows have more fields than names; a column is there twice; it
-        seems to have another separator.
+    Raises: ValueError: there is no such file; it is no table; its
+        rows have more fields than names; a column is there twice.
     """
-    places = [place for place in (Path(path), io.ROOT / path) if place.is_file()]
-    if not places:
-        raise TableError(
-            f"There is no file {path}, neither here nor in the repository. Give the whole "
-            "path, from the root on."
-        )
-    with table_errors(), io.in_file(places[0]):
-        try:
-            frame = _read(places[0], separator, decimal)
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, Warning) as error:
-            raise ValueError(f"It can't be read: {error}.") from error
-        names = frame.columns
-        if twice := [name for name in names if f"{name}.1" in names]:
-            raise ValueError(f"It has the column {twice[0]} twice. Keep one of them.")
-        if len(names) == 1 and not str(names[0]).isidentifier():
-            raise ValueError(
-                f"It has one column, {names[0][:60]!r}. If the columns are not separated "
-                f"by {separator!r}, name the separator."
-            )
-        return frame
-
-
-def _read(path: Path, separator: str, decimal: str) -> pd.DataFrame:
-    """Return a table as pandas reads it; its warnings are errors."""
+    path = Path(path) if Path(path).is_file() else io.ROOT / path
     if path.suffix == ".parquet":
-        frame = pd.read_parquet(path)
+        with io.in_file(path):
+            frame = pd.read_parquet(path)
         return frame.reset_index(drop=frame.index.name is None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # rows that are longer than the line of names
-        return pd.read_csv(
-            path, sep=separator, decimal=decimal, index_col=False, low_memory=False
-        )
+        try:
+            frame = io.read_csv(
+                path, sep=separator, decimal=decimal, index_col=False, low_memory=False
+            )
+        except (Warning, BadZipFile) as error:
+            raise ValueError(f"{path}: It can't be read: {error}.") from error
+    if twice := [name for name in frame if f"{name}.1" in frame]:
+        raise ValueError(f"{path} has the column {twice[0]} twice. Keep one of them.")
+    return frame
 
 
 def with_names(frame: pd.DataFrame, column: str) -> pd.DataFrame:

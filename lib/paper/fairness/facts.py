@@ -6,7 +6,7 @@ import numpy as np
 
 from lib.paper.claims import Fact
 from lib.paper.estimates import Estimate, contrast
-from lib.paper.fairness.gaps import Parts, Ratio, among, gap, mean
+from lib.paper.fairness.gaps import Parts, among, mean
 
 MEASURES = ("cost, L2", "cost, squares", "cost, L1", "log-density")
 SCENARIOS = ("baseline", "random", "income", "race")
@@ -29,18 +29,20 @@ def facts(
         members: Row numbers of the people in each group.
     """
 
-    def of(groups: tuple, measure: str, after: str, before: str = "") -> dict:
+    def of(
+        groups: tuple, measure: str, after: str, before: str = "", of_logs: bool = False
+    ) -> dict[str, Estimate]:
         """Return a weighted sum of groups' means, or its growth, by who answers."""
-        estimates: dict[str, Estimate] = {}
         sides = [(1, after), (-1, before)][: 2 if before else 1]
-        for method, who in WHO.items():
-            terms = [
+        terms_of = {
+            who: [
                 (sign * side, *among(parts[method, scenario, measure], members[group]))
                 for side, scenario in sides
                 for sign, group in groups
             ]
-            estimates[who] = contrast(*terms)
-        return estimates
+            for method, who in WHO.items()
+        }
+        return {who: contrast(*terms, of_logs=of_logs) for who, terms in terms_of.items()}
 
     facts: dict[str, dict] = {}
     for measure in MEASURES:
@@ -64,13 +66,8 @@ def facts(
                     for method, who in WHO.items()
                 }
         if measure.startswith("cost"):
-            ratio: dict[str, Estimate] = {}
-            for method, who in WHO.items():
-                both = members["women"], members["men"]
-                by_men = gap(parts[method, "income", measure], *both, "ratio")
-                assert isinstance(by_men, Ratio)
-                ratio[who] = by_men.log
-            facts[f"log of {measure}: women by men, income"] = ratio
+            by_men = of(BY_GENDER, measure, "income", of_logs=True)
+            facts[f"log of {measure}: women by men, income"] = by_men
     seen = dict.fromkeys(WHO.values(), 0.0)
     for measure in ("cost, L2", "log-density", "helped"):
         for scenario in SCENARIOS[:3]:

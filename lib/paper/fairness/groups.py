@@ -140,10 +140,10 @@ class Scenario:
             0          0.0            0.0     0.5      0.5
             1          0.5            0.5     0.0      0.0
         """
-        share = self.share_privileged(labels)
-        drawn = {"non_privileged": 1 - share, "privileged": share}
-        if not self.by:
-            drawn = {"uniform": np.ones(len(labels))}
+        drawn = {"uniform": np.ones(len(labels))}
+        if self.by:
+            share = self.share_privileged(labels)
+            drawn = {"non_privileged": 1 - share, "privileged": share}
         names = list(sets(features, self.n_actionable))
         total = pd.DataFrame(0.0, index=range(len(labels)), columns=names)
         for distribution, weight in drawn.items():
@@ -194,9 +194,8 @@ def preferences_by_set(
         names: Of the sets, as `sets` names them.
         n_people: How many people; all are alike.
     """
-    masks: dict[str, Tensor] = {}
-    for size in range(1, len(features) + 1):
-        masks |= sets(features, size)
+    sizes = range(1, len(features) + 1)
+    masks = {name: mask for size in sizes for name, mask in sets(features, size).items()}
     return {name: Preferences.from_mask(masks[name].expand(n_people, -1)) for name in names}
 
 
