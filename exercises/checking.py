@@ -1,55 +1,68 @@
-"""Compare an answer with the truth, and name the likely mistake.
+"""Compare an answer with the stored one, and name the likely mistake.
 
-A key is a function in exercises/keys that computes the truth of one exercise, and the wrong
-answers that people arrive at. Nothing that somebody answers makes `check` fail.
+A function in exercises/keys works out the wrong answers that people arrive at, from the
+variables of the solution. exercises/make.py runs the solutions and the keys, and writes
+both to answers.json. `check` only reads that file, so it answers at once.
 """
 
+import copy
 import functools
 import importlib
 import itertools
+import json
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 
 from lib.io import ROOT
 
-Truth = str | float | frozenset[str] | np.ndarray | torch.Tensor
-Status = Literal["right", "mistake", "wrong", "not answered yet", "not understood"]
+ANSWERS = ROOT / "exercises" / "answers.json"
+TWO = "Two mistakes. "
+PERCENT = "Give a share between 0 and 1, no percent."
 
-_KEYS: dict[str, Callable[[], "Key"]] = {}
+Status = Literal["right", "mistake", "wrong", "not answered yet", "not understood"]
 
 
 @dataclass(frozen=True)
 class Key:
-    """The truth of an exercise.
+    """What is known of an exercise.
 
     Arguments:
-        truth: A letter of `options`, a number, a set of names, or an
-            array or tensor of numbers.
         because: Said when the answer is right.
-        mistakes: Pairs of a wrong answer and a hint, which names the
-            mistake that leads there.
+        mistakes: Pairs of a wrong answer and a hint. If names are
+            asked for: pairs of a name and a hint, for whoever has it
+            wrongly or lacks it.
         within: How far numbers may be from the truth.
-        options: The letters to choose from, if it is a choice.
-        of: Turns what was answered into what is compared, where that
-            is not the answer itself: calls a function that was asked
-            for. What it raises is told, and stops nothing.
-        each: What each number of an array stands for, as "person"; said
-            of the first that differs.
+        truth: A letter, a number, an array, or a set of names. Left
+            out: what the solution answers.
+        places: For each number of an array, pairs as in `mistakes`.
+            Mistakes in several places are all named.
+        is_share: A share is asked for, and some give it in percent.
+        each: What each number of an array stands for, as "person".
+        is_function: A function is asked for; the numbers are what it
+            returns.
     """
 
-    truth: Truth
     because: str
-    mistakes: tuple[tuple[Any, str], ...] = ()
+    mistakes: Sequence[tuple[Any, str]] = ()
     within: float = 0.0
-    options: str = ""
-    of: Callable[[Any], Any] | None = None
+    truth: Any = None
+    places: Sequence[Sequence[tuple[Any, str]]] = ()
+    is_share: bool = False
     each: str = ""
+    is_function: bool = False
+
+
+class Source(NamedTuple):
+    """A key as it is written: from the solution's variables; and what a function gets."""
+
+    key: Callable[..., Key]
+    cases: Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -64,132 +77,210 @@ class Verdict:
         return self.text
 
 
-def choice(truth: str, because: str, hints: Mapping[str, str]) -> Key:
-    """Return the key of a choice between letters.
-
-    Arguments:
-        truth: The right letter, computed.
-        because: Said when the answer is right.
-        hints: For each letter that can be wrong, what is said of it.
-
-    Example:
-        >>> key = choice("A", "One is odd.", {"A": "Halve it.", "B": "Halve it."})
-        >>> key.options, key.mistakes
-        ('AB', (('B', 'Halve it.'),))
-    """
-    wrong = tuple((letter, hint) for letter, hint in hints.items() if letter != truth)
-    return Key(truth, because, wrong, options="".join(sorted({truth, *hints})))
-
-
 class NotUnderstood(ValueError):
     """An answer is not of the kind that was asked for."""
 
 
-def key(number: str) -> Callable[[Callable[[], Key]], Callable[[], Key]]:
+SOURCES: dict[str, Source] = {}
+
+
+def key(
+    number: str, cases: Sequence[tuple[Any, ...]] = ()
+) -> Callable[[Callable[..., Key]], Callable[..., Key]]:
     """Return a decorator that makes a function the key of an exercise.
 
-    Example:
-        >>> @key("01.99")
-        ... def two_and_two() -> Key:
-        ...     return Key(4.0, "2 + 2 = 4.", ((22.0, "You joined them as texts."),))
-        >>> check("01.99", 22)
-        Not yet. You joined them as texts.
-        >>> del _KEYS["01.99"]
+    The function's parameters are variables of the solution.
+
+    Arguments:
+        number: Of the exercise, as "04.2".
+        cases: Where a function is asked for: the arguments of each call.
     """
 
-    def register(function: Callable[[], Key]) -> Callable[[], Key]:
-        if number in _KEYS:
+    def register(function: Callable[..., Key]) -> Callable[..., Key]:
+        if number in SOURCES:
             raise ValueError(f"Exercise {number} has two keys: expected one.")
-        _KEYS[number] = functools.cache(function)
-        return _KEYS[number]
+        SOURCES[number] = Source(function, cases)
+        return function
 
     return register
 
 
-def numbers_of(notebook: str) -> list[str]:
-    """Return the numbers of a notebook's checked exercises, in the order of its keys.
-
-    Raises: ValueError: no keys belong to a notebook of this number.
+def choice(truth: str, because: str, hints: Mapping[str, str]) -> Key:
+    """Return the key of a choice between letters, with a hint for each that can be wrong.
 
     Example:
-        >>> numbers_of("01")[0]
-        '01.1'
+        >>> choice("A", "One is odd.", {"A": "Halve it.", "B": "Halve it."}).mistakes
+        [('B', 'Halve it.')]
     """
-    if not (ROOT / "exercises" / "keys" / f"n{notebook}.py").is_file():
-        raise ValueError(
-            f"Notebook {notebook!r} has no checked exercises: expected the number of a "
-            "notebook, as '04'."
-        )
-    importlib.import_module(f"exercises.keys.n{notebook}")
-    return [number for number in _KEYS if number.split(".")[0] == notebook]
+    wrong = [(letter, hint) for letter, hint in hints.items() if letter != truth]
+    return Key(because, wrong, truth=truth)
 
 
-def key_of(number: str) -> Key:
-    """Return the key of an exercise.
+def wrong_ways(formula: Callable[..., Any], **ways: Sequence[Any]) -> list[tuple[Any, str]]:
+    """Return the results of one or two mistakes in a formula, each with its hint.
 
-    Raises: ValueError: there is no checked exercise of this number.
+    Arguments:
+        formula: Called with keywords.
+        ways: For each keyword the right value, then pairs of a wrong
+            value and a hint.
 
     Example:
-        >>> key_of("01.77")
+        >>> wrong_ways(lambda a, b: a * b, a=[2, (3, "Not 3.")], b=[5, (7, "Not 7.")])
+        [(15, 'Not 3.'), (14, 'Not 7.'), (21, 'Two mistakes. Not 3. Not 7.')]
+    """
+    right = {name: values[0] for name, values in ways.items()}
+    mistakes = []
+    for n, start in ((1, ""), (2, TWO)):
+        for names in itertools.combinations(ways, n):
+            for pairs in itertools.product(*(ways[name][1:] for name in names)):
+                wrong = dict(zip(names, (value for value, _ in pairs), strict=True))
+                hint = start + " ".join(dict.fromkeys(hint for _, hint in pairs))
+                mistakes.append((formula(**{**right, **wrong}), hint))
+    return mistakes
+
+
+def applied(function: Any, cases: Sequence[tuple[Any, ...]]) -> np.ndarray:
+    """Return what a function gives for each case; of a single case, what it gives.
+
+    The function gets copies, so that it may change what it is given.
+
+    Raises: NotUnderstood: it is no function, or it fails.
+
+    Example:
+        >>> applied(lambda a, b: a + b, [(1, 2), (3, 4)])
+        array([3., 7.])
+        >>> applied(3, [(1, 2), (3, 4)])
         Traceback (most recent call last):
         ...
-        ValueError: There is no checked exercise '01.77': expected one of 01.1, ...
+        exercises.checking.NotUnderstood: expected a function, and int came.
     """
-    known = numbers_of(str(number).split(".")[0])
-    if number not in known:
-        raise ValueError(
-            f"There is no checked exercise {number!r}: expected one of {', '.join(known)}."
-        )
-    return _KEYS[number]()
+    if not callable(function):
+        raise NotUnderstood(f"expected a function, and {type(function).__name__} came.")
+    try:
+        results = [function(*copy.deepcopy(case)) for case in cases]
+        if any(result is None for result in results):
+            raise ValueError("the function returned nothing. Is a `return` missing?")
+        return np.array(results if len(cases) > 1 else results[0], dtype=float)
+    except Exception as error:  # of somebody else's function: whatever it is, tell them
+        what = f"{type(error).__name__}: {error}"
+        raise NotUnderstood(f"trying your answer ended with {what}") from error
+
+
+@functools.cache
+def keys() -> dict[str, Key]:
+    """Return the stored key of each checked exercise, by its number."""
+    stored = json.loads(ANSWERS.read_text(encoding="utf-8"))
+    return {number: Key(**fields) for number, fields in stored.items()}
+
+
+def source_of(number: str) -> Source:
+    """Return a key as it is written, and what a function is called with."""
+    importlib.import_module(f"exercises.keys.n{number.split('.')[0]}")
+    return SOURCES[number]
 
 
 def check(number: str, answer: Any) -> Verdict:
     """Return what is said of an answer to an exercise.
-
-    The truth is computed again. A wrong answer that people often give
-    gets a hint.
 
     Raises: ValueError: there is no checked exercise of this number.
 
     Example:
         >>> check("01.1", ...)
         Not answered yet.
+        >>> check("01.77", 1)
+        Traceback (most recent call last):
+        ...
+        ValueError: There is no checked exercise '01.77': expected one of 00.1, ...
     """
-    asked = key_of(number)
+    if number not in keys():
+        listed = ", ".join(keys())
+        raise ValueError(
+            f"There is no checked exercise {number!r}: expected one of {listed}."
+        )
     if answer is None or answer is Ellipsis:
         return Verdict("not answered yet", "Not answered yet.")
     try:
-        given = _read(_result(asked, answer), asked)
+        if keys()[number].is_function:
+            answer = applied(answer, source_of(number).cases)
+        return judged(answer, keys()[number])
     except NotUnderstood as why:
         return Verdict("not understood", f"Not understood: {why}")
-    if _agree(given, _read(asked.truth, asked), asked.within):
+
+
+def judged(answer: Any, asked: Key) -> Verdict:
+    """Return what is said of an answer, by a key.
+
+    Raises: NotUnderstood: the answer is not of the kind of the truth.
+    """
+    given, truth = read(answer, asked), read(asked.truth, asked)
+    if agree(given, truth, asked.within):
         return Verdict("right", f"Right. {asked.because}")
+    hint = _hint(given, truth, asked, asked.within)
+    if not hint and asked.is_share and given > 1:
+        share, within = given / 100, max(asked.within, 0.005)
+        hint = _hint(share, truth, asked, within)
+        hint = f"{TWO}{hint} {PERCENT}" if hint else ""
+        if agree(share, truth, within):
+            hint = PERCENT
+    if hint:
+        return Verdict("mistake", f"Not yet. {hint}")
+    return Verdict("wrong", f"Not yet. {_difference(given, truth, asked)}")
+
+
+def _hint(given: Any, truth: Any, asked: Key, within: float) -> str:
+    """Return the hints of the mistakes that an answer shows; empty if there are none."""
+    if isinstance(truth, frozenset):
+        named = [hint for name, hint in asked.mistakes if name in given ^ truth]
+        return " ".join(dict.fromkeys(named))
     for wrong, hint in asked.mistakes:
-        if _agree(given, _read(wrong, asked), asked.within):
-            return Verdict("mistake", f"Not yet. {hint}")
-    return Verdict("wrong", f"Not yet. {_difference(given, asked)}")
+        if agree(given, read(wrong, asked), within):
+            return hint
+    hints = []
+    for place, pairs in enumerate(asked.places):
+        if not agree(given[place], truth[place], within):
+            at_place = [hint for wrong, hint in pairs if agree(given[place], wrong, within)]
+            if not at_place:
+                return ""
+            hints.append(at_place[0])
+    return " ".join(dict.fromkeys(hints))
 
 
-def _result(asked: Key, answer: Any) -> Any:
-    if asked.of is None:
-        return answer
-    try:
-        return asked.of(answer)
-    except NotUnderstood:
-        raise
-    except Exception as error:  # of somebody else's function: whatever it is, tell them
-        what = f"{type(error).__name__}: {error}"
-        raise NotUnderstood(f"trying your answer ended with {what}") from error
+def _difference(given: Any, truth: Any, asked: Key) -> str:
+    """Return how an answer that no hint fits differs, without giving the truth away."""
+    if isinstance(truth, str):
+        return "Look at the question again."
+    if isinstance(truth, frozenset):
+        return f"{len(given - truth)} too many, {len(truth - given)} missing."
+    if truth.shape:
+        off = ~np.isclose(given, truth, rtol=0.0, atol=asked.within + 1e-9)
+        first = np.argwhere(off)[0]
+        place = f"at [{', '.join(map(str, first))}]"
+        if asked.each:
+            place = f"for {asked.each} {first[0] + 1}"
+        return f"{off.sum()} of {off.size} numbers differ, the first {place}."
+    direction = "small" if given < truth else "large"
+    digits = max(0, -math.floor(math.log10(asked.within))) if asked.within else 3
+    return f"{float(given):.{digits}f} is too {direction}."
 
 
-def _read(answer: Any, asked: Key) -> Any:
-    """Return an answer as the kind of the truth; raise NotUnderstood."""
+def agree(given: Any, wanted: Any, within: float) -> bool:
+    """Return whether an answer is another: equal, or as near as numbers may be."""
+    if isinstance(wanted, str | frozenset):
+        return bool(given == wanted)
+    # Infinite numbers are equal or not: their difference is no number.
+    return bool(np.isclose(given, wanted, rtol=0.0, atol=within + 1e-9).all())
+
+
+def read(answer: Any, asked: Key) -> Any:
+    """Return an answer as the kind of the truth: a letter, a set of names, or an array.
+
+    Raises: NotUnderstood: it is of another kind.
+    """
     if isinstance(asked.truth, str):
-        return _choice(answer, asked.options)
-    if isinstance(asked.truth, frozenset):
+        return _letter(answer, {asked.truth, *(letter for letter, _ in asked.mistakes)})
+    if isinstance(asked.truth, list) and isinstance(asked.truth[0], str):
         return _names(answer)
-    array = _array(answer)
-    shape = tuple(np.shape(asked.truth))
+    array, shape = _array(answer), np.shape(asked.truth)
     if not shape and array.size == 1:
         array = array.reshape(())
     if array.shape != shape:
@@ -200,10 +291,10 @@ def _read(answer: Any, asked: Key) -> Any:
     return array
 
 
-def _choice(answer: Any, options: str) -> str:
+def _letter(answer: Any, options: set[str]) -> str:
     letter = answer.strip().upper() if isinstance(answer, str) else ""
-    if len(letter) != 1 or letter not in options:
-        letters = ", ".join(f'"{option}"' for option in options)
+    if letter not in options:
+        letters = ", ".join(f'"{option}"' for option in sorted(options))
         raise NotUnderstood(f"expected one of {letters}.")
     return letter
 
@@ -229,8 +320,12 @@ def _array(answer: Any) -> np.ndarray:
         raise NotUnderstood(what)
     try:
         array = np.asarray(_without_tensors(answer))
-        is_number = array.dtype.kind in "biuf"
-        return array.astype(float) if is_number else _of_numbers(array, what)
+        is_number = array.dtype.kind in "biuf" or (
+            array.size > 0 and all(isinstance(one, numbers.Real) for one in array.flat)
+        )
+        if not is_number:
+            raise NotUnderstood(what)
+        return array.astype(float)
     except Exception as error:  # of anybody's class: whatever it is, tell them
         raise NotUnderstood(what) from error
 
@@ -244,38 +339,3 @@ def _without_tensors(answer: Any) -> Any:
     # numpy knows no gradients, no sparse tensors, and not every kind of number.
     dense = answer.detach().cpu().to_dense()
     return dense.to(torch.complex128 if dense.is_complex() else torch.float64).numpy()
-
-
-def _of_numbers(array: np.ndarray, what: str) -> np.ndarray:
-    if array.dtype != object or not array.size:
-        raise NotUnderstood(what)
-    if not all(isinstance(one, numbers.Real) for one in array.flat):
-        raise NotUnderstood(what)
-    return array.astype(float)
-
-
-def _agree(given: Any, truth: Any, within: float) -> bool:
-    if isinstance(truth, np.ndarray):
-        # Infinite numbers are equal or not: their difference is no number.
-        near = np.isclose(given, truth, rtol=0.0, atol=within + 1e-9)
-        return bool(near.all())
-    return given == truth
-
-
-def _difference(given: Any, asked: Key) -> str:
-    """Return how an answer that no hint fits differs, without giving the truth away."""
-    truth = _read(asked.truth, asked)
-    if isinstance(truth, str):
-        return "Look at the question again."
-    if isinstance(truth, frozenset):
-        return f"{len(given - truth)} too many, {len(truth - given)} missing."
-    if truth.shape:
-        off = ~np.isclose(given, truth, rtol=0.0, atol=asked.within + 1e-9)
-        first = np.argwhere(off)[0]
-        place = f"at [{', '.join(map(str, first))}]"
-        if asked.each:
-            place = f"for {asked.each} {first[0] + 1}"
-        return f"{off.sum()} of {off.size} numbers differ, the first {place}."
-    direction = "small" if given < truth else "large"
-    digits = max(0, -math.floor(math.log10(asked.within))) if asked.within else 3
-    return f"{float(given):.{digits}f} is too {direction}."

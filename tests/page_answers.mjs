@@ -2,7 +2,6 @@
 
 import { readFileSync } from "node:fs";
 import { createModel } from "../page/model.js";
-import { PREDICTIONS } from "../page/predictions.js";
 
 const asked = JSON.parse(readFileSync(0, "utf8"));
 const data = JSON.parse(readFileSync(new URL("../page/model.json", import.meta.url)));
@@ -62,12 +61,5 @@ const strict = asked.x.map((x, i) => ({
   exact: model.exact(x, asked.scores[i]),
 }));
 const infinite = (_, value) => (Math.abs(value) === Infinity ? null : value);
-model.acceptFrom(0.5);
-const letters = Object.entries(PREDICTIONS).map(([name, asked]) => {
-  const pieces = asked(model, model.applicants.slice(1));
-  let piece = pieces.next();
-  while (!piece.done) piece = pieces.next();
-  return [name, piece.value[0]];
-});
-const answers = { people, strict, letters: Object.fromEntries(letters) };
+const answers = { people, strict };
 process.stdout.write(JSON.stringify(answers, infinite));

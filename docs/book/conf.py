@@ -88,12 +88,6 @@ PLACE = "<!-- the applicant -->"
 TRY = f"<section><h2>Try it: you are the applicant</h2>{PLACE}</section>"
 
 
-def script_of(name: str) -> str:
-    """Return a module of the page as a script, without imports and exports."""
-    text = (PAGE / name).read_text(encoding="utf-8")
-    return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
-
-
 def applicant(address: str) -> str:
     """Return page/applicant.html as an element of another page.
 
@@ -137,8 +131,8 @@ def with_what_is_alive(
         body = body if PLACE in body else body + TRY
         context["body"] = body.replace(PLACE, applicant(LIVE[page]))
     if page.startswith("exercises/") and "solutions" not in page:
-        app.add_js_file("model.js")
-        app.add_js_file("predict.js")
+        app.add_js_file("answers.js")
+        app.add_js_file("check.js")
     if page == "search":
         app.add_js_file("excerpts.js")
 
@@ -211,14 +205,11 @@ def finished(app: Any, error: Exception | None) -> None:
         (out / "_static" / "texts.js").write_text(f"const TEXTS = {texts};\n")
 
 
-# the model and the predictions of the page, as one script of the book
+# the answers that need no Python, as a script of the book
 MADE.mkdir(parents=True, exist_ok=True)
-numbers = (PAGE / "model.json").read_text(encoding="utf-8")
-model = f"(() => {{\n{script_of('model.js')}\nlet made;\nreturn () =>\n"
-model += f"(made ??= createModel({numbers}));\n}})();\n"
-(MADE / "model.js").write_text(
-    f"const applicantModel = {model}{script_of('predictions.js')}", encoding="utf-8"
-)
+keys = json.loads((HERE.parents[1] / "exercises" / "answers.json").read_text("utf-8"))
+by_hand = {number: key for number, key in keys.items() if "is_function" not in key}
+(MADE / "answers.js").write_text(f"const ANSWERS = {json.dumps(by_hand)};\n", "utf-8")
 
 
 def setup(app: Any) -> None:
