@@ -89,11 +89,12 @@ def of_people_and_networks() -> Iterator[str]:
 
     women, men = shown("01_data_and_scm", r"gender +0 +\d+ +([\d.]+)\n +1 +\d+ +([\d.]+)")
     yield f"{women} are refused, of gender 1 {men}"
-    judges = r" +([\d.]+) ± \S+ +\S+ ± \S+ +([\d.]+) ±"  # the classifier, the rule
-    misled = rf"too much{judges}.*too little{judges}"
-    never, *shares = shown("01_data_and_scm", misled)
-    assert never == 0
-    rule, bank, reverse = (f"{100 * share:.1f} %" for share in shares)
+    of_three = r"\n +3 +\d+ +(\d+) +(\d+)"  # raised by 3: too much, too little
+    misled = rf"of (\d+) people.*?classifier +1.*?{of_three}.*?the rule +1.*?{of_three}"
+    refused, never, *counts = shown("01_data_and_scm", misled)
+    assert never == 1
+    yield f"one person of {refused:,.0f}"
+    bank, rule, reverse = (f"{100 * count / refused:.1f} %" for count in counts)
     yield f"it promises too little to {bank} of the refused"
     yield f"it promises too much to {rule}, and too little to {reverse}"
 

@@ -38,6 +38,8 @@ COLOURS = {
     "data": "#555555",
     "flow": "#009E73",
     "truth": "#E69F00",
+    "changed number": "#555555",
+    "action": "#E69F00",
     "misled": "#CC79A7",
     "accepted": "#009E73",
     "refused": "#CC79A7",
