@@ -484,9 +484,10 @@ class Population:
     def check_range(self, frame: Any) -> None:
         """Check that people of a table lie within the range that was seen, each feature.
 
+        Somebody outside is an error where values are whole numbers or
+        categories, else a UserWarning.
+
         Arguments, errors: as for `standardise`.
-        Warns: UserWarning: somebody does not, and every value is
-            possible.
         """
         table = to_table(frame, self.features)
         if outside := self._outside(table, self.standardise(table)):
