@@ -827,8 +827,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     byId("after").disabled = state.step === STEPS.length;
     const isOther = state.x.some((value, j) => value !== model.applicants[state.person][j]);
     byId("who").textContent =
-      `applicant ${state.person + 1} of ${model.applicants.length}` +
-      (isOther ? ", changed" : "");
+      `${state.person + 1} of ${model.applicants.length}` + (isOther ? ", changed" : "");
     byId("threshold").value = state.threshold;
     if (state.step === 1) {
       drawYourself();
@@ -932,9 +931,16 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     byId("whose").replaceChildren(...(asks(answer) ? by : []));
     byId("headline").textContent = headline(whose, answer);
     byId("why").textContent = known.why;
-    byId("enough").textContent = asks(answer) ? verdictOf(answer) : "";
+    // in step 4 it stands below the dots, which it would move while one is dragged
+    byId("enough").replaceChildren(...(state.step === 4 ? [] : enough(whose, answer)));
+  }
+
+  /* Return whether an answer is enough, and what it asks for against what was said. */
+  function enough(whose, answer) {
+    if (!asks(answer)) return [];
     const odd = oddOf(whose, answer);
-    if (odd) byId("enough").append(" ", element("span", { class: "odd" }, odd));
+    const marked = odd ? [" ", element("span", { class: "odd" }, odd)] : [];
+    return [verdictOf(answer), ...marked];
   }
 
   /* Return what a screen reader announces when all is known. */
@@ -1076,12 +1082,12 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   }
 
   function drawFollows(whose, answer) {
-    const lines = [];
-    if (!asks(answer)) lines.push(headline(whose, answer));
-    else {
-      lines.push(...causes(answer), ...reasons(whose, answer));
-    }
-    byId("follows").replaceChildren(...lines.map((line) => element("p", {}, line)));
+    const lines = asks(answer)
+      ? [enough(whose, answer), ...causes(answer), ...reasons(whose, answer)]
+      : [headline(whose, answer)];
+    byId("follows").replaceChildren(
+      ...lines.map((line) => element("p", {}, ...[line].flat())),
+    );
     columns.forEach((j, k) => {
       const input = byId(`do-${j}`);
       const after = answer?.after[j] ?? known.x[j];

@@ -680,7 +680,6 @@ export function createModel(data) {
     columns,
     low,
     high,
-    std,
     words: data.words,
     network: data.icarma,
     applicants: rowsOf(data.applicants),
