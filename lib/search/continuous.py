@@ -67,6 +67,9 @@ class Search:
             evaluated, and how many of them a descent begins at.
         n_steps: Of each descent; twice as many of the last.
         seed: Of the sequence.
+        max_combinations: Of whole numbers on a set that are tried one
+            by one, so that the answer is exact; sets with more are
+            left to the descents.
         progress: Wraps the range of batches of people; None: a
             progress bar.
         slack: Nats of log-density that may be given up; an action is
@@ -88,6 +91,7 @@ class Search:
     progress: Callable[[range], Iterable[int]] | None = None
     slack: float = 0.0
     margin: float = 0.0
+    max_combinations: int = 10_000
 
     def __post_init__(self) -> None:
         _check(self)
@@ -233,7 +237,7 @@ class Search:
         best = sobol_starts(evaluator, incumbents, self.n_samples, self.n_starts, rng)
         for start in [first, *best]:
             descend(evaluator, start, incumbents, self.n_steps)
-        enumerate_counts(evaluator, incumbents)
+        enumerate_counts(evaluator, incumbents, self.max_combinations)
         copy_smaller_sets(evaluator, incumbents, sets, *pairs)
         descend(evaluator, incumbents.values, incumbents, 2 * self.n_steps)
         descend_from_neighbours(evaluator, incumbents, self.n_steps)

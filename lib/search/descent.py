@@ -23,7 +23,6 @@ from lib.search.evaluator import (
 
 TINY = 1e-12  # so that nothing is divided by zero
 LEAST_WEIGHT = 1e-3  # so that a step along a feature that costs nothing has a length, too
-MAX_COMBINATIONS = 10_000  # of whole numbers that are tried one by one
 FIRST_BLOCK, BLOCK_GROWTH = 64, 4  # of them in one batch: the cheapest; then more
 PAIRS_BATCH_SIZE = 1_000_000  # of rows and combinations in memory
 STRIDES = (-3, -1, 1, 3)  # by which a whole number is moved from the best so far
@@ -204,12 +203,14 @@ def copy_smaller_sets(
 
 
 @torch.no_grad()
-def enumerate_counts(evaluator: ActionEvaluator, incumbents: Incumbents) -> None:
+def enumerate_counts(
+    evaluator: ActionEvaluator, incumbents: Incumbents, max_combinations: int
+) -> None:
     """Try every combination of whole numbers on the sets that consist of counts alone.
 
     The cheapest come first. What costs more than what is known is not
     tried, so that the answer is exact. Sets with more than
-    `MAX_COMBINATIONS` are left to the descents. The incumbents are
+    `max_combinations` are left to the descents. The incumbents are
     updated.
     """
     population, masks = evaluator.problem.population, evaluator.mask
@@ -217,7 +218,7 @@ def enumerate_counts(evaluator: ActionEvaluator, incumbents: Incumbents) -> None
     only_counts = ~(masks & (n_counts == 0)).any(-1)
     for mask in masks[only_counts].unique(dim=0):
         n_combinations = math.prod(n_counts[mask].tolist())
-        if n_combinations > MAX_COMBINATIONS:
+        if n_combinations > max_combinations:
             continue
         chosen = zip(evaluator.columns, mask, strict=True)
         counts = [

@@ -27,6 +27,7 @@ from lib.search.continuous import Search
 from lib.search.sets import contains, sets_to_search
 
 SOLVERS = ("search", "grid", "icarma")
+MAX_COMBINATIONS = 100_000  # of whole numbers that are tried one by one
 SENTENCE = ("accepted", "plausible", "sentence")  # columns beside those of a report
 
 
@@ -128,7 +129,7 @@ def _solver_named(
     if solver == "grid":
         return Grid(problem, progress=progress)
     if solver == "search":
-        return Search(problem, progress=progress)
+        return Search(problem, progress=progress, max_combinations=MAX_COMBINATIONS)
     problem.check_gradient("iCARMA")
     return None
 
