@@ -178,7 +178,10 @@ class TableRecourse:
         features = list(self.population.features)
         before = data.values(factuals, features)
         checks.one_of("feature", factuals.columns, features)
-        x = self.population.standardise(factuals)
+        # whoever lies beyond the range that was seen is taken for somebody at its end
+        population = self.population
+        x = (torch.from_numpy(before) - population.mean) / population.std
+        x = x.to(population.low.dtype)
         is_accepted = self._accepts(before)
         after = np.where(is_accepted[:, None], before, np.nan)
         # the problem accepts those whose nearest values in the range are accepted
