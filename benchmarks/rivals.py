@@ -209,12 +209,9 @@ def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
     features, columns = list(population.features), population.actionable_index
     has_profile = torch.tensor(table[features].notna().all(axis=1).to_numpy())
     recorded = pd.DataFrame(population.to_records(asked.x).numpy(), columns=features)
+    # not by `standardise`, which refuses what nobody can be: some methods answer it
     profiles, before = (
-        # not by `standardise`, which refuses what nobody can be: some methods answer it
-        (
-            (torch.from_numpy(units.to_numpy(dtype=float)) - population.mean)
-            / population.std
-        ).to(asked.x)
+        population.transform(torch.from_numpy(units.to_numpy(dtype=float)))
         for units in (table[features].fillna(recorded), recorded)
     )
     differs = (profiles - before).abs() > FAR

@@ -179,9 +179,7 @@ class TableRecourse:
         before = data.values(factuals, features)
         checks.one_of("feature", factuals.columns, features)
         # whoever lies beyond the range that was seen is taken for somebody at its end
-        population = self.population
-        x = (torch.from_numpy(before) - population.mean) / population.std
-        x = x.to(population.low.dtype)
+        x = self.population.transform(torch.from_numpy(before))
         is_accepted = self._accepts(before)
         after = np.where(is_accepted[:, None], before, np.nan)
         # the problem accepts those whose nearest values in the range are accepted

@@ -432,6 +432,14 @@ class Population:
         """Return standardised features (*, D) in the units of the data, of x's dtype."""
         return (x.double() * self.std + self.mean).to(x.dtype)
 
+    def transform(self, units: Tensor) -> Tensor:
+        """Return features (*, D) in the units of the data as solvers take them.
+
+        Unlike `standardise` it takes any numbers: who lies beyond the
+        range that was seen is not refused.
+        """
+        return ((units.double() - self.mean) / self.std).to(self.low.dtype)
+
     def to_records(self, x: Tensor) -> Tensor:
         """Return standardised features (*, D) as a table would hold them, in float64.
 
@@ -472,7 +480,7 @@ class Population:
         """
         table = to_table(frame, self.features)
         numbers = torch.from_numpy(values(table, self.features, self.categories))
-        x = ((numbers - self.mean) / self.std).to(self.low.dtype)
+        x = self.transform(numbers)
         if self.discretisation is not None and (outside := self._outside(table, x)):
             raise ValueError(
                 f"{outside}. Nobody like that was seen, and they would be taken for "
@@ -503,7 +511,7 @@ class Population:
         low, high = seen.amin(0), seen.amax(0)
         if self.discretisation is not None:
             ends = self.discretisation.low, self.discretisation.high
-            low, high = (((end - self.mean) / self.std).to(x) for end in ends)
+            low, high = map(self.transform, ends)
         is_outside = (x < low) | (x > high)
         low, high = self.inverse_transform(torch.stack([low, high]).double())
         ranges = [
