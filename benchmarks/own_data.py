@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/own_data.py enumeration    own_data_enumeration.csv
     .venv/bin/python benchmarks/own_data.py sizes          own_data_sizes.csv
 
-Both take some minutes, the largest table about ten. All people are simulated.
+Each takes about five minutes. All people are simulated.
 
 **Enumeration.** Two tables whose actionable features are whole numbers, or categories and
 whole numbers. 200 refused people each say at random what they can do and how hard it is.
