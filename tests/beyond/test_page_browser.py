@@ -222,9 +222,9 @@ def test_the_story_goes_on_and_back(page):
 
 
 def test_one_answer_changes_what_is_recommended(page):
-    """Of the first twenty applicants: "very hard" is felt by most, "can't" by all."""
+    """Of the first eight applicants: "very hard" is felt by most, "can't" by all."""
     changes = []
-    for person in range(1, 21):
+    for person in range(1, 9):
         at(page, f"step=2&answer=instant&person={person}&hard=1.1.1.1")
         before = page.locator("#headline").inner_text()
         acted = page.locator("#graph .acted").first.get_attribute("id")
@@ -234,7 +234,7 @@ def test_one_answer_changes_what_is_recommended(page):
         click(page, f"score-{k}", "5")
         assert page.locator("#headline").inner_text() != before
         assert "acted" not in page.locator(f"#node-{k + 3}").get_attribute("class")
-    assert sum(changes) >= 12
+    assert sum(changes) >= 5
 
 
 def test_an_old_answer_stays_until_the_new_one_is_there(page):
@@ -266,21 +266,20 @@ def test_an_old_answer_stays_until_the_new_one_is_there(page):
 
 
 def test_where_an_answer_changes_nothing_the_page_says_why(page):
-    """All single changes of what two applicants start with; a sentence, or a change."""
+    """All single changes of what an applicant starts with; a sentence, or a change."""
     n_explained = 0
-    for person in (1, 2):
-        at(page, f"step=2&person={person}")
-        start = page.locator("#headline").inner_text()
-        for k, begun in enumerate((1, 2, 3, 5)):
-            for score in {1, 2, 3, 4, 5} - {begun}:
-                click(page, f"score-{k}", str(score))
-                why = page.locator("#why").inner_text()
-                is_same = page.locator("#headline").inner_text() == start
-                assert bool(why) == is_same, (person, k, score)
-                kind = page.locator(f"#node-{k + 3}").get_attribute("class")
-                assert ("only follows" not in why) or "follows" in kind
-                n_explained += is_same
-                click(page, f"score-{k}", str(begun))
+    at(page, "step=2&person=1")
+    start = page.locator("#headline").inner_text()
+    for k, begun in enumerate((1, 2, 3, 5)):
+        for score in {1, 2, 3, 4, 5} - {begun}:
+            click(page, f"score-{k}", str(score))
+            why = page.locator("#why").inner_text()
+            is_same = page.locator("#headline").inner_text() == start
+            assert bool(why) == is_same, (k, score)
+            kind = page.locator(f"#node-{k + 3}").get_attribute("class")
+            assert ("only follows" not in why) or "follows" in kind
+            n_explained += is_same
+            click(page, f"score-{k}", str(begun))
     assert n_explained > 5
 
 
@@ -294,10 +293,10 @@ def test_cannot_is_obeyed(page):
 
 
 def test_directions_are_obeyed_and_what_breaks_them_is_marked(page):
-    """Nobody of the first thirty is told to earn or save less, or to borrow more."""
+    """Nobody of the first ten is told to earn or save less, or to borrow more."""
     n_odd = 0
     odd = ("larger loan", "longer", "earn less", "save less")
-    for person in range(1, 31):
+    for person in range(1, 11):
         at(page, f"step=3&person={person}&hard=1.1.1.1")
         for whose in ("instant", "plan0", "plan1", "plan2", "grid"):
             for sentence in page.locator(f".answer.{whose} .do").all_inner_texts():
