@@ -335,7 +335,7 @@ def test_what_holds_is_told_from_what_does_not(page):
 
 
 def test_a_change_can_be_seen(page):
-    for person in range(1, 23):
+    for person in range(1, 9):
         at(page, f"step=3&person={person}")
         text = page.locator("#page").inner_text()
         changes = re.findall(
@@ -631,7 +631,7 @@ def test_starting_again(page):
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_controls_and_outcome_are_on_one_screen(page, size, number):
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    for person in (1, 2, 7, 20):
+    for person in (1, 7):
         at(page, f"step={number}&person={person}")
         seen = page.evaluate(
             """() => [...document.querySelectorAll("input, button, select, .outcome")]
@@ -656,7 +656,7 @@ def test_nothing_moves_while_a_dot_is_dragged(page, size, number, purpose):
     page.set_viewport_size({"width": size[0], "height": size[1]})
     places = f"""() => [...document.querySelectorAll("[id^={purpose}-], #graph")]
       .map((shape) => shape.getBoundingClientRect().top + scrollY)"""
-    for person in (1, 2, 7):
+    for person in (1, 7):
         at(page, f"step={number}&person={person}&hard=1.1.1.1")
         before = page.evaluate(places)
         for column in (3, 4, 5, 6):
@@ -797,7 +797,7 @@ def test_contrast(page, scheme):
 
 
 def test_the_graph_can_be_read(page):
-    for person in range(1, 23):
+    for person in range(1, 9):
         at(page, f"step=3&answer=plan0&person={person}")
         for width in (390, 800, 1600):
             page.set_viewport_size({"width": width, "height": 900})
