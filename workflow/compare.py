@@ -3,8 +3,9 @@
 `python workflow/compare.py [SIZE]`
 
 On one machine, and on other x86 processors with the variables of
-`lib.reproducible`, a batch gives the same bits. Elsewhere another
-rounding acts like another seed. So a number may differ
+`lib.reproducible`, a batch gives the same bits (networks of Give Me
+Some Credit may not). Elsewhere another rounding acts like another
+seed. So a number may differ
 
 - by six standard errors of the difference of two means over seeds, in
   tables that have them, which for ten seeds happens by chance in one
