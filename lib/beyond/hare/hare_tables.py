@@ -353,14 +353,14 @@ def own_ideals(
     )
 
 
-def over_seeds(own: pd.DataFrame) -> pd.DataFrame:
+def over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     """Return means over seeds of `own_ideals`, by data set, scale, flips and method.
 
     Returns: Columns runs (people, summed over seeds), gtp, gtd, asked, worse (summed)
         and se: the larger of two standard errors of gtp, over seeds, and over people as
         if all came once for each seed.
     """
-    groups = own.groupby(["dataset", "scale", "flips", "method"], sort=False)
+    groups = results.groupby(["dataset", "scale", "flips", "method"], sort=False)
     summary = groups.agg(
         runs=("people", "sum"),
         gtp=("gtp", "mean"),
