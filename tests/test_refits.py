@@ -271,6 +271,12 @@ def test_every_study_has_its_settings(studied):
     assert tested.tolist() == ["refit", "refit"]
 
 
+def test_a_standard_deviation_needs_two_data_sets(studied):
+    latents, summaries = studied
+    with pytest.raises(ValueError, match="1 simulated data set"):
+        refits.curves_that_fit(latents, summaries)
+
+
 def test_a_study_is_its_refits(studied):
     """One setting by hand: acceptance falls by 0.6 in a line, and what is seen of it."""
     latents, summaries = studied
@@ -293,7 +299,7 @@ def test_a_study_is_its_refits(studied):
 
 
 def test_curves_fit_if_f_is_reached_and_the_degrees_of_freedom_are_near():
-    names = {"study": "family", "pool": "middle"}
+    names = {"study": "family", "pool": "middle", "datasets": 2}
     cases = {"1/x": (18.0, 4.6), "line": (18.0, 1.4), "elbow at 5": (14.0, 4.2)}
     latents = pd.DataFrame([names | {"shape": one, "amplitude": 1.0} for one in cases])
     rows = [

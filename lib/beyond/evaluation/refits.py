@@ -318,9 +318,16 @@ def curves_that_fit(latents: pd.DataFrame, summaries: pd.DataFrame) -> pd.DataFr
     Returns: A row for each pool and shape, with columns fall (from 1
         change to 9, in points), F, by the fifth (share of the fall),
         EDF, sd of EDF, sd of fall, s.e. of 4 to 9, is_reached, fits.
+    Raises: ValueError: a curve has a single data set, and so no
+        standard deviation.
     """
     model, by = printed(3), ["pool", "shape"]
     family = summaries[summaries.study == "family"]
+    if (family.datasets < 2).any():
+        raise ValueError(
+            "A curve has 1 simulated data set, and a standard deviation needs 2. Ask "
+            "for more: n_datasets['family'] of `studies`."
+        )
     mean, sd = (
         family.pivot_table(index=by, columns="quantity", values=column, sort=False)
         for column in ("mean", "sd")
