@@ -124,14 +124,17 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """The page, freshly opened from disk; at the end, without a word on the console."""
+def page(browser: Any, request: Any) -> Iterator[Any]:
+    """The page, freshly opened from disk; at the end, without a word on the console.
+
+    It is opened at its start, or `opened_at` another address.
+    """
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     messages: list[str] = []
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
     page.on("request", lambda request: messages.append(request.url))
-    page.goto(FILE.as_uri())
+    page.goto(FILE.as_uri() + getattr(request, "param", ""))
     settled(page)
     yield page
     page.close()
@@ -144,10 +147,28 @@ def settled(page: Any) -> None:
     page.wait_for_selector("#page[data-settled=yes]", timeout=60_000)
 
 
-def at(page: Any, address: str) -> None:
+def opened_at(address: str) -> pytest.MarkDecorator:
+    """Return what has a test's page opened at an address, as by a link."""
+    return pytest.mark.parametrize("page", [f"#{address}"], indirect=True, ids=[pytest.HIDDEN_PARAM])
+
+
+def open_again(page: Any, address: str) -> None:
     """Open the page at an address, as somebody does who was sent it."""
     page.goto("about:blank")
     page.goto(f"{FILE.as_uri()}#{address}")
+    settled(page)
+
+
+def go(page: Any, address: str) -> None:
+    """Go to another address in the same tab, which takes half as long."""
+    page.evaluate(
+        """address => {
+          if (location.hash === `#${address}`) throw new Error("It is there already.");
+          document.querySelector("#page").dataset.settled = "no";
+          location.hash = address;
+        }""",
+        address,
+    )
     settled(page)
 
 
@@ -225,7 +246,7 @@ def test_one_answer_changes_what_is_recommended(page):
     """Of the first eight applicants: "very hard" is felt by most, "can't" by all."""
     changes = []
     for person in range(1, 9):
-        at(page, f"step=2&answer=instant&person={person}&hard=1.1.1.1")
+        go(page, f"step=2&answer=instant&person={person}&hard=1.1.1.1")
         before = page.locator("#headline").inner_text()
         acted = page.locator("#graph .acted").first.get_attribute("id")
         k = int(acted.removeprefix("node-")) - 3
@@ -251,7 +272,7 @@ def test_an_old_answer_stays_until_the_new_one_is_there(page):
     }"""
     opacity = "getComputedStyle(document.querySelector('.outcome')).opacity"
     for person in (1, 4, 7):
-        at(page, f"step=2&person={person}&hard=1.1.1.1")
+        go(page, f"step=2&person={person}&hard=1.1.1.1")
         page.evaluate(watch)
         page.locator('label:has(input[name="score-0"][value="5"])').click()
         dimmed = page.evaluate(
@@ -265,10 +286,10 @@ def test_an_old_answer_stays_until_the_new_one_is_there(page):
         assert len(set(seen)) == 2, set(seen)
 
 
+@opened_at("step=2&person=1")
 def test_where_an_answer_changes_nothing_the_page_says_why(page):
     """All single changes of what an applicant starts with; a sentence, or a change."""
     n_explained = 0
-    at(page, "step=2&person=1")
     start = page.locator("#headline").inner_text()
     for k, begun in enumerate((1, 2, 3, 5)):
         for score in {1, 2, 3, 4, 5} - {begun}:
@@ -297,7 +318,7 @@ def test_directions_are_obeyed_and_what_breaks_them_is_marked(page):
     n_odd = 0
     odd = ("larger loan", "longer", "earn less", "save less")
     for person in range(1, 11):
-        at(page, f"step=3&person={person}&hard=1.1.1.1")
+        go(page, f"step=3&person={person}&hard=1.1.1.1")
         for whose in ("instant", "plan0", "plan1", "plan2", "grid"):
             for sentence in page.locator(f".answer.{whose} .do").all_inner_texts():
                 first = sentence.split(". Then")[0].lower()
@@ -309,8 +330,8 @@ def test_directions_are_obeyed_and_what_breaks_them_is_marked(page):
     assert n_odd > 0
 
 
+@opened_at("step=2&answer=plan0")
 def test_how_far_is_obeyed(page):
-    at(page, "step=2&answer=plan0")
     assert "85 → 63" in words(page)
     page.select_option("#end-0", "75")
     settled(page)
@@ -323,7 +344,7 @@ def test_how_far_is_obeyed(page):
 def test_what_holds_is_told_from_what_does_not(page):
     """Whom the network fails, the search still helps; what fails is only proposed."""
     for person in range(1, 60):
-        at(page, f"step=3&person={person}")
+        go(page, f"step=3&person={person}")
         briefs = page.locator(".answer.instant .brief, .answer.printed .brief")
         is_helped = "effort" in page.locator(".answer.plan0 .brief").inner_text()
         if is_helped and all("too rare" in brief for brief in briefs.all_inner_texts()):
@@ -336,7 +357,7 @@ def test_what_holds_is_told_from_what_does_not(page):
 
 def test_a_change_can_be_seen(page):
     for person in range(1, 9):
-        at(page, f"step=3&person={person}")
+        go(page, f"step=3&person={person}")
         text = page.locator("#page").inner_text()
         changes = re.findall(
             r"\((\d+(?:\.\d+)?)\s→\s(\d+(?:\.\d+)?|a little \w+)[)\s]", text
@@ -357,15 +378,15 @@ def test_who_is_accepted_reads_something_else(page):
     assert "nothing is locked" in page.locator("#unlock").inner_text()
 
 
+@opened_at("step=3&hard=5.5.5.5")
 def test_who_can_change_nothing_is_told_so(page):
-    at(page, "step=3&hard=5.5.5.5")
     assert "You say that you can change nothing" in words(page)
 
 
 def test_a_bank_that_asks_for_more_gets_more(page):
     """Of the same applicant: the search's answer ends at the rating that is asked for."""
     for share in ("0.3", "0.7"):
-        at(page, f"step=3&answer=plan0&from={share}")
+        go(page, f"step=3&answer=plan0&from={share}")
         decision = page.locator("#decision").inner_text()
         assert "accepted" in decision and f"{share[-1]}0 %" in decision
 
@@ -373,8 +394,9 @@ def test_a_bank_that_asks_for_more_gets_more(page):
 # --- what follows, and why
 
 
+@opened_at("step=4&answer=plan1")
 def test_consequences_light_up(page):
-    at(page, "step=4&answer=plan1")  # a smaller loan alone
+    # a smaller loan alone
     slide(page, "do-5", "ArrowRight", 40)  # income; savings follow
     assert "acted" in page.locator("#node-5").get_attribute("class")
     assert "follows" in page.locator("#node-6").get_attribute("class")
@@ -384,9 +406,9 @@ def test_consequences_light_up(page):
     assert page.locator("#do-6").is_disabled()  # savings, which she can't change
 
 
+@opened_at("step=4&hard=1.2.3.4&answer=own&try=0_-300")
 def test_a_dot_put_back_is_no_action(page):
     """Savings and then income are moved; savings put back follow income again."""
-    at(page, "step=4&hard=1.2.3.4&answer=own&try=0_-300")
     slide(page, "do-6", "ArrowRight", 20)
     slide(page, "do-5", "ArrowRight", 40)
     assert "acted" in page.locator("#node-6").get_attribute("class")
@@ -398,9 +420,9 @@ def test_a_dot_put_back_is_no_action(page):
     assert page.locator("#whose b").inner_text() == "Easiest way found"
 
 
+@opened_at("step=4")
 def test_what_is_tried_begins_at_the_answer_and_is_judged_as_one(page):
     """The rest of the plan stays; against what was said is marked; a link keeps it."""
-    at(page, "step=4")
     assert page.locator("#graph .acted").count() == 2
     slide(page, "do-5", "ArrowLeft", 30)
     assert page.locator("#graph .acted").count() == 2
@@ -409,7 +431,7 @@ def test_what_is_tried_begins_at_the_answer_and_is_judged_as_one(page):
     step(page, 3)
     assert "effort" in page.locator(".answer.own .brief").inner_text()
     shown = page.locator("#page").inner_text()
-    at(page, page.evaluate("location.hash")[1:])
+    open_again(page, page.evaluate("location.hash")[1:])
     assert page.locator("#page").inner_text() == shown
 
 
@@ -439,7 +461,7 @@ def test_what_is_left_without_one_part_is_what_the_models_say(page):
     }"""
     n_none = n_other = 0
     for person in range(8):
-        at(page, f"step=4&answer=plan0&person={person + 1}")
+        go(page, f"step=4&answer=plan0&person={person + 1}")
         sentences = [
             line
             for line in page.locator("#follows p").all_inner_texts()
@@ -467,6 +489,7 @@ def test_what_is_left_without_one_part_is_what_the_models_say(page):
 # --- over all applicants
 
 
+@opened_at("step=3&hard=1.5.5.5")
 def test_shares_of_all_applicants_are_what_the_models_say(page):
     """Of the grid, asked anew, with one feature open."""
     ask = """(script) => {
@@ -483,7 +506,6 @@ def test_shares_of_all_applicants_are_what_the_models_say(page):
       );
       return [helped.length, model.applicants.length];
     }"""
-    at(page, "step=3&hard=1.5.5.5")
     page.locator("#all summary").click()
     page.wait_for_selector("#shares table", timeout=120_000)
     (row,) = (
@@ -503,7 +525,7 @@ def test_shares_of_all_applicants_are_what_the_models_say(page):
 def test_unlocking(page):
     """Go through applicants with income alone open, until one can be unlocked."""
     for person in range(1, 30):
-        at(page, f"step=5&answer=plan0&hard=5.5.1.5&person={person}")
+        go(page, f"step=5&answer=plan0&hard=5.5.1.5&person={person}")
         buttons = page.locator("#unlock button")
         if "No way was found." in page.locator("#unlock").inner_text() and buttons.count():
             break
@@ -514,8 +536,8 @@ def test_unlocking(page):
     assert page.locator("#decision .pill").all_inner_texts() == ["refused", "accepted"]
 
 
+@opened_at("step=5&answer=plan0")
 def test_an_unlocked_feature_is_as_hard_as_before(page):
-    at(page, "step=5&answer=plan0")
     before = words(page)
     page.locator("#unlock button", has_text="I can't change my loan amount").click()
     settled(page)
@@ -534,7 +556,7 @@ def test_an_unlocked_feature_is_as_hard_as_before(page):
 def test_limits_can_be_taken_back(page):
     """Where directions alone stand in the way, to allow the others is offered."""
     for person in range(1, 60):
-        at(page, f"step=5&answer=plan0&hard=1.1.1.1&ways=up.up.down.down&person={person}")
+        go(page, f"step=5&answer=plan0&hard=1.1.1.1&ways=up.up.down.down&person={person}")
         button = page.locator("#unlock button", has_text="every direction")
         if button.count():
             break
@@ -585,7 +607,7 @@ def test_a_link_says_what_was_said(page):
     step(page, 3)
     page.locator(".answer.grid").click()
     address, shown = page.evaluate("location.hash"), page.locator("#page").inner_text()
-    at(page, address[1:])
+    open_again(page, address[1:])
     assert page.locator("#page").inner_text() == shown
     assert page.evaluate("location.hash") == address
 
@@ -596,12 +618,12 @@ def test_a_link_says_what_was_said(page):
 )
 def test_an_address_that_cannot_be_read_is_the_start(page, address):
     start = page.locator("#page").inner_text()
-    at(page, address)
+    open_again(page, address)
     assert page.locator("#page").inner_text() == start
 
 
+@opened_at("step=3&x=0_50.5_9999")
 def test_numbers_of_an_address_stay_within_the_range(page):
-    at(page, "step=3&x=0_50.5_9999")
     assert "over a million" not in page.locator("#page").inner_text()
     step(page, 1)
     assert page.locator("#yourself .value").first.inner_text() == "man"
@@ -616,7 +638,7 @@ def test_another_address_in_the_same_tab_is_read(page):
 
 def test_starting_again(page):
     start = page.locator("#page").inner_text()
-    at(page, "step=4&person=7&hard=5.1.1.1&ways=any.up.up.up&ends=any.50.any.any&from=0.7")
+    go(page, "step=4&person=7&hard=5.1.1.1&ways=any.up.up.up&ends=any.50.any.any&from=0.7")
     slide(page, "do-5", "End", 1)
     page.locator("#back").click()
     settled(page)
@@ -628,17 +650,18 @@ def test_starting_again(page):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-def test_controls_and_outcome_are_on_one_screen(page, size, number):
+def test_controls_and_outcome_are_on_one_screen(page, size):
     page.set_viewport_size({"width": size[0], "height": size[1]})
     for person in (1, 7):
-        at(page, f"step={number}&person={person}")
-        seen = page.evaluate(
-            """() => [...document.querySelectorAll("input, button, select, .outcome")]
-              .filter((own) => own.getClientRects().length)
-              .map((own) => own.getBoundingClientRect().bottom)"""
-        )
-        assert max(seen) <= size[1], (person, max(seen))
+        go(page, f"step=1&person={person}")
+        for number in range(1, 6):
+            step(page, number)
+            ends = page.evaluate(
+                """() => [...document.querySelectorAll("input, button, select, .outcome")]
+                  .filter((element) => element.getClientRects().length)
+                  .map((element) => element.getBoundingClientRect().bottom + scrollY)"""
+            )
+            assert max(ends) <= size[1], (person, number, max(ends))
 
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1600])
@@ -657,7 +680,7 @@ def test_nothing_moves_while_a_dot_is_dragged(page, size, number, purpose):
     places = f"""() => [...document.querySelectorAll("[id^={purpose}-], #graph")]
       .map((shape) => shape.getBoundingClientRect().top + scrollY)"""
     for person in (1, 7):
-        at(page, f"step={number}&person={person}&hard=1.1.1.1")
+        go(page, f"step={number}&person={person}&hard=1.1.1.1")
         before = page.evaluate(places)
         for column in (3, 4, 5, 6):
             for key in ("Home", "End"):
@@ -665,11 +688,12 @@ def test_nothing_moves_while_a_dot_is_dragged(page, size, number, purpose):
                 assert page.evaluate(places) == before, (person, column, key)
 
 
+@opened_at("hard=5.1.5.1")
 def test_every_control_has_a_name(page):
     """As Chromium tells it to a screen reader; also the graph, and what unlocks."""
     devtools = page.context.new_cdp_session(page)
     for number in range(1, 6):
-        at(page, f"step={number}&hard=5.1.5.1")
+        step(page, number)
         nodes = devtools.send("Accessibility.getFullAXTree")["nodes"]
         roles = ("button", "radio", "slider", "image", "combobox")
         controls = [node for node in nodes if node["role"]["value"] in roles]
@@ -690,12 +714,13 @@ def test_what_changes_is_announced(page):
     assert page.locator("#headline").inner_text() in announced
 
 
+@opened_at("hard=1.2.5.5")
 @pytest.mark.parametrize("size", SIZES)
 def test_targets_are_24_pixels(page, size):
     """WCAG 2.2, 2.5.8: whatever can be pressed, in both directions."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
     for number in range(1, 6):
-        at(page, f"step={number}&hard=1.2.5.5")
+        step(page, number)
         small = page.evaluate(
             """() => [...document.querySelectorAll("button, select, summary, input")]
               .map((own) => own.type === "radio" ? own.parentElement : own)
@@ -706,6 +731,7 @@ def test_targets_are_24_pixels(page, size):
         assert not small, (number, small)
 
 
+@opened_at("hard=5.1.5.1")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_axe_finds_nothing(page, size, scheme):
@@ -713,14 +739,14 @@ def test_axe_finds_nothing(page, size, scheme):
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.emulate_media(color_scheme=scheme)
     for number in range(1, 6):
-        at(page, f"step={number}&hard=5.1.5.1")
+        step(page, number)
         assert axe.run(page).violations_count == 0, number
 
 
+@opened_at("step=3&answer=plan0")
 def test_chosen_colours_are_kept(page):
     """Forced colours: what is set, what follows and what is checked still differ."""
     page.emulate_media(forced_colors="active")
-    at(page, "step=3&answer=plan0")
     circle = "own => { const s = getComputedStyle(own); return [s.stroke, s.strokeWidth] }"
     kinds = [
         page.locator(f"#graph {kind} circle").first.evaluate(circle)
@@ -773,13 +799,14 @@ def rails_of(page: Any) -> list[str]:
     return colours
 
 
+@opened_at("answer=plan0")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(page, scheme):
     """WCAG 2, 1.4.3 and 1.4.11: of text at least 4.5, of lines and shapes at least 3."""
     page.emulate_media(color_scheme=scheme)
     n_lit = n_cut = 0
     for number in range(1, 6):
-        at(page, f"step={number}&answer=plan0&person=1")
+        step(page, number)
         painted = page.evaluate(PAINTED)
         for what, colour, behind in painted["texts"]:
             assert contrast(colour, behind) >= 4.5, (number, what, colour, behind)
@@ -798,7 +825,7 @@ def test_contrast(page, scheme):
 
 def test_the_graph_can_be_read(page):
     for person in range(1, 9):
-        at(page, f"step=3&answer=plan0&person={person}")
+        go(page, f"step=3&answer=plan0&person={person}")
         for width in (390, 800, 1600):
             page.set_viewport_size({"width": width, "height": 900})
             seen = page.evaluate(GRAPH)
