@@ -149,7 +149,9 @@ def settled(page: Any) -> None:
 
 def opened_at(address: str) -> pytest.MarkDecorator:
     """Return what has a test's page opened at an address, as by a link."""
-    return pytest.mark.parametrize("page", [f"#{address}"], indirect=True, ids=[pytest.HIDDEN_PARAM])
+    return pytest.mark.parametrize(
+        "page", [f"#{address}"], indirect=True, ids=[pytest.HIDDEN_PARAM]
+    )
 
 
 def open_again(page: Any, address: str) -> None:
