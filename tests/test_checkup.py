@@ -244,6 +244,13 @@ def test_csv_and_parquet_hold_the_same(tmp_path):
         tables.read("nowhere.csv")
 
 
+def test_a_label_of_1_and_2_is_named():
+    frame = table()
+    frame["repaid"] += 1
+    (line,) = lines(frame).splitlines()
+    assert line.startswith("label: The label 'repaid' holds [2]")
+
+
 # --- any table at all
 
 numbers = st.one_of(
@@ -257,7 +264,12 @@ names = st.sampled_from(["age", "income", "cards", "repaid", ""])
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.data())
 def test_any_table_has_errors_or_becomes_a_population(data):
     """A table without errors becomes a population; nothing raises but ValueError."""

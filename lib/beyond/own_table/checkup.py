@@ -74,7 +74,8 @@ def examine(
         if group:
             results.append(_group(frame, group, person))
         usable = [name for name in features if is_usable(frame[name])]
-        if usable and label in frame and is_usable(frame[label]):
+        is_label = label in frame and is_usable(frame[label])
+        if usable and is_label and frame[label].isin([0, 1]).all():
             results += leaks(frame, label, usable)
         results += _contents(frame, usable)
     if not any(result.is_error for result in results):
