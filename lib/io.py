@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,12 +59,12 @@ def write(path: Path, content: bytes | str) -> None:
         path: Of the file; its folder is made if it does not exist.
         content: Text is written as UTF-8.
     Raises: OSError: it can't be written, for instance because the
-        disk is full.
+        disk is full, or its folder can't be made.
     """
     raw = content.encode("utf-8") if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         partial.write_bytes(raw)
         partial.replace(path)
     except OSError as error:
@@ -73,7 +73,8 @@ def write(path: Path, content: bytes | str) -> None:
             "there before is whole."
         ) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # it may not be there, nor its folder
+            partial.unlink()
 
 
 @contextmanager

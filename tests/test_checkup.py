@@ -137,6 +137,9 @@ WARNINGS = {
     "income alone leaves": lambda f: f.assign(repaid=(f.income > 1_300) * 1),
     "Only 20 of the rarer": lambda f: f.assign(repaid=(f.index < 20) * 1),
     "cards comes in steps of 500": lambda f: f.assign(cards=f.cards * 500),
+    "running numbers: cards is whole": lambda f: f.assign(
+        cards=np.random.default_rng(0).permutation(len(f)) * 1.0 + 1_000
+    ),
     "table: cards is 999 for 10 people": lambda f: f.assign(
         cards=f.cards.where(f.index % 40 > 0, 999)
     ),
@@ -151,6 +154,12 @@ def test_warnings(message):
 def test_more_warnings():
     assert "no edge between two" in lines(table(), edges={}, verdict="warning")
     assert "groups: 1: here 400" in lines(table(), group="origin", verdict="warning")
+
+
+def test_whole_numbers_that_are_no_running_number():
+    order = np.random.default_rng(0).permutation(400)
+    for cards in (order * 3, order.clip(1), order + 0.5):  # wide, one twice, no number
+        assert "running" not in lines(table().assign(cards=cards), verdict="warning")
 
 
 def test_few_people_do_not_look_like_a_leak():
@@ -221,6 +230,11 @@ def test_groups_cover_everybody_once():
         ("a.csv", b"age,income\n1,2,3\n4,5,6\n", "Length of header"),
         ("a.csv", b"age,income\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
         ("a.csv", b"\xff\xfe\x00\x01", "codec can't decode"),
+        ("a.csv", "age,job\n1,Köchin\n".encode("latin-1"), "not UTF-8.*iconv"),
+        ("a.xlsx", b"PK\x03\x04", "a.xlsx is a spreadsheet. Save it as csv"),
+        ("a.csv", b"age;pay\n1;2\n2;3\n", "'age;pay'.*set separator.*decimal"),
+        ("a.csv", b"age;pay\n1,5;2\n2,5;3\n", "Length of header.*set separator"),
+        ("a.csv", b"age;pay\n1;2\n2,5;3\n", "Expected 1 fields.*set separator"),
         ("a.csv.gz", b"PK\x03\x04 nothing of the kind", "It can't be read"),
         ("a.zip", b"PK\x03\x04 nothing of the kind", "It can't be read"),
         ("a.parquet", b"PK\x03\x04 nothing of the kind", "a.parquet: "),
@@ -242,6 +256,30 @@ def test_csv_and_parquet_hold_the_same(tmp_path):
     pd.testing.assert_frame_equal(tables.read(tmp_path / "c.parquet"), frame)
     with pytest.raises(ValueError, match=r"nowhere.csv: It can't be read"):
         tables.read("nowhere.csv")
+
+
+def test_only_an_empty_cell_is_a_gap_and_ids_are_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,home,pay\n00502,NA,1\n00503,None,\n00504,,3\n")
+    frame = tables.read(path, person="id")
+    assert frame.id.tolist() == ["00502", "00503", "00504"]
+    assert frame.home.tolist()[:2] == ["NA", "None"]
+    assert frame.isna().to_numpy().sum() == 2 and frame.pay[2] == 3
+    frame.to_parquet(tmp_path / "b.parquet")
+    again = tables.read(tmp_path / "b.parquet", person="id")
+    pd.testing.assert_frame_equal(again, frame)
+
+
+@pytest.mark.parametrize("column", ["cards", "repaid"])
+@pytest.mark.parametrize("word", ["NA", "nan", "None"])
+@pytest.mark.parametrize("n_rows", [1, 300])
+def test_a_word_among_numbers_is_named_with_its_row(tmp_path, column, word, n_rows):
+    frame = table().astype({column: object})
+    frame.loc[17 : 16 + n_rows, column] = word
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    text = lines(tables.read(tmp_path / "a.csv"))
+    assert f"{column} of row 17 is {word!r}: expected a number | {n_rows} cells" in text
+    assert "drop these rows" in text
 
 
 def test_a_label_of_1_and_2_is_named():
@@ -358,7 +396,7 @@ def run_notebook(tmp_path, **values):
     """Return the exit code, stderr, and the names of all files that were written."""
     entries = io.load_yaml(ROOT / "examples" / "own_table.yaml") | SMALL | values
     entries = {name: value for name, value in entries.items() if value is not None}
-    entries["outputs"] = str(tmp_path / "out")
+    entries |= {"table": str(ROOT / entries["table"]), "outputs": str(tmp_path / "out")}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(entries))
     run = subprocess.run(
         [sys.executable, "workflow/own_table.py", tmp_path / "mine.yaml"],
@@ -427,3 +465,56 @@ def test_a_run_writes_below_runs_only(tmp_path, values, message):
     path.write_text(yaml.safe_dump(values))
     with pytest.raises(ValueError, match=re.escape(message)):
         own_table_program.run(path)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Return the parameters of each notebook that would have been executed."""
+    calls = []
+    monkeypatch.setattr(
+        own_table_program.papermill,
+        "execute_notebook",
+        lambda notebook, executed, given, **others: calls.append(given),
+    )
+    return calls
+
+
+def test_a_table_is_looked_for_beside_the_parameter_file(tmp_path, monkeypatch, started):
+    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    for folder in (study, elsewhere):
+        folder.mkdir()
+    (study / "people.csv").write_text("a,b\n1,2\n")
+    (elsewhere / "mine.csv").write_text("a,b\n1,2\n")
+    path = study / "mine.yaml"
+    monkeypatch.chdir(elsewhere)
+    for parameters, name in ((path, "people.csv"), ("../study/mine.yaml", "people.csv")):
+        path.write_text(yaml.safe_dump({"table": name, "outputs": str(tmp_path / "out")}))
+        own_table_program.run(type(path)(parameters))
+        assert (study / "people.csv").samefile(started.pop()["table"])
+    for name in ("mine.csv", "data/credit_union.csv"):  # where it runs; in the repository
+        path.write_text(yaml.safe_dump({"table": name, "outputs": str(tmp_path / "no")}))
+        with pytest.raises(ValueError, match=rf"there is no file .*study/{name}"):
+            own_table_program.run(path)
+    assert not started and not (tmp_path / "no").exists()
+
+
+def test_the_table_of_the_example_is_that_of_the_repository(monkeypatch, tmp_path, started):
+    example = io.load_yaml(own_table_program.EXAMPLE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        own_table_program.io, "load_yaml", lambda _: example | {"outputs": str(tmp_path)}
+    )
+    own_table_program.run(own_table_program.EXAMPLE)
+    assert started[0]["table"] == str(ROOT / example["table"])
+
+
+@pytest.mark.parametrize("name", ["outputs", "figures"])
+def test_a_folder_that_cannot_be_made_starts_no_kernel(tmp_path, name, started):
+    (tmp_path / "file").touch()
+    path, nowhere = tmp_path / "mine.yaml", str(tmp_path / "file" / "out")
+    path.write_text(yaml.safe_dump({"outputs": str(tmp_path / "out"), name: nowhere}))
+    with pytest.raises(
+        ValueError, match=rf"{name} is .*the folder {nowhere} can't be made"
+    ):
+        own_table_program.run(path)
+    assert not started

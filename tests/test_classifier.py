@@ -49,6 +49,24 @@ def test_scikit_learn_is_taken_as_it_is(problem, has_names):
     assert 0 < len(replace(problem, classifier=h).refused("test")) < len(x)
 
 
+def test_probabilities_of_one_class_and_of_three(problem):
+    population = problem.population
+    x = population.x["recourse/test"][:5]
+
+    class Model:
+        def __init__(self, *shape):
+            self.shape = shape
+
+        def predict_proba(self, rows):
+            return np.full((len(rows), *self.shape), 0.25)
+
+    assert Classifier.of(Model(), population).probability(x).tolist() == [0.25] * 5
+    with pytest.raises(ValueError, match="tells 3 classes apart: expected two"):
+        Classifier.of(Model(3), population).accepts(x)
+    with pytest.raises(ValueError, match=r"got Model: Classifier.of\(model, population\)"):
+        replace(problem, classifier=Model())
+
+
 def test_what_else_is_no_classifier(problem):
     population = problem.population
     with pytest.raises(ValueError, match="must have one of predict_proba"):

@@ -360,6 +360,8 @@ EDGES_GIVEN = {
     "frame": pd.DataFrame(PAIRS, columns=["cause", "effect"]),
     "DiGraph": nx.DiGraph(PAIRS),
     "edges": nx.DiGraph(PAIRS).edges,
+    "MultiDiGraph": nx.MultiDiGraph([*PAIRS, PAIRS[0]]),
+    "matrix": nx.to_pandas_adjacency(nx.DiGraph(PAIRS)),
     "Graph": Graph(PARENTS),
 }
 
@@ -373,8 +375,8 @@ def test_edges_may_be_given_in_these_ways(kind):
     ("edges", "message"),
     [
         (3, "edges is 3: expected a dict"),
-        ("digraph {age -> income}", "read_dot"),
-        (np.eye(3), "from_pandas_adjacency"),
+        ("digraph {age -> income}", "a networkx.DiGraph"),
+        (np.eye(3), r"pd.DataFrame\(matrix, features, features\)"),
         (nx.Graph(PAIRS), "no directions"),
         ({"incme": ["age"]}, "'incme'.*mean 'income'"),
         ([("agee", "income")], "'agee'.*mean 'age'"),
@@ -384,6 +386,25 @@ def test_edges_may_be_given_in_these_ways(kind):
 def test_other_edges_are_refused_with_a_way_out(edges, message):
     with pytest.raises(ValueError, match=message):
         data.to_graph(list(KINDS), edges)
+
+
+def test_a_fraction_of_a_whole_number_is_no_person(coded):
+    population = population_of(coded, kinds=CODED_KINDS)
+    person = coded.iloc[[5]].astype({"cards": float}).assign(cards=1.4)
+    with pytest.raises(ValueError, match=r"cards of 5 is 1.4: expected a whole number"):
+        population.standardise(person)
+
+
+def test_a_blank_is_no_category(frame):
+    jobs = np.array(["cook", "clerk", " "])[np.arange(len(frame)) % 3]
+    with pytest.raises(ValueError, match=r"'job' has \d+ gaps .*in row 2"):
+        population_of(frame.assign(job=jobs), kinds=KINDS | {"job": "actionable"})
+
+
+@pytest.mark.parametrize("settings", [{"whole": "cards"}, {"atoms": "income"}])
+def test_a_name_is_no_list_of_names(frame, settings):
+    with pytest.raises(ValueError, match=r"Expected a list of names, got '(cards|income)'"):
+        Population.from_frame(frame, "repaid", KINDS, EDGES, **settings)
 
 
 def test_a_feature_may_have_any_name(frame):

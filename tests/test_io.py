@@ -56,6 +56,14 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
 
 
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    io.write(tmp_path / "file", "whole")
+    for folder in (tmp_path / "file", tmp_path / "file" / "new"):
+        with pytest.raises(OSError, match=r"a\.csv can't be written, 1 bytes"):
+            io.write(folder / "a.csv", "x")
+    assert (tmp_path / "file").read_text() == "whole"
+
+
 @pytest.mark.parametrize(
     ("tensors", "settings", "expected"),
     [

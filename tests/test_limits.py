@@ -17,7 +17,7 @@ from lib.method import icarma, loan
 from lib.method.grid import Grid
 from lib.method.limits import CHANGES, NUMBERS, Interval, Limits, intersect
 from lib.method.metrics import Pruned
-from lib.method.preferences import Preferences, from_frame, stack
+from lib.method.preferences import Preferences, from_frame, from_words, stack
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler, WithLimits
 from lib.search.continuous import Refined, Search
@@ -61,6 +61,7 @@ def test_phrases_set_limits(phrases, expected):
         ({"income": "in steps of -5"}, "income: A step or change is below zero"),
         ({"job": "at most 10 % more"}, "job: Categories have no direction"),
         ({"job": "one of docter"}, "Did you mean 'doctor'"),
+        ({"income": "only up, only down"}, "leave no value. Say can't"),
         ({"jobs": "one of cook"}, "Unknown feature 'jobs'"),
     ],
 )
@@ -77,6 +78,19 @@ def test_categories_in_words():
     assert limits.allowed_categories.int().tolist() == mask
     with pytest.raises(ValueError, match="job: It has fewer categories"):
         limits.check(features, {"job": JOBS[:3], "home": ("rent", "own")})
+
+
+def test_categories_that_differ_by_a_capital_are_two():
+    jobs = {"job": ("Cook", "cook", "head_cook")}
+    for name, mask in {
+        "Cook": [1, 0, 0],
+        "cook": [0, 1, 0],
+        "Head cook": [0, 0, 1],
+    }.items():
+        read = from_words(f"job: easy, one of {name}", ("job",), 5, jobs).limits
+        assert read.allowed_categories[0, 0].int().tolist() == mask
+    with pytest.raises(ValueError, match="'COOK' may be several of Cook, cook, head_cook"):
+        Limits.from_words({"job": "one of COOK"}, ("job",), jobs)
 
 
 def test_limits_in_a_table():

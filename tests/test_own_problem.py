@@ -43,6 +43,16 @@ def test_what_is_hard_changes_the_recommendation(problem):
     assert torch.equal(*same)
 
 
+@pytest.mark.parametrize(("log_odds", "what"), [(-5.0, "refuses"), (5.0, "accepts")])
+def test_a_classifier_with_one_answer_for_everybody_is_told(log_odds, what):
+    def model(units):
+        return log_odds + 0 * units[:, 0]
+
+    how = {"n_epochs": 1, "classifier_model": model}
+    with pytest.warns(UserWarning, match=rf"{what} all \d+ people of the training"):
+        Problem.from_frame(past_applicants(), "repaid", KINDS, EDGES, **how)
+
+
 def test_the_documented_code_runs_from_a_csv_to_the_frame(tmp_path, monkeypatch):
     """Every block of docs/own_data.md, in order; what it promises of each frame."""
     past_applicants().to_csv(tmp_path / "past_applicants.csv", index=False)

@@ -1,5 +1,6 @@
 """A recommendation as a table: what changes, what follows, and what is missing."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from lib.method import report
+from lib.method.classifier import Classifier
 from lib.method.data import Discretisation
 from lib.method.grid import Grid
 from lib.method.problem import Problem, Recommendation
@@ -90,6 +92,14 @@ def test_outcomes_have_a_reason(problem, people):
 def test_a_rating_below_the_threshold_reads_so(probability, threshold, text):
     log_odds = torch.tensor(probability, dtype=torch.float64).logit().item()
     assert report._rating(log_odds, 100 * threshold) == text
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.7004, 0.50049, 0.9996])
+def test_what_is_just_refused_reads_as_less_than_what_is_asked_for(threshold):
+    h = Classifier(("income",), lambda x: x[:, 0]).with_threshold(threshold)
+    why = report._why("refused", -1e-5, 0.0, h)
+    rating, asked = map(float, re.findall(r"([0-9.]+) %", why))
+    assert rating < asked == pytest.approx(100 * threshold)
 
 
 def test_names_of_people(problem, people):

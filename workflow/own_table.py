@@ -3,7 +3,8 @@
 `.venv/bin/python workflow/own_table.py mine.yaml`, with a parameter
 file like examples/own_table.yaml. The executed notebook lies beside
 its results, in the folder that the file calls `outputs`; so do the
-figures, unless it names another folder for them.
+figures, unless it names another folder for them. A relative path of
+the table starts at the folder of the parameter file.
 """
 
 import lib.reproducible
@@ -14,6 +15,7 @@ import re
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import papermill
@@ -24,13 +26,15 @@ from lib import io
 OURS = "ours"  # tag of cells about the table of the repository
 CLAIM = ("**Claim.**", "| claim")  # and paragraphs about it
 LINK = re.compile(r"\]\((?!\w+:|#|/)([^)]+)\)")  # to another file
+EXAMPLE = io.ROOT / "examples" / "own_table.yaml"
 NOTEBOOK = parameters.NOTEBOOKS / "12_your_own_problem.ipynb"
 
 
 def run(path: Path) -> Path:
     """Return the notebook, executed with the parameters of a file.
 
-    Raises: ValueError: the file does not fit the notebook.
+    Raises: ValueError: the file does not fit the notebook; its table
+        is nowhere; a folder can't be made.
         papermill.PapermillExecutionError: a cell failed, for instance
         because the table can't be used; the notebook is kept.
     """
@@ -42,18 +46,27 @@ def run(path: Path) -> Path:
             "outputs: runs/mine."
         )
     given = {"figures": str(Path(given["outputs"], "figures"))} | given
+    given["table"] = _table(path, given, defaults["table"])
     runs = io.ROOT / "runs"
-    for name in ("outputs", "figures"):
-        where = io.inside(given[name])
+    folders = {name: io.inside(given[name]) for name in ("outputs", "figures")}
+    for name, where in folders.items():
         if where.is_relative_to(io.ROOT) and not where.is_relative_to(runs):
             raise ValueError(
                 f"{name} is {given[name]!r}, a folder of the repository: name one below "
                 "runs, such as runs/mine, or one elsewhere."
             )
-    folder = io.inside(given["outputs"])
+    for name, where in folders.items():
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"{name} is {given[name]!r}, but the folder {where} can't be made: "
+                f"{error.strerror}. Name another one."
+            ) from error
+    folder = folders["outputs"]
     executed = folder / NOTEBOOK.name
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    if given.get("table", defaults["table"]) != defaults["table"]:
+    if given["table"] != defaults["table"]:
         given = {"group": "", "person": "", "limits": {}} | given
         notebook.cells = [cell for cell in notebook.cells if OURS not in _tags(cell)]
         paragraphs = notebook.cells[0].source.split("\n\n")
@@ -63,11 +76,30 @@ def run(path: Path) -> Path:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(partial(_from, folder), cell.source)
-    folder.mkdir(parents=True, exist_ok=True)
     papermill.execute_notebook(
         notebook, executed, given, kernel_name="python3", cwd=io.ROOT
     )
     return executed
+
+
+def _table(path: Path, given: dict[str, Any], default: str) -> str:
+    """Return the path of the table that a parameter file names.
+
+    A relative one starts at the file's folder; that of the example,
+    at the repository's root.
+
+    Raises: ValueError: there is no such file.
+    """
+    if "table" not in given:
+        return default
+    start = io.ROOT if path.resolve() == EXAMPLE else path.parent
+    table = Path(start, given["table"]).absolute()
+    if not table.is_file():
+        raise ValueError(
+            f"{path}: table is {given['table']!r}, but there is no file {table}. A "
+            "relative path starts at the folder of the parameter file."
+        )
+    return default if table.samefile(io.ROOT / default) else str(table)
 
 
 def _from(folder: Path, link: re.Match[str]) -> str:

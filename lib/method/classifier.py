@@ -27,7 +27,7 @@ Logit = Callable[[Tensor], Tensor]
 
 # methods of other libraries' models, and the log-odds from what they give
 METHODS: dict[str, Logit] = {
-    "predict_proba": lambda p: torch.logit(p[:, -1], eps=EPSILON),
+    "predict_proba": lambda p: torch.logit(p[:, -1] if p.ndim > 1 else p, eps=EPSILON),
     "decision_function": lambda values: values,
     "predict": lambda decisions: 2 * decisions - 1,
 }
@@ -100,6 +100,11 @@ class Classifier:
             if name != "predict" and not hasattr(model, "feature_names_in_"):
                 rows = rows.to_numpy()
             values = np.asarray(getattr(model, name)(rows), dtype=float)
+            if values.ndim > 1 and values.shape[1] > 2:
+                raise ValueError(
+                    f"The model tells {values.shape[1]} classes apart: expected two, with "
+                    "the positive decision last. Fit it to a label of two values."
+                )
             return METHODS[name](torch.from_numpy(values))
 
         return cls(population.features, logit)

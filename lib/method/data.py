@@ -304,8 +304,11 @@ class Population:
             >>> population.graph.parents, len(population.x["recourse/train"])
             ({'income': (), 'cards': ('income',)}, 40)
         """
-        if not isinstance(kinds, Mapping):
-            raise ValueError(f"kinds is {kinds!r}: expected a dict feature -> kind.")
+        if not isinstance(kinds, Mapping) or not kinds:
+            raise ValueError(
+                f"kinds is {kinds!r}: expected a dict feature -> kind, with one feature or "
+                "more."
+            )
         if label in kinds:
             raise ValueError(
                 f"The label {label!r} is among the kinds: leave it out there, or the "
@@ -344,7 +347,9 @@ class Population:
         _check_dummies(table, kinds)
         graph = to_graph(features, edges)
 
-        whole_names = None if whole is None else [*whole, *category_names]
+        whole_names = whole
+        if whole is not None and not isinstance(whole, str):
+            whole_names = [*whole, *category_names]
         with_whole = _is_whole(table[features], numbers, whole_names, atoms)
         checks.one_of("feature with an atom:", atoms, features)
         with_atom = np.isin(features, atoms) & ~with_whole
@@ -473,13 +478,19 @@ class Population:
                 feature, categories under their names; other columns
                 are left out. One applicant may be a dict or a Series.
         Raises: ValueError: a column is missing, or holds text among
-            numbers, gaps, or a category that is not known; somebody
-            lies outside of the range that was seen, and the
+            numbers, gaps, fractions of whole numbers, or a category
+            that is not known; somebody lies outside of the range that was seen, and the
             population has whole numbers or categories: `to_feasible`
             would take them for somebody at the end of the range.
         """
         table = to_table(frame, self.features)
         numbers = torch.from_numpy(values(table, self.features, self.categories))
+        if (is_part := self.is_whole & (numbers % 1 != 0)).any():
+            row, j = is_part.nonzero()[0].tolist()
+            raise ValueError(
+                f"{self.features[j]} of {table.index[row]!r} is {numbers[row, j]:g}: "
+                "expected a whole number, as in the table that was fitted."
+            )
         x = self.transform(numbers)
         if self.discretisation is not None and (outside := self._outside(table, x)):
             raise ValueError(
@@ -711,7 +722,7 @@ def categories(
     for feature, column in frame[list(features)].items():
         if not has_categories(column):
             continue
-        _check_gaps(feature, column.isna().to_numpy())
+        _check_gaps(feature, _is_empty(column))
         names = column.astype(object).map(_category_name).to_numpy()
         share = is_positive.groupby(names).mean()
         if len(share) > MAX_CATEGORIES:
@@ -771,7 +782,7 @@ def values(
 
 def _codes(feature: str, column: pd.Series, names: Sequence[str]) -> np.ndarray:
     """Return the codes of a column of categories, float64 with shape (N,)."""
-    _check_gaps(feature, column.isna().to_numpy())
+    _check_gaps(feature, _is_empty(column))
     given = column.astype(object).map(_category_name)
     checks.one_of(f"category of {feature}:", given.unique(), names)
     codes = {name: float(code) for code, name in enumerate(names)}
@@ -802,6 +813,11 @@ def _raise_text(feature: str, column: pd.Series) -> None:
         "text with pandas.to_numeric, dates into years. If these are categories, up to "
         f"{MAX_CATEGORIES}, use frame[{feature!r}].astype('category')."
     )
+
+
+def _is_empty(column: pd.Series) -> np.ndarray:
+    """Return whether cells hold nothing, or a text of blanks, with shape (N,)."""
+    return column.isna().to_numpy() | column.map(str).str.strip().eq("").to_numpy()
 
 
 def _check_gaps(feature: str, is_gap: np.ndarray) -> None:
@@ -942,8 +958,10 @@ def to_graph(features: Sequence[str], edges: Edges) -> Graph:
 
     Arguments:
         edges: A dict effect -> causes, pairs (cause, effect), a frame
-            with the columns cause and effect, a networkx.DiGraph or
-            its edges, or a `Graph`. None: there are none.
+            with the columns cause and effect, a frame with a row and
+            a column a feature, 1 where the row's causes the column's,
+            a networkx.DiGraph or its edges, or a `Graph`. None: there
+            are none.
     Raises: ValueError: it is none of these; an edge names an unknown
         feature; there is a circle.
     Warns: UserWarning: edges is None.
@@ -968,13 +986,16 @@ def to_graph(features: Sequence[str], edges: Edges) -> Graph:
     if isinstance(edges, str) or is_matrix or not isinstance(edges, Iterable):
         raise ValueError(
             f"edges is {edges!r}: expected a dict effect -> causes, pairs (cause, effect), "
-            "or a networkx.DiGraph, as nx.nx_pydot.read_dot(path) and "
-            "nx.from_pandas_adjacency(matrix, nx.DiGraph) make it."
+            "a networkx.DiGraph, or a matrix as a frame, rows and columns named as the "
+            "features: pd.DataFrame(matrix, features, features), 1 where the row's feature "
+            "causes the column's."
         )
     if isinstance(edges, Mapping) and not isinstance(edges, Set):  # edges of networkx: both
         checks.one_of("effect among the edges:", edges, tuple(features))
         return Graph({name: edges.get(name, ()) for name in features})
-    if isinstance(edges, pd.DataFrame):
+    if isinstance(edges, pd.DataFrame) and list(edges.index) == list(edges.columns):
+        edges = nx.from_pandas_adjacency(edges, nx.DiGraph)
+    elif isinstance(edges, pd.DataFrame):
         checks.one_of("column of the edges:", ("cause", "effect"), tuple(edges.columns))
         edges = list(zip(edges["cause"], edges["effect"], strict=True))
     return Graph.from_edges(features, edges)
@@ -993,6 +1014,9 @@ def _is_whole(
         numbers: What `values` returns for it, with shape (N, D).
         whole, atoms: As for `Population.from_frame`.
     """
+    for stated in (whole, atoms):
+        if isinstance(stated, str):
+            raise ValueError(f"Expected a list of names, got {stated!r}: [{stated!r}].")
     fractions = frame.columns[(numbers % 1 != 0).any(0)]
     if whole is None:
         whole = [

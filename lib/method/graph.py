@@ -73,7 +73,7 @@ class Graph:
                     "The graph has no directions: give a networkx.DiGraph, from causes to "
                     "effects."
                 )
-            edges = edges.edges
+            edges = nx.DiGraph(edges).edges  # parallel edges are one
         if len(set(features)) < len(features):
             raise ValueError(f"Expected each feature once, got {', '.join(features)}.")
         parents: dict[str, list[str]] = {name: [] for name in features}

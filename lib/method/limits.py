@@ -263,24 +263,27 @@ def plain(text: object) -> str:
 def _read(text: str, feature: str, categories: Sequence[str]) -> Limits:
     """Return the limits of one feature that phrases state, with shape ()."""
     stated: dict[str, Tensor] = {}
-    for phrase in filter(None, map(plain, _BETWEEN_PHRASES.split(text))):
+    for phrase in filter(str.strip, _BETWEEN_PHRASES.split(text)):
         new = _read_phrase(phrase, feature, categories)
         if new.keys() & stated.keys():
             raise ValueError(
-                f"{feature}: {phrase!r} says again what another phrase says. Keep one of "
-                "them."
+                f"{feature}: {plain(phrase)!r} says again what another phrase says. Keep "
+                "one of them."
             )
         stated |= new
+    if stated.get("max_decrease") == 0 and stated.get("max_increase") == 0:
+        raise ValueError(f"{feature}: only up and only down leave no value. Say can't.")
     return replace(Limits.unlimited(), **stated)
 
 
 def _read_phrase(phrase: str, feature: str, categories: Sequence[str]) -> dict[str, Tensor]:
-    """Return the limits that one plain phrase sets, by name."""
+    """Return the limits that one phrase sets, by name."""
+    as_written, phrase = " ".join(phrase.split()), plain(phrase)
     if phrase.startswith(ONE_OF) and categories:
-        names = [plain(category) for category in categories]
-        chosen = [name.strip() for name in phrase.removeprefix(ONE_OF).split(OR)]
-        checks.one_of(f"category of {feature}:", chosen, names)
-        return {"allowed_categories": torch.tensor([name in chosen for name in names])}
+        names = re.split(OR, as_written[len(ONE_OF) :], flags=re.IGNORECASE)
+        allowed = torch.zeros(len(categories), dtype=torch.bool)
+        allowed[[_code(name, feature, categories) for name in names]] = True
+        return {"allowed_categories": allowed}
     for pattern, limits in _PHRASES.items():
         if match := re.fullmatch(pattern, phrase):
             numbers = iter(match.groups())
@@ -289,6 +292,20 @@ def _read_phrase(phrase: str, feature: str, categories: Sequence[str]) -> dict[s
                 for name, value in limits.items()
             }
     raise ValueError(f"{feature}: can't read {phrase!r}. {HOW}")
+
+
+def _code(name: str, feature: str, categories: Sequence[str]) -> int:
+    """Return the code of a category, as the table writes it or else in plain letters."""
+    if name in categories:
+        return list(categories).index(name)
+    names = [plain(category) for category in categories]
+    checks.one_of(f"category of {feature}:", [plain(name)], names)
+    if names.count(plain(name)) > 1:
+        raise ValueError(
+            f"{feature}: {name!r} may be several of {', '.join(categories)}. Write it as "
+            "the table does."
+        )
+    return names.index(plain(name))
 
 
 def _number(text: str) -> Tensor:

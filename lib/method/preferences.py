@@ -288,7 +288,7 @@ def from_words(
         name = names.get(plain(feature), feature)
         if name in answer_of:
             raise ValueError(f"{name} is answered twice. Keep one answer.")
-        answer_of[name] = plain(answer)
+        answer_of[name] = str(answer)
     checks.one_of("feature", answer_of, features)
     most = n_categories or len(features)
     if missing := [name for name in features if name not in answer_of]:
@@ -296,7 +296,7 @@ def from_words(
     scores, phrases = [], {}
     for name in features:
         score, _, phrases[name] = answer_of[name].partition(",")
-        answer_of[name] = score.strip()
+        answer_of[name] = plain(score)
         scores.append(_score(name, answer_of[name], most))
     if not n_categories:
         _check_ranks(answer_of, most)

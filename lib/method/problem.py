@@ -1,6 +1,7 @@
 """The problem every solver gets, and the recommendation every solver returns."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -69,6 +70,11 @@ class Problem:
 
     def __post_init__(self) -> None:
         population = self.population
+        if not hasattr(self.classifier, "features"):
+            raise ValueError(
+                f"Expected a Classifier, got {type(self.classifier).__name__}: "
+                "Classifier.of(model, population) makes one of it."
+            )
         if self.classifier.features != population.features:
             raise ValueError(
                 f"The classifier knows {', '.join(self.classifier.features)}; the "
@@ -131,7 +137,18 @@ class Problem:
             n_bins = 8 if population.categories else 0
         x, x_validation = population.x["flow/train"], population.x["flow/validation"]
         density, _ = flow.fit(population.graph, x, x_validation, n_bins=n_bins, **how)
-        return cls(population, h, density)
+        problem = cls(population, h, density)
+        decisions = problem.accepts(population.x["recourse/train"])
+        if decisions.all() or not decisions.any():
+            all_get = "accepts" if decisions.all() else "refuses"
+            warnings.warn(
+                f"The classifier {all_get} all {len(decisions)} people of the training "
+                "split. A model of yours must take the table's columns, in its units; one "
+                "that is fitted here may need more epochs; or choose another threshold, "
+                "classifier.with_threshold.",
+                stacklevel=2,
+            )
+        return problem
 
     @property
     def causal_model(self) -> CausalModel:

@@ -289,11 +289,11 @@ def _why(kind: str, log_odds: float, gain: float, classifier: Classifier) -> str
         return ""
     if kind == "implausible":
         return f"the log-density falls by {-gain:.2f} nats"
-    threshold = 100 * classifier.threshold
+    threshold = float(f"{100 * classifier.threshold:.6g}")
     rating = _rating(log_odds + classifier.threshold_logit, threshold)
     if kind == "nothing":
         return f"nothing is recommended; the rating stays at {rating}"
-    return f"the rating is {rating}, below {threshold:.3g} %"
+    return f"the rating is {rating}, below {threshold:g} %"
 
 
 def _rating(log_odds: float, threshold: float) -> str:

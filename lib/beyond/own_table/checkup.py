@@ -5,6 +5,7 @@ at once (`results.require` raises them). The rest are warnings, with
 what to do about them, and lines on what is fine.
 """
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -283,11 +284,28 @@ def _column(frame: pd.DataFrame, name: str) -> Iterator[CheckResult]:
             )
         data.check_near(name, values, frame[name].nunique())
     except ValueError as error:
-        yield from_error("values", error)
+        yield _words("values", frame[name]) or from_error("values", error)
     else:
         if names:
             message = f"{name} is one of {len(names[name])}: {', '.join(names[name])}"
             yield CheckResult("fine", "categories", message)
+
+
+def _words(check: str, column: pd.Series) -> CheckResult | None:
+    """Return the error of a column with words among its numbers, such as NA for a gap."""
+    rows = [
+        row
+        for row, cell in enumerate(column)
+        if isinstance(cell, str) and not re.search(r"\d", cell)
+    ]
+    if not rows or data.has_categories(column):
+        return None
+    message = f"{column.name} of row {rows[0]} is {column.iloc[rows[0]]!r}"
+    hint = (
+        f"{len(rows):,} cells hold words. Do these stand for gaps? Then drop these rows, "
+        "or fill the cells."
+    )
+    return CheckResult("error", check, f"{message}: expected a number", hint)
 
 
 def _label(frame: pd.DataFrame, label: str) -> Iterator[CheckResult]:
@@ -297,7 +315,7 @@ def _label(frame: pd.DataFrame, label: str) -> Iterator[CheckResult]:
     try:
         is_positive = data.labels(frame, label)
     except ValueError as error:
-        yield from_error("label", error)
+        yield _words("label", frame[label]) or from_error("label", error)
         return
     n, n_positive = len(frame), int(is_positive.sum())
     n_rarer = min(n_positive, n - n_positive)
@@ -350,7 +368,14 @@ def _group(frame: pd.DataFrame, group: str, person: str) -> CheckResult:
 
 
 def _contents(frame: pd.DataFrame, usable: Sequence[str]) -> Iterator[CheckResult]:
-    """Check for whole numbers in steps, atoms, outliers, duplicates and pairs alike."""
+    """Check for running numbers, steps, atoms, outliers, duplicates and pairs alike."""
+    for name in usable:
+        values = _numbers(frame[name])
+        is_whole = (values % 1 == 0).all()
+        if is_whole and frame[name].is_unique and np.ptp(values) < 2 * len(values):
+            message = f"{name} is whole and different for everyone, as a running number is"
+            hint = "Leave it out if it only tells people apart: name it as person."
+            yield CheckResult("warning", "running numbers", message, hint)
     for name in whole_numbers(frame, usable):
         step = np.gcd.reduce(_numbers(frame[name]).astype(np.int64))
         if step > 1:

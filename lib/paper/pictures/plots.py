@@ -69,15 +69,12 @@ ON_SLIDES = (
     "03_architecture",
     "03_training_curves",
     "04_validity_plausibility",
-    "05_frontier",
     "06_closing",
     "06_within_budget",
     "07_graphs",
-    "07_tables",
     "08_unlocked",
     "09_pre_post",
     "10_curves",
-    "11_edge",
     "11_margins",
 )
 LINES = {"constant": ":", "concave": "--", "linear": "-", "convex": "-."}
