@@ -111,6 +111,7 @@ class CausalFlow(CausalModel, nn.Module):
         else:  # zuko's masked network needs an edge
             self.layer = ElementWiseTransform(n_features, 0, **univariate)
         self._activation = ACTIVATIONS[activation]()
+        self._weights = tuple(self.layer.parameters())  # to walk the module takes long
         self._cache: tuple[Any, list[list[tuple[Tensor, Tensor]]]] = (None, [])
         self.to(dtype)
 
@@ -165,7 +166,7 @@ class CausalFlow(CausalModel, nn.Module):
         cut out again when a weight has changed: torch counts the
         changes of each tensor.
         """
-        state = [(p.data_ptr(), p._version) for p in self.parameters()]
+        state = [(p.data_ptr(), p._version) for p in self._weights]
         if self._cache[0] != state:
             with torch.no_grad():
                 networks = [self._network_of(j) for j in range(len(self.features))]

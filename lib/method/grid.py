@@ -11,7 +11,7 @@ grid's optimum is found without a visit to each:
 * An action on one component that is implausible beside the most
   plausible action on every other is left out, and so is what costs
   more than an action on one component alone that will do.
-* The classifier is asked about the cheapest few hundred of what is
+* The classifier is asked about the cheapest thousand of what is
   left, then about more, until one is valid.
 
 People who may act on the same features have the same actions, and are
@@ -45,7 +45,7 @@ MAX_COMPONENT_ACTIONS, MAX_ACTIONS = 2**21, 2**26
 # the same of all people in a batch, if there are several
 BATCH_COMPONENT_ACTIONS, BATCH_ACTIONS = 2**15, 2**23
 # actions of a person that the classifier is asked about first, and by how much they grow
-FIRST_ASKED, ASKED_GROWTH = 256, 8
+FIRST_ASKED, ASKED_GROWTH = 1024, 4
 CLASSIFIER_BATCH = 2**15
 # a component with more actions is not asked by itself: that would take longer than it saves
 CEILING_ACTIONS = 2**10
@@ -288,7 +288,8 @@ class Grid:
         largest = torch.finfo(cost.dtype).max
         while len(people):
             n_asked = min(n_asked, cost.shape[-1])
-            bound = cost.kthvalue(n_asked, keepdim=True).values.clamp(max=largest)
+            nth = np.partition(cost.numpy(), n_asked - 1)[:, [n_asked - 1]]
+            bound = torch.from_numpy(nth).clamp(max=largest)
             place, action = (cost <= bound).nonzero(as_tuple=True)  # and all ties
             person, price = people[place], cost[place, action]
             places = torch.unravel_index(action, [row.shape[1] for row in rows])
