@@ -314,6 +314,9 @@ class Population:
                 f"The label {label!r} is among the kinds: leave it out there, or the "
                 "classifier learns from the answer."
             )
+        for names in (whole, atoms):
+            if isinstance(names, str):
+                raise ValueError(f"Expected a list of names, [{names!r}], got {names!r}.")
         features = list(kinds)
         table = to_table(frame, [*features, label])
         is_positive = labels(table, label)
@@ -347,9 +350,7 @@ class Population:
         _check_dummies(table, kinds)
         graph = to_graph(features, edges)
 
-        whole_names = whole
-        if whole is not None and not isinstance(whole, str):
-            whole_names = [*whole, *category_names]
+        whole_names = None if whole is None else [*whole, *category_names]
         with_whole = _is_whole(table[features], numbers, whole_names, atoms)
         checks.one_of("feature with an atom:", atoms, features)
         with_atom = np.isin(features, atoms) & ~with_whole
@@ -479,9 +480,10 @@ class Population:
                 are left out. One applicant may be a dict or a Series.
         Raises: ValueError: a column is missing, or holds text among
             numbers, gaps, fractions of whole numbers, or a category
-            that is not known; somebody lies outside of the range that was seen, and the
-            population has whole numbers or categories: `to_feasible`
-            would take them for somebody at the end of the range.
+            that is not known; somebody lies outside of the range that
+            was seen, and the population has whole numbers or
+            categories: `to_feasible` would take them for somebody at
+            the end of the range.
         """
         table = to_table(frame, self.features)
         numbers = torch.from_numpy(values(table, self.features, self.categories))
@@ -1014,9 +1016,6 @@ def _is_whole(
         numbers: What `values` returns for it, with shape (N, D).
         whole, atoms: As for `Population.from_frame`.
     """
-    for stated in (whole, atoms):
-        if isinstance(stated, str):
-            raise ValueError(f"Expected a list of names, got {stated!r}: [{stated!r}].")
     fractions = frame.columns[(numbers % 1 != 0).any(0)]
     if whole is None:
         whole = [
