@@ -1,40 +1,42 @@
 """What people would install today, on the same people as ours: `benchmarks/rivals.py`.
 
-    .venv/bin/python benchmarks/rivals.py             everything, an hour of two cores
-    .venv/bin/python benchmarks/rivals.py dice-ml     one package is asked anew
-    .venv/bin/python benchmarks/rivals.py judge       none is: their answers are evaluated
+    .venv/bin/python benchmarks/rivals.py                      everything
+    .venv/bin/python benchmarks/rivals.py alibi --seeds 0      one package, its first seed
+    .venv/bin/python benchmarks/rivals.py --problems Loan      one problem
+    .venv/bin/python benchmarks/rivals.py judge                evaluate stored answers again
 
 500 refused test people of Loan and of Give Me Some Credit; for each of them a number of
 features is drawn that they may act on. Each package gets an environment of its own,
 runs/rivals/PACKAGE, from the pinned benchmarks/rivals/PACKAGE.txt, and answers through its
-own interface (benchmarks/rivals/ask_PACKAGE.py): with its documented defaults ("default"),
-and with the seconds a person that our search takes, up to one, where that is more
-("budget"). It gets which features a person may set, and between what values, if its
-interface has that. "ours" stands for this repository: its solvers, CARMA, and four of the
-generators that the HARE paper begins at. A method that needs more than five minutes is
-evaluated on the people that it came to.
+own interface (benchmarks/rivals/ask_PACKAGE.py) with its documented defaults. It gets which
+features a person may set, and between what values, if its interface has that. "ours" stands
+for this repository: its solvers, CARMA, and four of the generators that the HARE paper
+begins at. Whatever draws (a network's training, a sample) has three seeds. A method that
+needs more than five minutes is evaluated on the people that it came to.
 
-An answer is evaluated twice. As a profile: is it valid, and as plausible as before by our
-flow? And as an action: each actionable feature that differs is set, the downstream effects
-follow, and classifier and density are asked again, in the true SCM of Loan, and in three
-other flows for real applicants. An action on what a person can't do helps nobody.
+An answer is evaluated twice. As a profile: is it valid, as plausible as before by our flow,
+and still valid for five classifiers fitted anew? And as an action: each actionable feature
+that differs is set, the downstream effects follow, and classifier and density are asked
+again, in the true SCM of Loan, and in three other flows for real applicants. An action on
+what a person can't do helps nobody.
 
-The result is benchmarks/rivals.csv, a row for each problem, people ("all", or "open": who
-may act on every feature), package, method and effort. Differences are to our search with a
-margin, on the same people, with two standard errors. Without the data (docs/run.md)
-Give Me Some Credit is left out.
+The result is benchmarks/rivals.csv, a row for each problem, package, method, seed and
+people ("all", or "open": who may act on every feature). Differences are to the first
+network of iCARMA as printed, cost ratios to our search, on the same people, with two
+standard errors over people. Rows that nobody asked for anew stay as they are. Without the
+data (docs/run.md) Give Me Some Credit is left out.
 """
 
 import lib.reproducible
 
+import argparse
 import json
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +47,9 @@ from torch import Tensor
 
 from lib import checks
 from lib.io import MODELS, ROOT
+from lib.method import classifier, loan
 from lib.method import flow as flows
-from lib.method import loan
+from lib.method.classifier import Classifier, NetworkClassifier
 from lib.method.data import Population
 from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation, is_plausible, is_valid
@@ -56,40 +59,40 @@ HERE = Path(__file__).parent / "rivals"
 FOLDER = ROOT / "runs" / "rivals"
 PATH = Path(__file__).with_suffix(".csv")
 N_PEOPLE, N_TRAIN, SEED = 500, 10_000, 1
+N_REFITS = 5  # classifiers fitted anew
 SETTING = "random"  # of table 1: how many features a person may act on is drawn
 FAR = 1e-4  # standard deviations: more than rounding moves a value
-OURS, REFERENCE, JUDGE = "ours", "search, margin", "judge"
-RIVALS: dict[str, tuple[str, ...]] = {
-    OURS: (
-        REFERENCE,
-        "search",
-        "grid",
-        "proposer",
-        "proposer, margin",
-        "proposer, unwalked",
-        "iCARMA as printed",
-        "iCARMA as chosen",
-        "iCARMA as chosen, pruned",
-        "CARMA",
-        "Wachter",
-        "growing spheres",
-        "FACE",
-        "C-CHVAE",
-    ),
-    "dice-ml": ("random", "genetic", "gradient"),
-    "ellice": ("continuous", "data_supported"),
-    "alibi": ("CFRL",),
-    "ce-library": ("PPCEF",),
-    "carla-recourse": ("Wachter",),
+OURS, SEARCH, PRINTED, JUDGE = "ours", "search", "iCARMA as printed", "judge"
+SEEDS = (0, 1, 2)
+ONCE = SEEDS[:1]
+# packages, their methods, and the seeds of each
+RIVALS: dict[str, dict[str, tuple[int, ...]]] = {
+    OURS: {
+        SEARCH: ONCE,
+        "search, margin": ONCE,
+        "grid": ONCE,
+        PRINTED: SEEDS,
+        "iCARMA as chosen": SEEDS,
+        "CARMA": SEEDS,
+        "Wachter": ONCE,
+        "growing spheres": SEEDS,
+        "FACE": SEEDS,
+        "C-CHVAE": SEEDS,
+    },
+    "dice-ml": {"random": SEEDS, "genetic": SEEDS, "gradient": ONCE},
+    "ellice": {"continuous": ONCE, "data_supported": ONCE},
+    "alibi": {"CFRL": SEEDS},
+    "ce-library": {"PPCEF": ONCE, "PPCEF, held": SEEDS},
 }
+Run = tuple[str, str, int]  # package, method, seed
+KEY = ["problem", "package", "method", "seed", "people"]
 ALL_APPLICANTS = 120_269
-MOST_SECONDS = 1.0  # a person, of a budget
-# answers that are evaluated once more, cut to what each person may set
-CUT = {("ce-library", "PPCEF"): "PPCEF, cut"}
-OTHER = "iCARMA as printed"  # differences to it are stored, too
 LOAN_ALONE = ("CARMA",)  # which is trained for Loan alone
-# whose effort for a person can be set
-BUDGETED = ("random", "genetic", "gradient", "continuous")
+# as the batch fits both classifiers at the paper's size
+HOW_FITTED: dict[str, dict[str, Any]] = {
+    "Loan": {"n_epochs": 500},
+    "GMSC": {"n_epochs": 30, **gmsc.CLASSIFIER},
+}
 MODELS_OF_CREDIT = ("refitted", "utilization changes income", "lateness is past")
 
 
@@ -125,6 +128,26 @@ def _asked(name: str, problem: Problem, models: Mapping[str, Any]) -> Asked:
 
 
 PROBLEMS: dict[str, Callable[[], Asked]] = {"Loan": on_loan, "GMSC": on_credit}
+
+
+def refits(asked: Asked) -> list[Classifier]:
+    """Return classifiers fitted anew to people drawn with replacement."""
+    population, split = asked.problem.population, "classifier/train"
+    how = HOW_FITTED[asked.name]
+    fitted: list[Classifier] = []
+    for seed in range(1, N_REFITS + 1):
+        name = f"{asked.name}_classifier_{seed}"
+        if not (FOLDER / f"{name}.safetensors").exists():
+            n_people = len(population.x[split])
+            rng = np.random.default_rng(seed)
+            rows = torch.from_numpy(rng.integers(n_people, size=n_people))
+            x = {**population.x, split: population.x[split][rows]}
+            y = {**population.y, split: population.y[split][rows]}
+            again = replace(population, x=x, y=y, people={})
+            h, _ = classifier.fit(again, seed=seed, **how)
+            h.save(FOLDER, name, how, population.fingerprint)
+        fitted.append(NetworkClassifier.load(FOLDER, name, population.fingerprint))
+    return fitted
 
 
 def export(asked: Asked, folder: Path) -> None:
@@ -197,12 +220,8 @@ class Answers:
     is_action: bool
 
 
-def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
-    """Return what a method left; a difference by rounding is no change.
-
-    Arguments:
-        is_cut: Whether profiles are cut to what each person may set.
-    """
+def read(asked: Asked, path: Path) -> Answers:
+    """Return what a method left; a difference by rounding is no change."""
     population, table = asked.problem.population, pd.read_csv(path, index_col=0)
     was_asked = torch.arange(len(asked.x)) < len(table)
     table = table.reindex(range(len(asked.x)))
@@ -216,10 +235,6 @@ def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
     )
     differs = (profiles - before).abs() > FAR
     x_cf, is_acted = torch.where(differs, profiles, asked.x), torch.zeros_like(differs)
-    if is_cut:
-        low, high = limits(asked)
-        differs &= low < high
-        x_cf = torch.where(differs, profiles.maximum(low).minimum(high), asked.x)
     names = [f"sets {name}" for name in population.actionable]
     is_action = names[0] in table
     is_acted[:, columns] = (
@@ -230,15 +245,16 @@ def read(asked: Asked, path: Path, is_cut: bool = False) -> Answers:
     return Answers(x_cf, is_acted, has_profile & differs.any(-1), was_asked, is_action)
 
 
-def evaluate(asked: Asked, answers: Answers) -> pd.DataFrame:
+def evaluate(
+    asked: Asked, answers: Answers, classifiers: Sequence[Classifier] = ()
+) -> pd.DataFrame:
     """Return how good answers are, as profiles and as actions, a row a person.
 
-    Columns: answered; valid, plausible and joint, as a profile; forbidden: it changes what
+    Columns: answered; valid, plausible and joint, as a profile; "valid anew": the share of
+    other classifiers for which a valid profile is valid, too; forbidden: it changes what
     the person can't, or beyond their limits; impossible: nobody can be so; carried: the
     share of causal models in which carrying it out helps them; "bank says no", "too rare":
-    the shares in which it does not; "profile there": the share in which the profile itself
-    is accepted and as plausible; "lost", "won": the shares in which carrying it out takes
-    that away, and brings it; cost; features. Empty for who was not reached.
+    the shares in which it does not; cost; features. Empty for who was not reached.
     """
     problem, x, population = asked.problem, asked.x, asked.problem.population
     x_cf, is_acted, has = answers.x_cf, answers.is_acted, answers.has_answer
@@ -254,17 +270,15 @@ def evaluate(asked: Asked, answers: Answers) -> pd.DataFrame:
     people = {"answered": has, "valid": valid, "plausible": plausible}
     people |= {"joint": valid & plausible, "forbidden": has & forbidden}
     people |= {"impossible": has & odd}
-    names = ("carried", "bank says no", "too rare", "profile there", "lost", "won")
-    by_model: dict[str, list[Tensor]] = {name: [] for name in names}
+    anew = [valid & h.accepts(x_cf) for h in classifiers]
+    if anew:
+        people["valid anew"] = torch.stack(anew).double().mean(0)
+    by_model: dict[str, list[Tensor]] = {"carried": [], "bank says no": [], "too rare": []}
     for model in asked.models.values():
         after = model.counterfactual(x, is_acted, values)
         after = population.round_counterfactual(x, after)
         is_yes = problem.accepts(after)
         is_seen = is_plausible(model.log_prob(after) - model.log_prob(x))
-        is_good = valid & is_plausible(model.log_prob(x_cf) - model.log_prob(x))
-        by_model["profile there"].append(is_good)
-        by_model["lost"].append(is_good & ~(is_yes & is_seen))
-        by_model["won"].append(has & ~is_good & is_yes & is_seen)
         by_model["carried"].append(has & ~forbidden & is_yes & is_seen)
         by_model["bank says no"].append(has & ~is_yes)
         by_model["too rare"].append(has & is_yes & ~is_seen)
@@ -280,183 +294,127 @@ def evaluate(asked: Asked, answers: Answers) -> pd.DataFrame:
 
 
 def summary(
-    mine: pd.DataFrame, best: pd.DataFrame, others: Mapping[str, pd.DataFrame]
+    mine: pd.DataFrame, search: pd.DataFrame, printed: pd.DataFrame
 ) -> dict[str, float]:
-    """Return shares, means over who is helped, and differences to the search and to others.
+    """Return shares, means over who is helped, and differences on the same people.
 
     Arguments:
-        mine, best: As `evaluate` gives them, of the method and the search.
-        others: The same, by what they are called.
+        mine, search, printed: As `evaluate` gives them, of the method, the search, and the
+            first network of iCARMA as printed.
     """
-    shares = ["answered", "valid", "plausible", "joint", "forbidden", "impossible"]
-    shares += ["carried", "bank says no", "too rare", "profile there", "lost", "won"]
-    shares += [name for name in mine if name.startswith("carried: ")]
-    row = mine[shares].mean().to_dict()
-    for name, other in others.items():
-        than = estimates.ratio((mine.carried - other.carried).to_numpy())
-        row |= {f"more than {name}": than.value, f"{name}, 2 s.e.": 2 * than.se_people}
-    more = estimates.ratio((mine.carried - best.carried).to_numpy())
-    row |= {"more than the search": more.value, "2 s.e.": 2 * more.se_people}
-    is_helped = mine.carried > 0
+    row = mine.drop(columns=["cost", "features"]).mean().to_dict()
+    more = estimates.ratio((mine["carried"] - printed["carried"]).to_numpy())
+    row |= {"more than iCARMA": more.value, "2 s.e.": 2 * more.se_people}
+    is_helped = mine["carried"] > 0
     row |= mine[is_helped][["cost", "features"]].mean().to_dict()
-    both = (is_helped & (best.carried > 0)).to_numpy() * 1.0
+    both = (is_helped & (search["carried"] > 0)).to_numpy() * 1.0
     if both.sum() > 1:
-        costs = (people.cost.to_numpy() * both for people in (mine, best))
+        costs = (people["cost"].to_numpy() * both for people in (mine, search))
         times = estimates.ratio(*costs)
         row |= {"cost ratio": times.value, "cost ratio, 2 s.e.": 2 * times.se_people}
     return row
 
 
 def environment(package: str) -> Path:
-    """Return the Python of a package's own environment, made if its pins are new.
-
-    Raises: RuntimeError: it does not install; says why.
-    """
+    """Return the Python of a package's own environment, made if its pins are new."""
     if package == OURS:
         return Path(sys.executable)
-    folder, pins = FOLDER / package, HERE / f"{package}.txt"
+    folder, pins = FOLDER / package, (HERE / f"{package}.txt").read_text(encoding="utf-8")
     kept, python = folder / "pins.txt", folder / "bin" / "python"
-    if kept.exists() and kept.read_text(encoding="utf-8") == pins.read_text(
-        encoding="utf-8"
-    ):
+    if kept.exists() and kept.read_text(encoding="utf-8") == pins:
         return python
     print(f"{package}: an environment of its own ...", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
-    pip = ["-m", "pip", "install", "--quiet", "--no-compile", "-r", str(pins)]
-    for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), *pip]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            lines = done.stderr.splitlines()
-            wrong = [line for line in lines if re.match(r" *(ERROR|\w+Error):", line)]
-            raise RuntimeError((wrong or lines or ["?"])[-1].strip())
-    shutil.copy(pins, kept)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-compile"]
+    subprocess.run([*pip, "-r", str(HERE / f"{package}.txt")], check=True)
+    kept.write_text(pins, encoding="utf-8")
     return python
 
 
-def ask(package: str, method: str, folder: Path, seconds: float | None = None) -> float:
-    """Let a method answer everybody of a folder; return the seconds of one alone.
-
-    Answers lie in the folder then, and what they took, or the error.
-
-    Arguments:
-        seconds: That a person may take; None: the package's defaults.
-    """
-    effort, budget = ("default", "default") if seconds is None else ("budget", f"{seconds}")
-    stem = f"{package}_{method}_{effort}"
-    wrong, output = "", ""
-    try:
-        program = str(HERE / f"ask_{package}.py")
-        command = [str(environment(package)), program, str(folder), method, budget]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=ROOT
-        )
-        output = (done.stdout + done.stderr).strip()
-        if done.returncode:
-            wrong = (output.splitlines() or [f"exit {done.returncode}"])[-1]
-    except RuntimeError as error:
-        wrong = str(error)
-    (folder / f"{stem}.log").write_text(output, encoding="utf-8")
-    if wrong:
-        (folder / f"{stem}.json").write_text(json.dumps({"error": wrong}), encoding="utf-8")
-        return np.inf
-    return float(took(folder, package, method, effort)["alone_s"])
+def ask(asked: Asked, package: str, method: str, seed: int) -> None:
+    """Let a method answer everybody; answers and what they took lie in a folder then."""
+    print(f"{asked.name}: {package}, {method}, seed {seed}", flush=True)
+    folder, program = FOLDER / asked.name, HERE / f"ask_{package}.py"
+    command = [str(environment(package)), str(program), str(folder), method, str(seed)]
+    log = folder / f"{package}_{method}_{seed}.log"
+    with log.open("w", encoding="utf-8") as file:
+        subprocess.run(command, check=True, cwd=ROOT, stdout=file, stderr=file)
 
 
-def took(folder: Path, package: str, method: str, effort: str) -> dict[str, Any]:
-    """Return what a method took, or its error; nothing if it was not asked."""
-    path = folder / f"{package}_{method}_{effort}.json"
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-
-
-def ask_all(asked: Asked, packages: Sequence[str], folder: Path) -> None:
-    """Ask packages, two methods at a time: by their defaults, and within a budget."""
-    export(asked, folder)
-    known = {} if OURS in packages else took(folder, OURS, REFERENCE, "default")
-    alone = known["alone_s"] if known else ask(OURS, REFERENCE, folder)
-    seconds = min(alone, MOST_SECONDS)
-
-    def ask_one(package: str, method: str) -> None:
-        if (package, method) == (OURS, REFERENCE):
-            return
-        print(f"{asked.name}: {package}, {method}", flush=True)
-        alone = ask(package, method, folder)
-        if package != OURS and method in BUDGETED and alone < seconds:
-            ask(package, method, folder, seconds)
-
-    with ThreadPoolExecutor(2) as pool:
-        for one in [pool.submit(ask_one, *pair) for pair in pairs(asked, packages)]:
-            one.result()
-
-
-def pairs(asked: Asked, packages: Sequence[str]) -> list[tuple[str, str]]:
-    """Return packages and their methods that a problem has."""
+def runs(asked: Asked, packages: Sequence[str], seeds: Sequence[int]) -> list[Run]:
+    """Return the package, method and seed of each run that a problem has."""
     return [
-        (package, method)
+        (package, method, seed)
         for package in packages
-        for method in RIVALS[package]
-        if asked.name == "Loan" or method not in LOAN_ALONE
+        for method, its_seeds in RIVALS[package].items()
+        for seed in its_seeds
+        if seed in seeds and (asked.name == "Loan" or method not in LOAN_ALONE)
     ]
 
 
-def rows_of(asked: Asked, folder: Path) -> list[dict[str, Any]]:
-    """Return a row for each method, effort and group of people.
+def rows_of(asked: Asked) -> list[dict[str, Any]]:
+    """Return a row for each run whose answers are there, and for each group of people."""
+    folder, classifiers = FOLDER / asked.name, refits(asked)
 
-    Raises: ValueError: somebody was not asked.
-    """
+    def of(package: str, method: str, seed: int) -> pd.DataFrame:
+        path = folder / f"{package}_{method}_{seed}.csv"
+        return evaluate(asked, read(asked, path), classifiers)
 
-    def of(
-        package: str, method: str, effort: str = "default", cut: bool = False
-    ) -> pd.DataFrame:
-        path = folder / f"{package}_{method}_{effort}.csv"
-        return evaluate(asked, read(asked, path, cut))
-
-    best, other = of(OURS, REFERENCE), of(OURS, OTHER)
+    search, printed = of(OURS, SEARCH, 0), of(OURS, PRINTED, 0)
     is_open, rows = asked.preferences.is_actionable.all(-1).numpy(), []
-    for package, method in pairs(asked, tuple(RIVALS)):
-        for effort in ("default", "budget"):
-            cost = took(folder, package, method, effort)
-            if not cost and effort == "default":
-                raise ValueError(f"{package} was not asked: benchmarks/rivals.py {package}")
-            key: dict[str, Any] = {"problem": asked.name, "package": package}
-            key |= {"method": method, "effort": effort}
-            if "error" in cost:
-                rows.append(key | {"people": "all"} | cost)
-            if "alone_s" not in cost:
-                continue
-            evaluated = {method: of(package, method, effort)}
-            if (package, method) in CUT:
-                evaluated[CUT[package, method]] = of(package, method, effort, cut=True)
-            for name, mine in evaluated.items():
-                others = {"iCARMA": other}
-                if effort == "budget":
-                    others["default"] = of(package, method)
-                for people, counted in (("all", is_open | ~is_open), ("open", is_open)):
-                    who = counted & mine["answered"].notna().to_numpy()
-                    who &= others.get("default", mine)["answered"].notna().to_numpy()
-                    here = key | {"method": name, "people": people, "n": int(who.sum())}
-                    compared = {what: table[who] for what, table in others.items()}
-                    rows.append(here | summary(mine[who], best[who], compared) | cost)
+    for package, method, seed in runs(asked, list(RIVALS), SEEDS):
+        path = folder / f"{package}_{method}_{seed}.json"
+        if not path.exists():
+            continue
+        took = json.loads(path.read_text(encoding="utf-8"))
+        key: dict[str, Any] = {"problem": asked.name, "package": package}
+        key |= {"method": method, "seed": seed}
+        mine = of(package, method, seed)
+        for people, counted in (("all", is_open | ~is_open), ("open", is_open)):
+            who = counted & mine["answered"].notna().to_numpy()
+            counts = key | {"people": people, "n": int(who.sum())}
+            rows.append(counts | summary(mine[who], search[who], printed[who]) | took)
     return rows
 
 
 def main() -> None:
     """Ask who is named, evaluate everybody, and save."""
-    named = sys.argv[1:] or list(RIVALS)
-    checks.one_of("package", named, (*RIVALS, JUDGE))
-    packages = [name for name in named if name != JUDGE]
+    parser = argparse.ArgumentParser(
+        description="Ask packages, and evaluate their answers."
+    )
+    parser.add_argument("packages", nargs="*", default=list(RIVALS))
+    parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
+    parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
+    given = parser.parse_args()
+    checks.one_of("package", given.packages, (*RIVALS, JUDGE))
+    checks.one_of("problem", given.problems, tuple(PROBLEMS))
+    checks.one_of("seed", given.seeds, SEEDS)
+    packages = [name for name in given.packages if name != JUDGE]
     rows: list[dict[str, Any]] = []
-    for name, make in PROBLEMS.items():
+    for name in given.problems:
         if name == "GMSC" and gmsc.find() is None:
             print(f"Left out: {gmsc.HOW_TO_GET_IT}")
             continue
-        asked, folder = make(), FOLDER / name
-        if packages:
-            ask_all(asked, packages, folder)
-        rows += rows_of(asked, folder)
+        asked = PROBLEMS[name]()
+        export(asked, FOLDER / name)
+        wanted = runs(asked, packages, given.seeds)
+        for run in ((OURS, SEARCH, 0), (OURS, PRINTED, 0)):  # beside which others stand
+            if not (FOLDER / name / "{}_{}_{}.json".format(*run)).exists():
+                wanted = list(dict.fromkeys([run, *wanted]))
+        for package, _, _ in wanted:
+            environment(package)
+        with ThreadPoolExecutor(2) as pool:
+            for future in [pool.submit(ask, asked, *run) for run in wanted]:
+                future.result()
+        rows += rows_of(asked)
     table = pd.DataFrame(rows)
-    if PATH.exists():  # of a problem that is left out
+    if PATH.exists():  # what was not asked anew stays
         old = pd.read_csv(PATH)
-        table = pd.concat([table, old[~old["problem"].isin(table["problem"])]])
+        is_new = pd.MultiIndex.from_frame(old[KEY]).isin(
+            pd.MultiIndex.from_frame(table[KEY])
+        )
+        table = pd.concat([table, old[~is_new]])
     table.to_csv(PATH, index=False, float_format="%.4g")
 
 

@@ -1,12 +1,15 @@
 """PPCEF (ce-library): gradient descent on validity, distance and a flow's density.
 
-It has no way to say what a person may change. As in the package's own pipeline everybody
-is answered at once, and its flow sees people with a little noise, anew in each epoch; flow
-and settings are those of its ppcef_config.yaml, with the loss for two classes.
+It has no way to say what a person may change. "PPCEF, held" is ours: after each of its
+steps a profile is put back between the person's limits. As in the package's own pipeline
+everybody is answered at once, and its flow sees people with a little noise, anew in each
+epoch; flow and settings are those of its ppcef_config.yaml, with the loss for two classes.
 """
 
 import tempfile
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from cel.cf_methods.local_methods.ppcef import PPCEF
@@ -28,9 +31,24 @@ def noisy(rows: list[tuple[torch.Tensor, torch.Tensor]]) -> list[torch.Tensor]:
     return [x + NOISE * torch.randn_like(x), y]
 
 
-def prepare(task: Task, method: str, seconds: float | None) -> Together:
+class Held(PPCEF):
+    """PPCEF whose profiles stay between limits, at each step of its descent.
+
+    Attributes:
+        least, most: By how much each feature may change, with shape (N, D).
+    """
+
+    least: torch.Tensor
+    most: torch.Tensor
+
+    def _search_step(self, delta: torch.Tensor, *given: Any, **how: Any) -> Any:
+        delta.data.clamp_(self.least, self.most)
+        return super()._search_step(delta, *given, **how)
+
+
+def prepare(task: Task, method: str, seed: int) -> Together:
     """Return PPCEF's answers, over features between 0 and 1; its flow is fitted here."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     table = task.train[task.features]
     low, spread = table.min(), table.max() - table.min()
     x = torch.tensor(((table - low) / spread).to_numpy()).float()
@@ -53,16 +71,32 @@ def prepare(task: Task, method: str, seconds: float | None) -> Together:
     classifier = torch.nn.Sequential(
         torch_classifier(task, low.to_numpy(), spread.to_numpy()), torch.nn.Sigmoid()
     )
-    explainer = PPCEF(flow, classifier, BinaryDiscLoss())
+    is_held = method == "PPCEF, held"
+    kind = Held if is_held else PPCEF
+    explainer = kind(flow, classifier, BinaryDiscLoss())
+
+    def may_change(ends: pd.DataFrame, people: pd.DataFrame) -> torch.Tensor:
+        """Return by how much each feature may change, up to its limits; else by nothing."""
+        change = pd.DataFrame(0.0, people.index, task.features)
+        limits = ends.loc[people.index, task.actionable]
+        change[task.actionable] = limits - people[task.actionable]
+        return torch.tensor((change / spread).to_numpy()).float()
 
     def ask(people: pd.DataFrame) -> pd.DataFrame:
         scaled = torch.tensor(((people[task.features] - low) / spread).to_numpy()).float()
+        if is_held:
+            explainer.least = may_change(task.low, people).clamp(max=0)
+            explainer.most = may_change(task.high, people).clamp(min=0)
         asked = DataLoader(TensorDataset(scaled, torch.zeros(len(scaled))), len(scaled))
         with quiet():
             answers = explainer.explain_dataloader(
                 asked, log_prob_threshold=least, **SEARCH
             )
-        return pd.DataFrame(answers.x_cfs, people.index, task.features) * spread + low
+        profiles = answers.x_cfs
+        if is_held:  # its last step, too
+            change = np.clip(profiles - scaled.numpy(), explainer.least, explainer.most)
+            profiles = scaled.numpy() + change
+        return pd.DataFrame(profiles, people.index, task.features) * spread + low
 
     return ask
 

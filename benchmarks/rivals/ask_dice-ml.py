@@ -6,12 +6,6 @@ from dice_ml import Data, Dice, Model
 from task import Answer, Task, quiet, run, torch_classifier
 
 LABEL = "accepted"
-# by which argument each looks longer, and how long by default
-EFFORT = {
-    "random": ("sample_size", 1000),
-    "genetic": ("maxiterations", 500),
-    "gradient": ("max_iter", 5000),
-}
 
 
 class Bank:
@@ -46,7 +40,7 @@ def model_of(task: Task, method: str) -> Model:
     return Model(model=network, backend="PYT", func="ohe-min-max")
 
 
-def prepare(task: Task, method: str, seconds: float | None) -> Answer:
+def prepare(task: Task, method: str, seed: int) -> Answer:
     """Return DiCE's answers: one counterfactual a person, within what they may do."""
     table = task.train[task.features].copy()
     table[task.whole] = table[task.whole].astype(int)
@@ -54,10 +48,9 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
     numbers = [name for name in task.features if name not in task.whole]
     data = Data(dataframe=table, continuous_features=task.features, outcome_name=LABEL)
     explainer = Dice(data, model_of(task, method), method=method)
-    argument, default = EFFORT[method]
     ranges = {name: [table[name].min(), table[name].max()] for name in task.features}
 
-    def ask(person: pd.Series, times: float) -> pd.Series | None:
+    def ask(person: pd.Series) -> pd.Series | None:
         open_to = task.open_to(person.name)
         query = person[task.features].to_frame().T
         query = query.astype(dict.fromkeys(numbers, float) | dict.fromkeys(task.whole, int))
@@ -67,10 +60,9 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
             "desired_class": 1,
             "features_to_vary": open_to,
             "permitted_range": ranges | {name: [low[name], high[name]] for name in open_to},
-            argument: int(default * times),
         }
         if method == "random":
-            how["random_seed"] = 0
+            how["random_seed"] = seed
         with quiet():
             counterfactuals = explainer.generate_counterfactuals(query, **how)
         ends = counterfactuals.cf_examples_list[0].final_cfs_df
@@ -79,8 +71,7 @@ def prepare(task: Task, method: str, seconds: float | None) -> Answer:
         profile = ends.iloc[0][task.features].astype(float)
         return profile.where(profile.index.isin(open_to), person)  # it rounds the others
 
-    times = task.within(seconds, ask)
-    return lambda person: ask(person, times)
+    return ask
 
 
 run(prepare)

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,31 +19,26 @@ from torch import Tensor
 from lib.beyond.hare import autoencoders, generators
 from lib.beyond.hare.draws import streams
 from lib.beyond.hare.tabular import Tabular
-from lib.beyond.propose.propose import Proposer
 from lib.io import MODELS
 from lib.method.classifier import Classifier
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma, load_by_profile
-from lib.method.metrics import Pruned
-from lib.method.preferences import Preferences
-from lib.method.problem import Recommendation, Solver
+from lib.method.problem import Solver
 from lib.search.continuous import Search
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rivals
 
 CHOSEN = {"Loan": "loan_chosen_ranking", "GMSC": "gmsc_chosen"}
-# log-odds and nats, as chosen by refitted flows when rivals.csv was measured
-MARGINS = {"Loan": (0.1, 0.01), "GMSC": (0.5, 0.02)}
-PROPOSER = {"Loan": "loan_propose", "GMSC": "gmsc_propose"}
+MARGIN, SLACK = 0.1, -0.05  # log-odds and nats, as notebook 11 chooses
 
 
-def prepare(task: Task, method: str, seconds: float | None) -> Together:
-    """Return the answers of one of ours; of an ensemble, its first member's."""
+def prepare(task: Task, method: str, seed: int) -> Together:
+    """Return the answers of one of ours; of an ensemble, the member with the seed."""
     asked = rivals.PROBLEMS[task.name]()
     if method in BASES:
-        return rebuilt(task, asked, BASES[method])
-    solver = solver_of(asked, task.name, method)
+        return rebuilt(task, asked, BASES[method], seed)
+    solver = solver_of(asked, task.name, method, seed)
     population = asked.problem.population
     names = [f"sets {name}" for name in population.actionable]
 
@@ -63,51 +57,38 @@ def prepare(task: Task, method: str, seconds: float | None) -> Together:
     return answer
 
 
-def solver_of(asked: "rivals.Asked", name: str, method: str) -> Solver:
+def solver_of(asked: "rivals.Asked", name: str, method: str, seed: int) -> Solver:
     """Return a solver of the method by its name."""
     problem = asked.problem
-    margin, nats = MARGINS[name] if method.endswith("margin") else (0.0, 0.0)
-    if method.startswith("search"):
-        return Search(problem, problem.flow, margin=margin, slack=-nats)
+    if method == "search":
+        return Search(problem, problem.flow)
+    if method == "search, margin":
+        return Search(problem, problem.flow, margin=MARGIN, slack=SLACK)
     if method == "grid":
         return Grid(problem, problem.flow)
-    if method.startswith("proposer"):
-        proposer = Proposer.load(MODELS, PROPOSER[name], problem)
-        how = {"n_steps": 0} if method.endswith("unwalked") else {}
-        return Proposals(proposer, how | {"margin": margin, "slack": -nats})
     if method == "iCARMA as printed" and name == "Loan":
-        return ICarma.load(MODELS, "loan_icarma_hard", problem)[0]
+        return ICarma.load(MODELS, "loan_icarma_hard", problem)[seed]
     files = {"iCARMA as printed": "gmsc_icarma", "CARMA": "loan_carma"}
     file = files.get(method, CHOSEN[name])
-    first = load_by_profile(MODELS, file, problem)["constant"][0]
-    return Pruned(first, problem) if method.endswith("pruned") else first
+    return load_by_profile(MODELS, file, problem)["constant"][seed]
 
 
-class Proposals:
-    """A proposer that is asked in one way."""
-
-    def __init__(self, proposer: Proposer, how: dict[str, Any]) -> None:
-        self.proposer, self.how = proposer, how
-
-    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
-        """Return the cheapest proposal that holds."""
-        return self.proposer.recommend(x, preferences, **self.how)
-
-
-Base = Callable[[Tabular, Classifier, Tensor, dict], Tensor]
+Base = Callable[[Tabular, Classifier, Tensor, dict, int], Tensor]
 BASES: dict[str, Base] = {
-    "Wachter": lambda table, h, x, _: generators.wachter(table, h, x),
-    "growing spheres": lambda table, h, x, _: generators.growing_spheres(
-        table, h, x, streams(len(x), 0)
+    "Wachter": lambda table, h, x, _, seed: generators.wachter(table, h, x),
+    "growing spheres": lambda table, h, x, _, seed: generators.growing_spheres(
+        table, h, x, streams(len(x), seed)
     ),
-    "FACE": lambda table, h, x, _: generators.face(table, h, x, np.random.default_rng(0)),
-    "C-CHVAE": lambda table, h, x, kept: generators.cchvae(
-        table, h, x, kept["model"], streams(len(x), 0)
+    "FACE": lambda table, h, x, _, seed: generators.face(
+        table, h, x, np.random.default_rng(seed)
+    ),
+    "C-CHVAE": lambda table, h, x, kept, seed: generators.cchvae(
+        table, h, x, kept["model"], streams(len(x), seed)
     ),
 }
 
 
-def rebuilt(task: Task, asked: "rivals.Asked", base: Base) -> Together:
+def rebuilt(task: Task, asked: "rivals.Asked", base: Base, seed: int) -> Together:
     """Return the answers of a base generator, over features between 0 and 1."""
     problem, population = asked.problem, asked.problem.population
     features = tuple(population.features)
@@ -132,7 +113,7 @@ def rebuilt(task: Task, asked: "rivals.Asked", base: Base) -> Together:
     table = Tabular(task.name, features, is_number, fixed, low, high, people, labels)
     h, kept = Classifier(features, logit), {}
     if base is BASES["C-CHVAE"]:
-        kept["model"], _ = autoencoders.fit(table, "CCHVAE")
+        kept["model"], _ = autoencoders.fit(table, "CCHVAE", seed)
 
     def answer(people: pd.DataFrame) -> pd.DataFrame:
         answers = []
@@ -148,7 +129,7 @@ def rebuilt(task: Task, asked: "rivals.Asked", base: Base) -> Together:
             is_fixed = torch.tensor([name not in free for name in features])
             x = asked.x[group.index.to_list()]
             now = scaled(x)
-            r = base(replace(table, is_immutable=is_fixed), h, now, kept)
+            r = base(replace(table, is_immutable=is_fixed), h, now, kept, seed)
             moved = population.inverse_transform(low + r * (high - low))
             profiles = torch.where(r == now, population.to_records(x), moved).numpy()
             answers.append(pd.DataFrame(profiles, group.index, features))

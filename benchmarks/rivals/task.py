@@ -6,9 +6,7 @@ feature; equal: not at all), and task.json (names, the classifier's network). A 
 `ask_*.py` beside this file runs in the rival's own environment and leaves profiles and
 times there:
 
-    python ask_dice-ml.py FOLDER METHOD BUDGET
-
-BUDGET is "default" (the package's documented defaults) or seconds that a person may take.
+    python ask_dice-ml.py FOLDER METHOD SEED
 """
 
 import contextlib
@@ -28,10 +26,9 @@ import pandas as pd
 
 Answer = Callable[[pd.Series], "pd.Series | None"]
 Together = Callable[[pd.DataFrame], pd.DataFrame]
-N_TIMED = 5  # people by whose seconds an effort is set
+N_TIMED = 5  # people who are asked alone, where a method answers everybody at once
 MOST_SECONDS = 300.0  # for all; a method that takes longer answers fewer people
 PERSON_SECONDS = 60  # for one; whoever takes longer has no answer
-MOST = 100.0  # times the default effort
 
 
 class Task:
@@ -75,29 +72,6 @@ class Task:
         """Return the features that a person may set to another value."""
         is_open = self.low.loc[name] < self.high.loc[name]
         return [feature for feature in self.actionable if is_open[feature]]
-
-    def within(
-        self, seconds: float | None, ask: Callable[[pd.Series, float], object]
-    ) -> float:
-        """Return by how many times the default effort a person takes so many seconds.
-
-        Arguments:
-            seconds: None: the defaults, 1.
-            ask: Answers a person by an effort, a multiple of the
-                default.
-        """
-        if seconds is None:
-            return 1.0
-        took = []
-        for _, person in self.people.head(N_TIMED).iterrows():
-            start = perf_counter()
-            try:
-                with at_most(PERSON_SECONDS):
-                    ask(person, 1.0)
-            except Exception:
-                continue
-            took.append(perf_counter() - start)
-        return float(np.clip(seconds / np.median(took), 1, MOST)) if took else 1.0
 
 
 def torch_classifier(task: Task, low: np.ndarray, spread: np.ndarray) -> Any:
@@ -160,27 +134,27 @@ def at_most(seconds: int) -> Iterator[None]:
 
 
 def run(
-    prepare: Callable[[Task, str, float | None], "Answer | Together"],
+    prepare: Callable[[Task, str, int], "Answer | Together"],
     at_once: bool = False,
 ) -> None:
     """Prepare, answer everybody, and save profiles and what it took.
 
     Arguments:
-        prepare: From the task, the method and seconds a person (None:
-            the defaults) to a function that answers one person, with
-            a profile, or None where there is none. Columns "sets
-            FEATURE" beside the features say what is acted on, where a
-            method says so. A person for whom it raises an error gets
-            nothing; how many do, and the first error, is saved.
+        prepare: From the task, the method and a seed to a function
+            that answers one person, with a profile, or None where
+            there is none. Columns "sets FEATURE" beside the features
+            say what is acted on, where a method says so. A person for
+            whom it raises an error gets nothing; how many do, and the
+            first error, is saved.
         at_once: Whether the function answers a table of people, where
             a package does; seconds a person are then shared.
     """
-    folder, method, budget = sys.argv[1:]
+    folder, method, seed = sys.argv[1:]
     task = Task(Path(folder))
-    random.seed(0)  # of packages that draw from here
-    np.random.seed(0)  # noqa: NPY002
+    random.seed(int(seed))  # of packages that draw from here
+    np.random.seed(int(seed))  # noqa: NPY002
     start = perf_counter()
-    answer: Any = prepare(task, method, None if budget == "default" else float(budget))
+    answer: Any = prepare(task, method, int(seed))
     prepared = perf_counter() - start
     errors: list[str] = []
     each = task.people.iloc[: N_TIMED if at_once else None]
@@ -207,8 +181,7 @@ def run(
     else:
         table = pd.DataFrame(profiles, each.index[: len(profiles)])
         table = table.reindex(columns=task.features)
-    effort = "default" if budget == "default" else "budget"
-    stem = f"{folder}/{Path(sys.argv[0]).stem.removeprefix('ask_')}_{method}_{effort}"
+    stem = f"{folder}/{Path(sys.argv[0]).stem.removeprefix('ask_')}_{method}_{seed}"
     measured = {
         "prepare_s": prepared,
         "alone_s": alone,

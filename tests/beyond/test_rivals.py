@@ -137,17 +137,22 @@ def test_who_may_not_do_it_is_not_helped(
     assert (mine.forbidden == 1).all() and (mine.carried == 0).all()
 
 
-def test_who_is_cut_gets_nothing_forbidden(
+class Refuses:
+    """A classifier that accepts nobody."""
+
+    def accepts(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(len(x), dtype=torch.bool)
+
+
+def test_a_yes_is_kept_by_the_classifiers_that_give_it(
     asked: rivals.Asked, folder: Path, task: asking.Task
 ) -> None:
-    profiles = task.people + 1.0
-    profiles.to_csv(folder / "answers.csv", index_label="person")
-    whole, cut = (
-        rivals.evaluate(asked, rivals.read(asked, folder / "answers.csv", is_cut))
-        for is_cut in (False, True)
-    )
-    assert (whole.forbidden == 1).all() and (cut.forbidden == 0).all()
-    assert (cut.features <= asked.preferences.is_actionable.sum(-1).numpy()).all()
+    (task.people + 3.0).to_csv(folder / "answers.csv", index_label="person")
+    answers = rivals.read(asked, folder / "answers.csv")
+    classifiers = [asked.problem.classifier, Refuses()]
+    mine = rivals.evaluate(asked, answers, classifiers)
+    assert 0 < mine.valid.sum() < N
+    assert (mine["valid anew"] == mine.valid / 2).all()
 
 
 def test_the_same_again_is_no_answer_and_rounding_is_no_change(
@@ -166,20 +171,24 @@ def test_who_was_not_reached_is_left_out(
 
 def test_the_stored_result_has_everybody() -> None:
     table = pd.read_csv(rivals.PATH)
-    asked_for = {(p, m) for p, methods in rivals.RIVALS.items() for m in methods}
-    for name, rows in table.groupby("problem"):
+    for name, rows in table[table.people == "all"].groupby("problem"):
         expected = {
-            (p, m) for p, m in asked_for if name == "Loan" or m not in rivals.LOAN_ALONE
-        } | {(package, cut) for (package, _), cut in rivals.CUT.items()}
-        assert set(zip(rows["package"], rows["method"], strict=True)) == expected
-    ran = table[table.error.isna()]
-    assert (ran.valid + 1e-9 >= ran.joint).all() and (
-        ran.plausible + 1e-9 >= ran.joint
-    ).all()
-    outcomes = ran.carried + ran["bank says no"] + ran["too rare"]
-    assert (outcomes <= ran.answered + 2e-3).all()
-    assert (outcomes + ran.forbidden + 2e-3 >= ran.answered).all()
-    searched = ran[ran.method.str.contains("search|grid|proposer")]
+            (package, method, seed)
+            for package, methods in rivals.RIVALS.items()
+            for method, seeds in methods.items()
+            for seed in seeds
+            if name == "Loan" or method not in rivals.LOAN_ALONE
+        }
+        stored = rows[["package", "method", "seed"]].itertuples(index=False, name=None)
+        assert set(stored) == expected
+    assert not table.duplicated(rivals.KEY).any()
+    assert (table[["valid", "plausible"]].min(axis=1) + 1e-9 >= table.joint).all()
+    outcomes = table.carried + table["bank says no"] + table["too rare"]
+    assert (outcomes <= table.answered + 2e-3).all()
+    assert (outcomes + table.forbidden + 2e-3 >= table.answered).all()
+    assert (table["valid anew"] <= table.valid + 1e-9).all()
+    assert (table[table.method == "PPCEF, held"].forbidden == 0).all()
+    searched = table[table.method.str.contains("search|grid")]
     assert len(searched) >= 6 and (searched.forbidden == 0).all()
     # what is stored is rounded, which costs one person at a bound of whole numbers
     assert (searched.joint >= searched.answered - 0.01).all()
