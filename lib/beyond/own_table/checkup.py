@@ -417,6 +417,7 @@ def _population(
     ends = atoms_at_an_end(frame, list(kinds))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", data.DoubtfulTable)  # these checks say so above
         try:
             population = data.Population.from_frame(
                 frame, label, kinds, edges or {}, whole=whole, atoms=ends
