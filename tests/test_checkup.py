@@ -1,6 +1,7 @@
 """A stranger's table: each check finds its fault, and nothing raises but ValueError."""
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -428,6 +429,29 @@ def test_the_notebook_runs_on_another_table(tmp_path):
     answers = pd.read_csv(tmp_path / "out" / "tables" / "12_recommendations.csv")
     assert {"education-num", "outcome", "holds_in"} <= set(answers)
     assert (answers[["age", "education-num", "hours-per-week"]] % 1 == 0).all(axis=None)
+
+
+def test_a_model_of_ones_own_decides_and_is_fitted_anew(tmp_path, monkeypatch):
+    """A tree, which has no gradient: once here, and once in each other world."""
+    lines = (
+        "from pathlib import Path",
+        "from sklearn.tree import DecisionTreeClassifier",
+        "def fit(people, is_positive):",
+        f"    folder = Path({str(tmp_path)!r})",
+        "    n_fits = len(list(folder.glob('*.csv')))",
+        "    people.to_csv(folder / f'{n_fits}.csv')",
+        "    return DecisionTreeClassifier(max_depth=3).fit(people, is_positive)",
+    )
+    (tmp_path / "tree.py").write_text("\n".join(lines))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
+    status, stderr, written = run_notebook(tmp_path, own_model="tree:fit")
+    assert status == 0, stderr[-2_000:]
+    assert "flow.safetensors" in written and "classifier.safetensors" not in written
+    fitted_to = [pd.read_csv(path) for path in sorted(tmp_path.glob("*.csv"))]
+    here, chooses, redrawn, affine, same = fitted_to
+    assert here.equals(same) and {"age", "hours-per-week"} <= set(here)
+    assert all(len(people) == len(here) for people in fitted_to)
+    assert not any(here.equals(people) for people in (chooses, redrawn, affine))
 
 
 def test_the_notebook_lists_what_is_wrong_and_fails(tmp_path):

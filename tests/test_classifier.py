@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -30,7 +31,7 @@ def test_a_module_a_function_and_a_network_decide_alike(problem):
 
 @pytest.mark.parametrize("has_names", [False, True])
 def test_scikit_learn_is_taken_as_it_is(problem, has_names):
-    """Fitted in the units of the data, to a table or to its numbers."""
+    """Fitted in the units of the data, to a table or its numbers, by hand or `fitted`."""
     population = problem.population
     rows, test = (
         population.inverse_transform(population.x[split]).numpy()
@@ -47,6 +48,11 @@ def test_scikit_learn_is_taken_as_it_is(problem, has_names):
     x = population.x["recourse/test"]
     assert h.probability(x).numpy() == pytest.approx(expected, abs=1e-6)
     assert 0 < len(replace(problem, classifier=h).refused("test")) < len(x)
+
+    def fit(people, is_positive):
+        return clone(model).fit(people if has_names else people.to_numpy(), is_positive)
+
+    assert Classifier.fitted(fit, population).logit(x) == pytest.approx(h.logit(x))
 
 
 def test_probabilities_of_one_class_and_of_three(problem):

@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 
 from lib.method import data
-from lib.method.data import Population
+from lib.method.data import DoubtfulTable, Population
 from lib.method.graph import Graph
 from lib.method.scm import SCM, additive
 
@@ -219,7 +219,7 @@ def test_whole_numbers_are_recognised_whatever_the_type(frame, dtype):
         warnings.simplefilter("always")
         population = population_of(given)
     assert same_people(population, population_of(frame))
-    messages = [str(one.message) for one in caught]
+    messages = [str(one.message) for one in caught if one.category is UserWarning]
     assert len(messages) == (0 if dtype == "int8" else 1)
     assert all(message.startswith("cards: no value has a fraction") for message in messages)
 
@@ -228,6 +228,7 @@ def test_whole_decides_otherwise(frame):
     given = frame.astype({"cards": float})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", DoubtfulTable)  # income decides the label
         population = population_of(given, whole=["age"])
         with_atom = population_of(given, atoms=["cards"])
     assert population.discretisation.is_whole.tolist() == [True, False, False]
@@ -489,7 +490,15 @@ def test_words_with_a_number_among_them_or_too_many_are_no_categories(frame):
 
 @pytest.mark.parametrize(
     ("column", "value", "n_people"),
-    [("income", -999, 1), ("income", 9_999, 30), ("cards", 99, 3), ("cards", -99, 2)],
+    [
+        ("income", -999, 1),
+        ("income", 9_999, 30),
+        ("income", -998, 2),
+        ("cards", 99, 3),
+        ("cards", -99, 2),
+        ("cards", -9, 2),
+        ("age", -77, 1),
+    ],
 )
 def test_a_number_at_the_edge_that_may_stand_for_a_gap_is_warned_of(
     frame, column, value, n_people
@@ -497,6 +506,37 @@ def test_a_number_at_the_edge_that_may_stand_for_a_gap_is_warned_of(
     frame[column] = frame[column].where(frame.index >= n_people, value)
     with pytest.warns(UserWarning, match=f"{column} is {value} for {n_people} people"):
         population_of(frame)
+
+
+@pytest.mark.parametrize("code", [-8, -9])
+def test_several_codes_of_a_gap_are_all_warned_of(frame, code):
+    frame.loc[:1, "cards"] = [-8, -9]
+    with pytest.warns(UserWarning, match=f"cards is {code} for 1 people, and the nearest"):
+        population_of(frame)
+
+
+def test_words_that_may_be_numbers_are_warned_of(frame):
+    kinds = KINDS | {"pay": "mutable"}
+    pay = frame.index.map(lambda row: ["12k", "EUR 100", "none"][row % 3])
+    with pytest.warns(UserWarning, match=r"pay of row 0 is '12k': .*to_numeric"):
+        population_of(frame.assign(pay=pay), kinds=kinds)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: f.assign(copy=f.repaid), "copy decides repaid alone"),
+        (lambda f: f.assign(copy=1 - f.repaid), "copy decides repaid alone"),
+        (lambda f: f.assign(copy=-3.0 * f.income), "income and copy are perfectly"),
+        (lambda f: f.assign(copy=f.index < 4), "copy is the same for all but 4 people"),
+        (lambda f: f.assign(repaid=f.index % 25 == 0), "Only 8 of 200 people"),
+    ],
+)
+def test_what_makes_a_table_doubtful_is_warned_of(frame, spoil, message):
+    kinds = KINDS | {"copy": "mutable"}
+    table = spoil(frame.assign(copy=frame.age + frame.cards))
+    with pytest.warns(DoubtfulTable, match=message):
+        population_of(table, kinds=kinds)
 
 
 def test_ordinary_ends_are_not_warned_of(frame):

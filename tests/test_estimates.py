@@ -52,6 +52,13 @@ def test_nobody_counted_decides_nothing():
     assert np.isnan(estimate.value) and estimate.lies(above=0) == "undecided"
 
 
+def test_a_ratio_of_nobody_helped_is_undefined():
+    nobody = np.zeros(5)
+    with np.errstate(all="raise"):
+        estimate = contrast((1.0, nobody, None), (-1.0, nobody, None), of_logs=True)
+    assert np.isnan(estimate.value) and estimate.lies(above=0) == "undecided"
+
+
 def test_a_contrast_is_paired_over_people_and_over_members():
     """Shares that differ by the same tenth for everybody: no error is left."""
     first = np.random.default_rng(5).random((4, 60))

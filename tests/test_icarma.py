@@ -289,6 +289,12 @@ def test_bad_input_is_named(problem, ensemble, asked):
             call()
 
 
+def test_networks_that_help_nobody_say_so(problem):
+    idle = replace(SHORT, hinge=0.0, mask=100.0, p_max=0.01)
+    with pytest.warns(UserWarning, match=r"iCARMA helps \d of the \d+ .* steps. Train for"):
+        icarma.fit(problem, RankingSampler(problem.population.actionable), idle)
+
+
 def test_somebody_has_to_be_refused(problem):
     population = problem.population
     x, y = population.x["recourse/train"], population.y["recourse/train"]

@@ -55,6 +55,7 @@ def test_phrases_set_limits(phrases, expected):
     [
         ({"income": "upward"}, "income: can't read 'upward'. Say only up"),
         ({"income": "at most 3,5 more"}, "can't read '5 more'"),
+        ({"income": "at most 1.000 more"}, "income: 1.000 may be 1000 or 1.0000. Write"),
         ({"income": "one of cook or clerk"}, "income: can't read 'one of cook"),
         ({"income": "at least 9, at most 3"}, "income: The lowest value is above"),
         ({"income": "between 1 and 3, at most 3"}, "income: 'at most 3' says again"),

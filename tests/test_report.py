@@ -148,6 +148,11 @@ def test_whole_numbers_are_whole(problem, people):
         assert line.split(";")[0] == change and "." not in line
 
 
+def test_digits_that_float32_does_not_have_are_zero():
+    assert report._text(1_034_000_008_780, 1e5) == "1,034,000,000,000"
+    assert report._text(1_234_567.4, 0.4) == "1,234,567"
+
+
 def test_a_held_feature_is_shown_where_it_would_follow(problem, people):
     """Income moves: savings, its effect, are kept; the loan's amount would stay anyway."""
     x = people[0][:1]

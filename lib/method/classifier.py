@@ -109,6 +109,22 @@ class Classifier:
 
         return cls(population.features, logit)
 
+    @classmethod
+    def fitted(
+        cls, fit: Callable[[pd.DataFrame, np.ndarray], Any], population: Population
+    ) -> "Classifier":
+        """Return another library's model, fitted to the people a classifier learns from.
+
+        Arguments:
+            fit: Takes a table of people, in the units of the data, and
+                their labels, with shape (N,); returns a fitted model,
+                as for `of`.
+            population: Its split "classifier/train" is learned from.
+        Raises: ValueError: as `of`.
+        """
+        people = population.to_frame(population.x["classifier/train"])
+        return cls.of(fit(people, population.y["classifier/train"].numpy()), population)
+
     def logit(self, x: Tensor) -> Tensor:
         """Return the log-odds of a positive decision, with shape (*,), for features (*, D).
 

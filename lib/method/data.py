@@ -36,8 +36,13 @@ MIN_PEOPLE = 20  # people that fill three splits
 MAX_CATEGORIES = 30
 MAX_IQR = 1e6  # interquartile ranges from the median; real tables reach half of that
 MIN_TOGETHER = 10  # people with both of two categories, if these were independent
+CLOSE = 1e-9  # to a correlation of 1, as rounding leaves it
 SPREAD = 0.2  # standard deviations over which an atom is spread
-SENTINELS = (99, 999, 9_999, 99_999, 999_999)  # of either sign: often codes of a gap
+FEW = 10  # people of a class, or with another value than the rest
+# often codes of a gap: 77, 88, 97, 98, 99, 777, ... of either sign, and -7, -8, -9
+_CODES = [int("9" * n + last) for n in range(1, 6) for last in "789"]
+_CODES += [int(digit * n) for n in range(2, 7) for digit in "78"]
+SENTINELS = [*_CODES, *(-code for code in _CODES), -7, -8, -9]
 NUMBER = re.compile(r"[-+$€£\s]*[.,]?\d+(?:[.,'\s]\d+)*(?:e[-+]?\d+)?[%$€£\s]*", re.I)
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 Edges: TypeAlias = (
@@ -290,13 +295,17 @@ class Population:
             and 1, or all alike; too few people; an atom is no
             feature.
         Warns: UserWarning: a column of fractions holds whole numbers
-            only, or ends in a number that often stands for a gap.
+            only, ends in a number that often stands for a gap, or
+            holds words with numbers in them. DoubtfulTable: a feature
+            decides the label alone, is (nearly) the same for
+            everyone, or is perfectly correlated with another; very
+            few people have one of the labels.
 
         Example:
             >>> rng = np.random.default_rng(0)
             >>> frame = pd.DataFrame({"income": rng.normal(3, 1, 80)})
             >>> frame["cards"] = rng.integers(0, 5, 80)
-            >>> frame["repaid"] = frame.income > 3
+            >>> frame["repaid"] = frame.income > frame.cards
             >>> kinds = {"income": "actionable", "cards": "actionable"}
             >>> population = Population.from_frame(
             ...     frame, "repaid", kinds, {"cards": ["income"]}
@@ -344,9 +353,12 @@ class Population:
         numbers = values(table, features, category_names)
         for feature, column in zip(features, numbers.T, strict=True):
             check_near(feature, column, table[feature].nunique())
-            if feature not in category_names:
+            if feature in category_names:
+                _warn_of_numbers_as_words(feature, table[feature])
+            else:
                 _warn_of_sentinels(feature, column)
         _check_not_constant(features, numbers)
+        _warn_of_doubts(label, features, numbers, is_positive)
         _check_dummies(table, kinds)
         graph = to_graph(features, edges)
 
@@ -870,18 +882,74 @@ def _interquartile_range(column: np.ndarray) -> float:
 
 def _warn_of_sentinels(feature: str, column: np.ndarray) -> None:
     """Warn if a column ends in a number, such as -999, that often stands for a gap."""
-    seen = np.unique(column)
-    if len(seen) < 3:
+    is_code = np.isin(column, SENTINELS)
+    others = column[~is_code]
+    if len(np.unique(others)) < 2:
         return
-    for value, neighbour in (seen[:2], seen[:-3:-1]):
-        is_apart = abs(value - neighbour) > _interquartile_range(column[column != value])
-        if abs(value) in SENTINELS and (is_apart or value < 0 <= neighbour):
+    low, high, spread = others.min(), others.max(), _interquartile_range(others)
+    for value in np.unique(column[is_code]):
+        neighbour = np.clip(value, low, high)  # itself, if it is not at an edge
+        is_apart = abs(value - neighbour) > spread
+        if value != neighbour and (is_apart or value < 0 <= neighbour):
             warnings.warn(
                 f"{feature} is {value:g} for {(column == value).sum()} people, and the "
                 f"nearest value to it is {neighbour:g}. Does it stand for a gap? Then drop "
                 "or fill those rows.",
                 stacklevel=3,
             )
+
+
+def _warn_of_numbers_as_words(feature: str, column: pd.Series) -> None:
+    """Warn if most cells of a column of words, not yet called categories, have a digit."""
+    has_digit = column.map(str).str.contains(r"\d").to_numpy()
+    if column.dtype.kind in "OU" and has_digit.mean() > 0.5:
+        row = int(has_digit.argmax())
+        warnings.warn(
+            f"{feature} of row {row} is {column.iloc[row]!r}: "
+            "read as a category, without an order. If these are numbers, drop the unit "
+            "with str.replace and turn them with pandas.to_numeric; if not, say so with "
+            f"frame[{feature!r}].astype('category').",
+            stacklevel=3,
+        )
+
+
+class DoubtfulTable(UserWarning):
+    """Say what makes recourse from a table doubtful; notebook 12 says more of the kind."""
+
+
+def _warn_of_doubts(
+    label: str, features: Sequence[str], numbers: np.ndarray, is_positive: np.ndarray
+) -> None:
+    """Warn of what the cheapest checks of notebook 12 find in features (N, D)."""
+    doubts = []
+    n_rarer = min(is_positive.sum(), (~is_positive).sum())
+    if n_rarer < FEW:
+        doubts.append(
+            f"Only {n_rarer} of {len(numbers)} people have the rarer {label}: too few to "
+            "learn from. Bring more of them."
+        )
+    positive, negative = numbers[is_positive], numbers[~is_positive]
+    is_leak = (positive.min(0) > negative.max(0)) | (positive.max(0) < negative.min(0))
+    n_other = (numbers != np.median(numbers, 0)).sum(0)
+    for j, feature in enumerate(features):
+        if is_leak[j]:
+            doubts.append(
+                f"{feature} decides {label} alone. Is it the label by another name, or "
+                "made after the decision? Then leave it out."
+            )
+        if n_other[j] < FEW:
+            doubts.append(
+                f"{feature} is the same for all but {n_other[j]} people: nothing can be "
+                "learned from it. Leave it out."
+            )
+    is_copy = np.abs(np.corrcoef(numbers.T)) > 1 - CLOSE
+    doubts += [
+        f"{features[i]} and {features[j]} are perfectly correlated: one is a copy of the "
+        "other, and nobody can change it alone. Leave one out."
+        for i, j in np.argwhere(np.triu(np.atleast_2d(is_copy), 1))
+    ]
+    for doubt in doubts:
+        warnings.warn(doubt, DoubtfulTable, stacklevel=4)
 
 
 def _check_not_constant(features: Sequence[str], people: np.ndarray) -> None:

@@ -22,6 +22,7 @@ members.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -55,6 +56,9 @@ SHARED = (
 
 # by how much CARMA's code holds its multiplier back while people still lack validity
 DAMPING = 10.0
+
+# share of the people trained on; networks that help fewer have learned nothing
+HELPS_NOBODY = 0.05
 
 # people who are answered in one go; more of them do not fit a processor's caches
 PEOPLE_BATCH_SIZE = 16_384
@@ -607,6 +611,8 @@ def fit(
     Raises: ValueError: lists of different lengths; profiles or shared
         settings differ; no one is refused; the classifier has no
         gradient; the fit diverges.
+    Warns: UserWarning: the best member helps hardly anybody of the
+        people it was trained on.
     Source: CARMA's multiplier: its public code, see notebook 03.
     """
     settings = Settings() if settings is None else settings
@@ -660,6 +666,16 @@ def fit(
     icarma.requires_grad_(False)
     if len(seeds) > 1:
         icarma.best_index = _best_member(icarma, samplers)
+    drawn = examples[icarma.best_index]
+    recommendation = problem.discretise(x, icarma.best.recommend(x, drawn))
+    n_helped = int(problem.accepts(recommendation.x_cf).sum())
+    if n_helped < HELPS_NOBODY * len(x):
+        warnings.warn(
+            f"iCARMA helps {n_helped} of the {len(x)} people that it was trained on, in "
+            f"{n_batches * how.n_epochs} steps. Train for more epochs, Settings(n_epochs="
+            f'{4 * how.n_epochs}), bring more people, or take solver="search".',
+            stacklevel=2,
+        )
     epochs = pd.RangeIndex(1, how.n_epochs + 1)
     tables = [pd.DataFrame(means, epochs, icarma.seeds) for means in history]
     return icarma, pd.concat(tables, keys=TERMS, names=["term", "epoch"])

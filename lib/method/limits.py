@@ -46,6 +46,7 @@ HOW = (
     "at most 5 more, at most 5 less, at most 10 % more, in steps of 500, or, of a feature "
     "with categories, one of cook or clerk."
 )
+_AMBIGUOUS = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}[.][0-9]{3}(?![0-9.,e])")
 ONE_OF, OR = "one of ", " or "
 _BETWEEN_PHRASES = re.compile(r"(?<![0-9]),|,(?![0-9]{3}(?![0-9]))")  # not within 1,000
 
@@ -284,6 +285,12 @@ def _read_phrase(phrase: str, feature: str, categories: Sequence[str]) -> dict[s
         allowed = torch.zeros(len(categories), dtype=torch.bool)
         allowed[[_code(name, feature, categories) for name in names]] = True
         return {"allowed_categories": allowed}
+    if match := _AMBIGUOUS.search(phrase):
+        number = match.group()
+        raise ValueError(
+            f"{feature}: {number} may be {number.replace('.', '')} or {number}0. Write one "
+            "of these."
+        )
     for pattern, limits in _PHRASES.items():
         if match := re.fullmatch(pattern, phrase):
             numbers = iter(match.groups())

@@ -206,6 +206,10 @@ class Problem:
     def refused(self, split: str) -> Tensor:
         """Return the people of a recourse split that h refuses, with shape (N, D).
 
+        Whole numbers are spread, so that equal records differ here.
+        `population.to_feasible` of the result makes them equal again,
+        so that the grid and networks give them one answer.
+
         Arguments:
             split: "train", "validation" or "test".
         """
@@ -241,7 +245,8 @@ class Problem:
         if x.ndim != 2 or len(x) == 0:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}: expected a row a person, (N, "
-                f"{len(features)}), and at least one of them."
+                f"{len(features)}), and at least one of them. Is nobody refused? Then "
+                "nobody needs recourse."
             )
         if (is_far := x.abs() > MAX_ABS_X).any():
             row, j = is_far.nonzero()[0].tolist()

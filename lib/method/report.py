@@ -7,6 +7,7 @@ the models compute with stands behind it.
 """
 
 from collections.abc import Hashable, Sequence
+from math import ceil, log10
 from numbers import Real
 from typing import Any
 
@@ -235,12 +236,14 @@ def _texts(population: Population, x: Tensor) -> list[list[str]]:
 def _text(value: Any, smallest: float) -> str:
     """Return a number in four digits, with all digits before the point; or a name.
 
-    A number below the smallest is 0.
+    A number below the smallest is 0, and digits below it are.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return str(value)
     number = float(value)
     number = number if abs(number) > smallest else 0.0
+    if smallest > 1:
+        number = round(number, -ceil(log10(smallest)))
     return f"{number:,.0f}" if abs(number) >= 1_000 else f"{number:.4g}"
 
 

@@ -127,7 +127,8 @@ def contrast(
             ratio, as for `ratio`; of the same N people. A search, or
             a single member, is set beside every member of the others.
         of_logs: Of the logarithms of the ratios instead: with
-            coefficients 1 and -1 the logarithm of a ratio of two means.
+            coefficients 1 and -1 the logarithm of a ratio of two means;
+            NaN where a mean is zero.
     Example:
         Two of four people by one solver, one of the three whom another
         answers:
@@ -138,9 +139,9 @@ def contrast(
         0.167
     """
     of_terms = [_linearised(numerator, denominator) for _, numerator, denominator in terms]
-    if of_logs:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            of_terms = [(np.log(r), moves / r[:, None]) for r, moves in of_terms]
+    if of_logs:  # zero has no logarithm
+        of_terms = [(np.where(r > 0, r, np.nan), moves) for r, moves in of_terms]
+        of_terms = [(np.log(r), moves / r[:, None]) for r, moves in of_terms]
     n_members = min((len(ratios) for ratios, _ in of_terms if len(ratios) > 1), default=1)
     by_member, moved = np.zeros(n_members), np.zeros(of_terms[0][1].shape[1])
     for (coefficient, *_), (ratios, moves) in zip(terms, of_terms, strict=True):

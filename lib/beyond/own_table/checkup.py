@@ -182,14 +182,12 @@ def leaks(frame: pd.DataFrame, label: str, usable: Sequence[str]) -> Iterator[Ch
         if left > LEAK:
             continue
         message = f"{name} alone leaves {left:.0%} of the errors of a constant answer"
+        verdict, hint = "warning", "Is it made after the decision? Then leave it out."
         if name in left_out:
-            yield CheckResult("fine", "leaks", f"{message}; it is left out", "Keep it out.")
+            verdict, message, hint = "fine", f"{message}; it is left out", "Keep it out."
         elif left == 0 and frame[name].nunique() == 2:
-            hint = "It is the label by another name: leave it out."
-            yield CheckResult("error", "leaks", message, hint)
-        else:
-            hint = "Is it made after the decision? Then leave it out."
-            yield CheckResult("warning", "leaks", message, hint)
+            verdict, hint = "error", "It is the label by another name: leave it out."
+        yield CheckResult(verdict, "leaks", message, hint)
     best = min(usable, key=errors_left.__getitem__)
     if errors_left[best] > LEAK:
         message = f"the best single predictor, {best}, leaves {errors_left[best]:.0%}"
@@ -225,15 +223,14 @@ def _numbers(column: pd.Series) -> np.ndarray:
 
 def _people(frame: pd.DataFrame) -> Iterator[CheckResult]:
     """Check how many people there are, and whether each column is there once."""
-    message = f"{len(frame):,} rows"
+    verdict, hint = "fine", ""
     if len(frame) < data.MIN_PEOPLE:
+        verdict = "error"
         hint = f"At least {data.MIN_PEOPLE} are needed to fill three splits."
-        yield CheckResult("error", "people", message, hint)
     elif len(frame) < FEW:
+        verdict = "warning"
         hint = f"With fewer than {FEW:,} the flow learns little: believe it less."
-        yield CheckResult("warning", "people", message, hint)
-    else:
-        yield CheckResult("fine", "people", message)
+    yield CheckResult(verdict, "people", f"{len(frame):,} rows", hint)
     if twice := list(map(str, frame.columns[frame.columns.duplicated()])):
         message = f"twice: {', '.join(twice)}"
         yield CheckResult("error", "columns", message, "Keep one of them.")
@@ -376,20 +373,17 @@ def _contents(frame: pd.DataFrame, usable: Sequence[str]) -> Iterator[CheckResul
             message = f"{name} is whole and different for everyone, as a running number is"
             hint = "Leave it out if it only tells people apart: name it as person."
             yield CheckResult("warning", "running numbers", message, hint)
-    for name in whole_numbers(frame, usable):
-        step = np.gcd.reduce(_numbers(frame[name]).astype(np.int64))
-        if step > 1:
+        is_count = bool(whole_numbers(frame, [name]))
+        if is_count and (step := np.gcd.reduce(values.astype(np.int64))) > 1:
             message = f"{name} comes in steps of {step:,}, and is spread by 1 only"
             hint = f"Divide it by {step:,}: then it is spread, and rounded, by its step."
             yield CheckResult("warning", "whole numbers", message, hint)
-    for name, value in atoms(frame, usable).items():
-        message = f"{name} is {value:g} for {(frame[name] == value).mean():.0%}"
-        hint = "It is spread before the flow is fitted. Trust densities there less."
-        if name not in atoms_at_an_end(frame, [name]):
+        for value in atoms(frame, [name]).values():
+            message = f"{name} is {value:g} for {(values == value).mean():.0%}"
             hint = "A density can't be fitted to it: add a column for who has it."
-        yield CheckResult("warning", "atoms", message, hint)
-    for name in usable:
-        values = _numbers(frame[name])
+            if value in (values.min(), values.max()):
+                hint = "It is spread before the flow is fitted. Trust densities there less."
+            yield CheckResult("warning", "atoms", message, hint)
         values = values[values != np.median(values)]  # which most may share
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
         n_far = int((np.abs(values - middle) > FAR * (high - low)).sum())
@@ -423,6 +417,7 @@ def _population(
     ends = atoms_at_an_end(frame, list(kinds))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", data.DoubtfulTable)  # these checks say so above
         try:
             population = data.Population.from_frame(
                 frame, label, kinds, edges or {}, whole=whole, atoms=ends
