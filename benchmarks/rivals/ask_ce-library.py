@@ -9,7 +9,6 @@ epoch; flow and settings are those of its ppcef_config.yaml, with the loss for t
 import tempfile
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from cel.cf_methods.local_methods.ppcef import PPCEF
@@ -94,8 +93,9 @@ def prepare(task: Task, method: str, seed: int) -> Together:
             )
         profiles = answers.x_cfs
         if is_held:  # its last step, too
-            change = np.clip(profiles - scaled.numpy(), explainer.least, explainer.most)
-            profiles = scaled.numpy() + change
+            change = torch.as_tensor(profiles) - scaled
+            held = scaled + change.clamp(explainer.least, explainer.most)
+            profiles = held.numpy()
         return pd.DataFrame(profiles, people.index, task.features) * spread + low
 
     return ask
