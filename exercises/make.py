@@ -86,8 +86,7 @@ def titles(solutions: NotebookNode) -> dict[str, str]:
 def listed(source: str, solutions: NotebookNode, name: str) -> str:
     """Return a cell's source with its section "Exercises" made from the solutions."""
     lines = [
-        f"In [exercises/{name}](../exercises/{name}). What you answer there is checked, "
-        "and for common mistakes you are told what went wrong.",
+        f"In [exercises/{name}](../exercises/{name}), which checks answers.",
         "",
     ]
     lines += [f"- **{n}** {title}" for n, title in titles(solutions).items()]
