@@ -1,6 +1,6 @@
 """Ten thousand random people and limits: no solver goes beyond a limit.
 
-    .venv/bin/python benchmarks/laws.py      about half an hour on two cores
+    .venv/bin/python benchmarks/laws.py      about twenty minutes
 
 Refused people of Loan, of Give Me Some Credit and of a table with categories state random
 directions, limits and steps. Every solver answers them, with the committed networks where
