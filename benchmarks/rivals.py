@@ -11,8 +11,9 @@ runs/rivals/PACKAGE, from the pinned benchmarks/rivals/PACKAGE.txt, and answers 
 own interface (benchmarks/rivals/ask_PACKAGE.py) with its documented defaults. It gets which
 features a person may set, and between what values, if its interface has that. "ours" stands
 for this repository: its solvers, CARMA, and four of the generators that the HARE paper
-begins at. Whatever draws (a network's training, a sample) has three seeds. A method that
-needs more than five minutes is evaluated on the people that it came to.
+begins at. Whatever draws (a network's training, a sample) has up to three seeds. A method
+that needs more than five minutes of processor time is evaluated on the people that it
+came to.
 
 An answer is evaluated twice. As a profile: is it valid, as plausible as before by our flow,
 and still valid for five classifiers fitted anew? And as an action: each actionable feature
