@@ -35,13 +35,12 @@ def draw_people(
         refused: Standardised features of N people, with shape (N, D).
         seed: Of who is left out and of race.
     Returns: Row numbers with shape (n,), ascending, and the columns
-        gender, race, income (whether in the top quarter of the
-        refused) and income_among_applicants (of all applicants).
+        gender, race and income (whether in the top quarter of the
+        refused).
     Raises: ValueError: there are too few people for one in each cell.
     """
     values = population.inverse_transform(refused).double().numpy()
-    everyone = population.inverse_transform(population.x["recourse/train"])
-    income = population.features.index("income")
+    income = values[:, population.features.index("income")]
     gender = np.where(
         values[:, population.features.index("gender")] < 0.5, *LABELS["gender"]
     )
@@ -58,14 +57,9 @@ def draw_people(
         race = pd.concat([race, pd.Series([*LABELS["race"]] * size, index=stay)])
     race = race.sort_index()
     rows = race.index.to_numpy(copy=True)
-    among = {
-        "income": values[:, income],
-        "income_among_applicants": everyone[:, income].double().numpy(),
-    }
     labels = pd.DataFrame({"gender": gender[rows], "race": race.to_numpy()})
-    for name, others in among.items():
-        is_top = values[rows, income] >= np.quantile(others, TOP)
-        labels[name] = np.where(is_top, "top quarter", "lower income")
+    is_top = income[rows] >= np.quantile(income, TOP)
+    labels["income"] = np.where(is_top, "top quarter", "lower income")
     return rows, labels
 
 
@@ -160,12 +154,6 @@ SCENARIOS = {
     # that the quarter is of the refused is [R]
     "income": Scenario(2, "income", {"lower income": 0, "top quarter": 1}),
     "race": Scenario(2, "race", {"white": 0.9, "non-white": 0.05}),
-    # other readings, and a control for "income", [R]
-    "any_pair": Scenario(2),
-    "quarter": Scenario(2, "gender", {"women": 0.25, "men": 0.25}),
-    "income_of_applicants": Scenario(
-        2, "income_among_applicants", {"lower income": 0, "top quarter": 1}
-    ),
 }
 
 
