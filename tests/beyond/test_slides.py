@@ -98,8 +98,6 @@ def of_people_and_networks() -> Iterator[str]:
     yield f"it promises too little to {bank} of the refused"
     yield f"it promises too much to {rule}, and too little to {reverse}"
 
-    (closed,) = shown("03_icarma_training", r"without product\nrankings.*?(\d+)%")
-    yield f"| the mask network alone | {closed:.0f} of 100 closed features |"
     counted = shown("03_icarma_training", r"four open +(\d+) .*?some can't +(\d+) ")
     yield f"Counted over {sum(counted):,.0f} recommendations"
 
@@ -261,7 +259,7 @@ def of_what_is_beyond() -> Iterator[str]:
         all_times.append(1 / of_both["cost ratio"]["search"])
         yield f"| {row} | {search} % | {network} % | {all_times[-1]:.1f} |"
     yield f"costs {min(all_times):.1f} to {max(all_times):.1f} times a search"
-    of_reported = r"\nreported network" + 5 * r" +[\d.]+" + r" +([\d.]+) *\n"
+    of_reported = r"\nreported network" + 4 * r" +[\d.]+" + r" +([\d.]+) *\n"
     (redundant,) = shown("03_icarma_training", of_reported)
     yield f"one action could go for {100 * redundant:.0f} of 100 of those helped"
     worlds = ["by the flow", "in truth"]
