@@ -30,8 +30,6 @@ from lib.paper import gmsc, stacks
 Given: TypeAlias = Mapping[str, Any]  # as `parameters.of_fits` returns it
 Job: TypeAlias = Callable[[Given, str], None]  # of the name of what is saved
 
-# flows of other shapes, whose corners are not where ours are
-SHAPES = [(activation, width) for activation in ("relu", "tanh") for width in (8, 16, 32)]
 # how far people's own ideals are, and how often an answer about them is wrong
 OWN_IDEALS = (("far", 0.0), ("far", 0.1))
 
@@ -144,20 +142,13 @@ def loan_flows(given: Given, name: str) -> None:
     """Save flows of the Loan population, each fitted to a resample of its people.
 
     A resample has as many people as the split flow/train, drawn from
-    it with replacement. All else is as notebook 02 fits its flow, but
-    for the last ones, which have `SHAPES`.
+    it with replacement. All else is as notebook 02 fits its flow.
     """
     population, seed = loan.population(**loan_sizes(given)), given["seed"]
     n_epochs = parameters.with_defaults(given["size"], "02_causal_flow")["n_epochs"]
-    settings: dict[str, dict[str, Any]] = {
-        f"resampled {i + 1}": {} for i in range(given["n_refits"])
-    }
-    settings |= {
-        f"{activation} {width}": {"hidden": (width,), "activation": activation}
-        for activation, width in SHAPES
-    }
     x, flows = population.x["flow/train"], {}
-    for i, (key, how) in enumerate(settings.items(), start=1):
+    for i in range(1, given["n_refits"] + 1):
+        key = f"resampled {i}"
         rows = np.random.default_rng([seed, i]).integers(len(x), size=len(x))
         flows[key], _ = flow.fit(
             population.graph,
@@ -166,7 +157,6 @@ def loan_flows(given: Given, name: str) -> None:
             n_epochs=n_epochs,
             seed=seed + i,
             progress=io.progress_bar(f"{name}, {key}"),
-            **how,
         )
     made_with = loan_sizes(given) | {"n_epochs": n_epochs}
     models = io.inside(given["models"])
