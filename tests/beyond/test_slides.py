@@ -234,7 +234,7 @@ def of_searches() -> Iterator[str]:
     with_no = table("08_why").set_index("people").loc['a "no"']
     stuck, _, stuck_real = (text.split(" of ")[0] for text in with_no)
     yield f"Opening one feature helps {one} of {stuck} people without recourse"
-    yield f"{keys} of {stuck_real} have a key"
+    yield f"for {keys} of {stuck_real} one feature is enough"
 
 
 def of_what_is_beyond() -> Iterator[str]:
