@@ -31,7 +31,6 @@ def is_helped(
     model: SCM | CausalFlow,
     x: Tensor,
     recommendation: Recommendation,
-    density: SCM | CausalFlow | None = None,
 ) -> np.ndarray:
     """Return whom recommended actions help in a causal model, with shape (N,).
 
@@ -40,18 +39,17 @@ def is_helped(
     truth*: true consequences and true density.
 
     Arguments:
-        model: The true SCM or a flow, in which the actions take effect.
+        model: The true SCM or a flow, which says what follows from the
+            actions, and how dense a profile is.
         x: Refused people, with shape (N, D).
         recommendation: One for each person, each part (N, D).
-        density: What says how dense a profile is; None: the model.
     Raises: ValueError: as `metrics.check_one_each`.
     """
     metrics.check_one_each(problem, x, recommendation)
     is_acted, values = recommendation.is_acted, recommendation.values
     x_cf = model.counterfactual(x, is_acted, values)
     x_cf = problem.population.round_counterfactual(x, x_cf)
-    density = model if density is None else density
-    gain = density.log_prob(x_cf) - density.log_prob(x)
+    gain = model.log_prob(x_cf) - model.log_prob(x)
     is_good = is_valid(problem.log_odds(x_cf)) & is_plausible(gain)
     return (is_good & recommendation.has_recourse).numpy()
 
