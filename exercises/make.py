@@ -1,6 +1,6 @@
-"""Make the students' files, the stored answers, and the lists at the end of the notebooks.
+"""Make the students' files and the stored answers.
 
-    python exercises/make.py         the students' files and the lists, in a second
+    python exercises/make.py         the students' files, in a second
     python exercises/make.py answers answers.json, too: runs the solutions, in minutes
 
 The source is exercises/solutions. There, a cell's lines between `# solution: BLANK` and
@@ -32,8 +32,6 @@ ROOT = HERE.parent
 SOLUTIONS = HERE / "solutions"
 BLANK = re.compile(r"^( *)# solution: (.*)\n(?:.*\n)*?^ *# end$", re.MULTILINE)
 TITLE = "# Solutions: "
-HEADING = re.compile(r"^## (\w+\.\d+) (.+)$", re.MULTILINE)
-SECTION = re.compile(r"(?<=## Exercises\n)(?:.*\n)*?(?=\n## |\Z)")
 
 
 def blanked(source: str) -> str:
@@ -75,22 +73,6 @@ def students(solutions: NotebookNode, name: str) -> NotebookNode:
                 output.execution_count = None
         made.cells.append(target)
     return made
-
-
-def titles(solutions: NotebookNode) -> dict[str, str]:
-    """Return the exercises of a notebook: number and title, in order."""
-    text = "\n".join(c.source for c in solutions.cells if c.cell_type == "markdown")
-    return dict(HEADING.findall(text))
-
-
-def listed(source: str, solutions: NotebookNode, name: str) -> str:
-    """Return a cell's source with its section "Exercises" made from the solutions."""
-    lines = [
-        f"In [exercises/{name}](../exercises/{name}), which checks answers.",
-        "",
-    ]
-    lines += [f"- **{n}** {title}" for n, title in titles(solutions).items()]
-    return SECTION.sub(lambda _: "\n".join(lines) + "\n", source + "\n").rstrip("\n")
 
 
 def written(notebook: Any) -> str:
@@ -188,11 +170,6 @@ def made() -> dict[Path, str]:
     for path in sorted(SOLUTIONS.glob("*.ipynb")):
         solutions = nbformat.read(path, as_version=4)
         files[HERE / path.name] = written(students(solutions, path.name))
-        story = nbformat.read(ROOT / "notebooks" / path.name, as_version=4)
-        for cell in story.cells:
-            if cell.cell_type == "markdown" and "## Exercises\n" in cell.source:
-                cell.source = listed(cell.source, solutions, path.name)
-        files[ROOT / "notebooks" / path.name] = written(story)
     return files
 
 
