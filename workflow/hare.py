@@ -529,7 +529,8 @@ def main(size: str = "paper", models: str = "", outputs: str = "") -> None:
     lines = [
         "# HARE: all tables",
         "Written by `workflow/hare.py`. [Notebook 09](../notebooks/09_human_in_the_loop."
-        "ipynb) says what they mean.",
+        "ipynb) explains the main terms. *flips*: the share of wrong answers. *says no*: "
+        "people who may refuse what they cannot do.",
     ]
     for title, text, frame in sections:
         lines += [f"## {title}", text, as_markdown(frame)]
