@@ -87,7 +87,7 @@ def wrong_both_ways(alone: Tensor, acted: Tensor, alone_and_acted: object) -> Ke
     assert callable(alone_and_acted)
     is_misled = alone != acted
     one = "That is one of the two errors: {}."
-    by_classifier = torch.not_equal(*alone_and_acted("income", 3))
+    by_classifier = torch.not_equal(*alone_and_acted("income", 2))
     wrong = [
         (alone & ~acted, one.format("promised, and not brought")),
         (~alone & acted, one.format("brought, and not promised")),

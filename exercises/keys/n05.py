@@ -27,10 +27,10 @@ def groups_of_people() -> list[tuple[Tensor, Tensor]]:
 
 
 @key("05.1")
-def convex_weights(weights: Tensor) -> Key:
-    """The weights of the convex profile."""
+def concave_weights(weights: Tensor) -> Key:
+    """The weights of the concave profile."""
     s = torch.arange(4)  # a score less 1
-    linear = 1 + 6 * s / 3
+    linear = 1 + s / 3
     return Key(
         f"The hardest counts {weights[3]:.2f} here and {linear[3]:.2f} in the linear "
         "profile: the shape is not normalised.",
@@ -39,21 +39,21 @@ def convex_weights(weights: Tensor) -> Key:
                 lambda s, gamma, k, w, base: base + w * s**gamma / k,
                 s=[s, (s + 1, "From s - 1: the easiest has difficulty 0.")],
                 gamma=[
-                    1.5,
-                    (1, "That is the linear profile. Convex has another exponent."),
-                    (1 / 1.5, "That is the concave profile: its exponent is below 1."),
-                    (2, "The exponent is 1.5."),
+                    1 / 1.5,
+                    (1, "That is the linear profile. Concave has another exponent."),
+                    (1.5, "That is the convex profile: its exponent is above 1."),
+                    (0.5, "The exponent is 1/1.5."),
                 ],
-                k=[3, (4, "The difficulty is divided by K - 1.")],
+                k=[3, (4, "The difficulty is divided by C - 1.")],
                 w=[
-                    6,
-                    (7, "The difficulty is multiplied by w_max - 1."),
-                    (1, "The difficulty is multiplied by w_max - 1."),
+                    1,
+                    (2, "The difficulty is multiplied by w_max - 1."),
+                    (6, "For scores w_max is 2. That is the ranking's."),
                 ],
                 base=[1, (0, "The easiest has the weight 1.")],
             ),
-            (1 + 6 * (s / 3) ** 1.5, "Only s - 1 is raised to the power. K - 1 is not."),
-            (linear**1.5, "The power is of s - 1, not of the weight."),
+            (1 + (s / 3) ** (1 / 1.5), "Only s - 1 is raised to the power. C - 1 is not."),
+            (linear ** (1 / 1.5), "The power is of s - 1, not of the weight."),
         ],
         within=0.01,
     )

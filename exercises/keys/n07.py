@@ -117,8 +117,8 @@ def rests_on_an_arrow(lost: float, graphs: pd.DataFrame) -> Key:
         "late is undone holds up the rest.",
         [
             (1 - lost, "That is the share that stays."),
-            (fair - joint[past], "Of all people. Of the recommendations that hold?"),
-            (1 - joint[past], "Not all were good to begin with. Of those that were?"),
+            (fair - joint[past], "Of all people. What share of joint is it?"),
+            (1 - joint[past], "Joint was not 1 to begin with. What share of it is lost?"),
             *wrong_ways(
                 lambda share, row: 1 - share[past] / share[row],
                 share=[joint, (valid, "Valid is not enough here: look at joint.")],

@@ -13,11 +13,11 @@ def four_distances() -> Key:
     moves = np.array([0.8, 0.07, 0.45])  # income, amount, savings
     ranges = np.array([7.65, 8.0, 8.16])
     shares, efforts = moves / ranges, moves**2 / ranges
-    mean = "Proximity of the profile: a sum, and no mean."
+    mean = "Sum of moves: it is no mean."
     small = "small steps count here, however small."
     return Key(
-        "Two features are set and three move, of which two show: cost measures the "
-        "action, proximity the profile.",
+        "Two features are set and three move, of which two change: cost measures the "
+        "action, the sum of moves the profile.",
         places=[
             [
                 (efforts.sum() / 4, "Cost: what follows by itself is no effort."),
@@ -32,16 +32,16 @@ def four_distances() -> Key:
                 (1, f"Acted on: {small}"),
             ],
             [
-                (3, "Shown: is each move above 2 % of its range?"),
-                (1, "Shown: it counts the profile. What follows shows, too."),
+                (3, "Changes: is each move above 2 % of its range?"),
+                (1, "Changes: it counts the profile. What follows changes, too."),
             ],
             [
-                (shares[:2].sum(), "Proximity of the profile: what follows is in it."),
+                (shares[:2].sum(), "Sum of moves: what follows is in it."),
                 (shares.sum() / 4, mean),
                 (shares.sum() / 3, mean),
-                (shares @ [1, -1, 1], "Proximity of the profile: down is a move, too."),
-                (shares.sum() - shares[1], f"Proximity of the profile: {small}"),
-                (efforts.sum(), "Proximity of the profile: moves are not squared."),
+                (shares @ [1, -1, 1], "Sum of moves: down is a move, too."),
+                (shares.sum() - shares[1], f"Sum of moves: {small}"),
+                (efforts.sum(), "Sum of moves: moves are not squared."),
             ],
         ],
         within=0.00007,
