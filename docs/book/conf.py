@@ -164,11 +164,14 @@ def as_restructured(
 
 
 def prepared(app: Any, page: str, source: list[str]) -> None:
-    """Prepare a notebook for the book.
+    """Prepare a page for the book.
 
-    Code is folded, so that text and figures are what one sees first; a figure says what it
-    shows; and where the notebook shows the applicant's widget stands the page itself.
+    README loses its line of links to GitHub's own pages. In a notebook code is folded, so
+    that text and figures are what one sees first; a figure says what it shows; and where
+    the notebook shows the applicant's widget stands the page itself.
     """
+    if page == "README":
+        source[0] = re.sub(r"^.*\]\(\.\./\.\./.*\n", "", source[0], flags=re.MULTILINE)
     if not page.startswith("notebooks/"):
         return
     notebook = json.loads(source[0])
