@@ -30,13 +30,11 @@ def income_closed_too(problem: Problem, x_first: Tensor, networks: ICarma) -> Ke
     savings = problem.population.features.index("savings")
     moves = bool((x_cf[:, savings] != x_first[:, savings]).any())
     n_accepted = int(problem.accepts(x_cf).sum())
-    log_p = problem.flow.log_prob
-    n_plausible = int((log_p(x_cf) >= log_p(x_first)).sum())
     arrows = "Look at the arrows that lead into savings. Does she set any of their causes?"
     return choice(
         "AB"[n_accepted == 0] if moves else "CD"[n_accepted == 0],
-        f"Only income, and what moves income, reaches savings. The classifier accepts "
-        f"{n_accepted} of the ten answers; {n_plausible} of the ten are plausible.",
+        "Only income, and what moves income, reaches savings. The classifier accepts "
+        f"{n_accepted} of the ten answers.",
         {
             "A": arrows,
             "B": arrows,
@@ -51,12 +49,11 @@ def what_it_costs_her(cost: float, action: pd.DataFrame, weights: pd.Series) -> 
     """The cost of an action, weighted by her own answers."""
     in_units, ranges = action["step (model units)"], action["range"]
     steps = in_units / action["standard deviation"]
-    each = steps**2 / ranges
+    of_income = (weights * steps**2 / ranges)["income"] / 4
     return Key(
-        f"Without her weights the cost is {each.sum() / 4:.4f}. With them, "
-        f"{(weights * each)['income'] / 4 / cost:.0%} of it is her income.",
+        f"By her weights {of_income / cost:.0%} of the cost is her income.",
         wrong_ways(
-            lambda weight, step, spread, k: (weight * step**2 / spread).sum() / k,
+            lambda weight, step, k: (weight * step**2 / ranges).sum() / k,
             weight=[
                 weights,
                 (1, "Each feature counts alike in this. What did she say?"),
@@ -66,16 +63,7 @@ def what_it_costs_her(cost: float, action: pd.DataFrame, weights: pd.Series) -> 
                 steps,
                 (in_units, "The range is standardised, so the steps have to be, too."),
             ],
-            spread=[
-                ranges,
-                (ranges**2, "The square stands over the range to the power one."),
-                (ranges * action["standard deviation"], "The range is standardised."),
-            ],
-            k=[
-                4,
-                (1, "That is the sum. The cost is divided by the number K of features."),
-                (3, "K counts what is actionable, and not what she acts on."),
-            ],
+            k=[4, (1, "That is the sum. Divide by the number K of features.")],
         ),
         within=0.0001,
     )
@@ -107,22 +95,19 @@ def over_whom() -> Key:
     """Validity, plausibility, joint and cost of eight people."""
     has_any, valid, plausible, cost = EIGHT
     good = valid & plausible
-    product = "Joint is no product of two shares: count who is both."
-    unchanged = "What leaves a person refused has no place in the mean cost."
+    product = valid.mean() * plausible[has_any].mean()
     return Key(
         "Whoever is recommended nothing is not valid, and is left out of the second share.",
         places=[
             [(valid[has_any].mean(), "Validity is a share of all people, helped or not.")],
             [(plausible.mean(), "Leave out of the second share who does nothing.")],
             [
-                (valid.mean() * plausible[has_any].mean(), product),
-                (valid.mean() * plausible.mean(), product),
+                (product, "Joint is no product of two shares: count who is both."),
                 (good[has_any].mean(), "Joint is a share of all people, helped or not."),
             ],
             [
-                (cost.mean(), unchanged),
-                (cost[has_any].mean(), unchanged),
-                (cost[good].mean(), "The mean cost is over the valid, plausible or not."),
+                (cost.mean(), "Who is left as they are has no place in the mean cost."),
+                (cost[has_any].mean(), "Who stays refused has no place in the mean cost."),
             ],
         ],
         within=0.0005,

@@ -23,12 +23,7 @@ def masks(q: Tensor, logits: Tensor, scores: Tensor) -> Key:
         [
             *wrong_ways(
                 lambda wanted, can: wanted & can,
-                wanted=[
-                    wanted,
-                    (logits > 0.5, "A logit of which size has the probability 0.5?"),
-                    (~wanted, "Those are what it does not want to act on."),
-                    (~wanted | wanted, "What does the network want?"),
-                ],
+                wanted=[wanted, (logits > 0.5, "Which logit has the probability 0.5?")],
                 can=[
                     can,
                     (scores < 4, "A 4 is the hardest that somebody can still do."),
@@ -36,7 +31,6 @@ def masks(q: Tensor, logits: Tensor, scores: Tensor) -> Key:
                 ],
             ),
             (q * can, "A mask is 0 or 1: a feature is acted on or it is not."),
-            (wanted | ~can, "Which of these does the person say that they can't do?"),
         ],
     )
 
@@ -55,9 +49,6 @@ def two_draws(soft: Tensor, hard: Tensor, tau: float) -> Key:
                 (-2 * (1 - soft), "Forwards the mask is hard: the loss sees 0 or 1."),
                 (2 * (1 - hard), "A loss that falls as the logit rises slopes down."),
                 (-(1 - hard), "The square has a slope, too: it brings a factor."),
-                (-2.0, "The slope of the square: what is it where m is 1?"),
-                (-2 * hard, "The loss is the square of 1 - m, and not of m."),
-                (1.0, "That is the slope of the mask. The loss has one in the mask."),
             ],
             of_mask=[
                 slope / tau,
@@ -75,23 +66,15 @@ def prior_of_a_price(prior: Tensor, price: float, mask_weight: float) -> Key:
     return Key(
         f"At 0.5 the price is 0. Acting for sure costs {-prior.log():.2f} nats here, and "
         f"leaving alone {-(1 - prior).log():.2f}.",
-        [
-            *wrong_ways(
-                lambda ratio, solve: solve(np.exp(ratio)),
-                ratio=[
-                    price / mask_weight,
-                    (mask_weight / price, "The price is the weight times the logarithm."),
-                    (price, "Is the mask weight in your formula?"),
-                ],
-                solve=[
-                    lambda odds: 1 / (1 + odds),
-                    (lambda odds: odds / (1 + odds), "This hands out features: turn it."),
-                    (lambda odds: 1 / odds, "Those are the odds p / (1 - p). Solve for p."),
-                    (lambda odds: odds, "Those are the odds of leaving it. Solve for p."),
-                ],
-            ),
-            (0.5, "At 0.5 the price is zero. Is the mask weight in your formula?"),
-        ],
+        wrong_ways(
+            lambda ratio, solve: solve(np.exp(ratio)),
+            ratio=[price / mask_weight, (price, "Is the mask weight in your formula?")],
+            solve=[
+                lambda odds: 1 / (1 + odds),
+                (lambda odds: odds / (1 + odds), "This hands out features: turn it."),
+                (lambda odds: 1 / odds, "Those are the odds p / (1 - p). Solve for p."),
+            ],
+        ),
         within=0.002,
         is_share=True,
     )
@@ -105,18 +88,11 @@ def short_of(log_odds: Tensor, margin: float, score: Any, sign: float, least: An
 @key("03.4", cases=[(PEOPLE, MARGIN)])
 def the_hinge() -> Key:
     """The hinge of five people."""
-    chance = torch.sigmoid(PEOPLE[:2])
-    left = 4 * chance * (1 - chance)
     return Key(
-        f"With log-odds of {PEOPLE[0]:.0f} a share of {left[0]:.0e} of the slope at the "
-        f"boundary is left, with {PEOPLE[1]:.0f} a share of {left[1]:.2f}.",
+        "Far below the boundary the sigmoid is flat, and hardly a slope is left.",
         wrong_ways(
             lambda margin, **ways: applied(partial(short_of, **ways), [(PEOPLE, margin)]),
-            margin=[
-                MARGIN,
-                (0.0, "Accepted is not enough: what about the margin?"),
-                (-MARGIN, "The sign of the margin: people need more than to be accepted."),
-            ],
+            margin=[MARGIN, (0.0, "Accepted is not enough: what about the margin?")],
             score=[
                 lambda log_odds: 2 * torch.sigmoid(log_odds) - 1,
                 (lambda log_odds: log_odds, "This is on the log-odds. It is on 2 h - 1."),

@@ -45,8 +45,6 @@ def between_what(bounds: list[float], one_open: pd.Series) -> Key:
             [
                 (0.0, "The two shares overlap: together they are more than everybody."),
                 (one_open.prod(), product),
-                (one_open.min(), "The lower bound is the smallest overlap possible."),
-                (one_open.max(), either),
             ],
             [(one_open.max(), either), (one_open.prod(), product), (1.0, either)],
         ],
@@ -62,28 +60,18 @@ def what_the_same_people_pay(
     cost, dearer = (problem.cost_of(x[:200], answer) for answer in (four, two))
     before, after = cost[both], dearer[both]
     whoever = dearer[two.has_recourse].mean() / cost[four.has_recourse].mean()
-    median = "Those are medians. Means are asked for."
     return Key(
         f"{int(both.sum())} of 200 people are helped both times. Over whoever is "
         f"helped the factor is {whoever:.2f}: the dear ones have left that mean.",
         wrong_ways(
-            lambda factor, form: form(factor).item(),
+            lambda factor, less: (factor - less).item(),
             factor=[
                 after.mean() / before.mean(),
                 (whoever, "Those are not the same people in both means."),
                 ((after / before).mean(), "Divide the means, not each person's costs."),
-                (after.median() / before.median(), median),
-                ((after / before).median(), median),
-                (
-                    dearer.mean() / cost.mean(),
-                    "Who has no recourse pays nothing: leave out.",
-                ),
+                (dearer.mean() / cost.mean(), "Leave out who has no recourse."),
             ],
-            form=[
-                lambda factor: factor,
-                (lambda factor: factor - 1, "The factor, not by how much of itself."),
-                (lambda factor: 1 / factor, "Turn it round: with two over four."),
-            ],
+            less=[0, (1, "The factor, not by how much of itself.")],
         ),
         within=0.01,
     )

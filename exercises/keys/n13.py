@@ -41,24 +41,17 @@ def forbidden() -> Key:
     return Key(
         "One forbidden feature is enough, however good the rest of the profile is.",
         wrong_ways(
-            lambda asked, of, form: applied(
-                lambda before, after, may: form(of(asked(before != after, may))), TABLES
+            lambda asked, of: applied(
+                lambda before, after, may: of(asked(before != after, may)), TABLES
             ),
             asked=[
                 lambda moved, may: moved & ~may,
                 (lambda moved, may: moved, "Is what they change closed to them?"),
-                (lambda moved, may: ~may, "What is closed: are they told to change it?"),
-                (lambda moved, may: moved & may, "That is what they may change."),
             ],
             of=[
                 lambda cells: cells.any(axis=1).mean(),
                 (lambda cells: cells.to_numpy().mean(), "A share of people, not entries."),
-                (lambda cells: cells.to_numpy().sum(), "That is a number of entries."),
                 (lambda cells: cells.any(axis=1).sum(), "That is how many people."),
-            ],
-            form=[
-                lambda share: share,
-                (lambda share: 1 - share, "Those of whom nothing forbidden is asked."),
             ],
         ),
         within=0.001,
@@ -74,10 +67,7 @@ def too_rare(wachter: pd.Series, share: float) -> Key:
         [
             (wachter["too rare"], "That is of all who asked. Of those with a yes?"),
             (1 - share, "That is the share that is helped. The others?"),
-            (
-                wachter["too rare"] / wachter.carried,
-                "Divide by all with a yes, not by who is helped.",
-            ),
+            (wachter["too rare"] / wachter.carried, "Divide by all who have a yes."),
         ],
         within=0.003,
         is_share=True,

@@ -66,11 +66,11 @@ def test_what_is_made_from_the_solutions_is_in_step():
 
 
 @of_files
-def test_three_to_five_exercises_with_a_key_and_a_check_each(path):
+def test_three_or_four_exercises_with_a_key_and_a_check_each(path):
     solutions = read_notebook(path)
     text = "\n".join(cell.source for cell in solutions.cells)
     numbers = HEADING.findall(text)
-    assert 3 <= len(numbers) <= 5
+    assert 3 <= len(numbers) <= 4
     assert numbers == CALL.findall(text) == numbers_of(path)
 
 
