@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from torch.distributions import Normal, kl_divergence
 from torch.nn import functional as F
 
 from lib import io
@@ -68,15 +68,6 @@ def test_what_is_decoded_resembles_who_was_encoded(table, models):
     assert torch.equal(decoded[:, ~model.is_seen], x[:, ~model.is_seen])
 
 
-def test_clue_decodes_hardly_anybody_but_the_mean_person(table, models):
-    """Its noise of variance 1 is larger than what there is to tell within [0, 1]."""
-    model, x = models.autoencoders["CLUE"], table.x["train"]
-    z = torch.from_numpy(np.random.default_rng(0).standard_normal((500, 12)))
-    decoded = model.decode(z, x[:500])
-    assert (decoded.std(0) < 0.2 * x.std(0)).all()
-    assert torch.allclose(decoded.mean(0), x.mean(0), atol=0.1)
-
-
 def test_w_tells_labels_apart_and_z_does_not(table, models):
     """CRUDS: the prior of w differs by label; from z the adversary guesses at random."""
     model = models.autoencoders["CRUDS"]
@@ -87,26 +78,14 @@ def test_w_tells_labels_apart_and_z_does_not(table, models):
     assert (no - yes).abs().max() > 0.1
 
 
-def test_divergences_are_those_of_the_closed_form():
-    """Against the integral of p log(p / q), in each dimension."""
+def test_divergences_are_those_of_torch():
     rng = np.random.default_rng(0)
-    out, other = (torch.from_numpy(rng.standard_normal((1, 4))) for _ in range(2))
-    grid = np.linspace(-30, 30, 200_001)
-
-    def integral(codes, others):
-        total = 0.0
-        for j in range(2):
-            p, q = (
-                stats.norm(code[j].item(), np.exp(code[2 + j].item() / 2))
-                for code in (codes, others)
-            )
-            total += np.trapezoid(p.pdf(grid) * (p.logpdf(grid) - q.logpdf(grid)), grid)
-        return total
-
+    out, other = (torch.from_numpy(rng.standard_normal((5, 4))) for _ in range(2))
     for others in (other, None):
-        divergence = autoencoders.divergence(out, others).item()
-        expected = integral(out[0], torch.zeros(4) if others is None else others[0])
-        assert divergence == pytest.approx(expected, abs=1e-6)
+        codes = (out, torch.zeros_like(out) if others is None else others)
+        p, q = (Normal(code[:, :2], (code[:, 2:] / 2).exp()) for code in codes)
+        expected = kl_divergence(p, q).sum(-1).mean().item()
+        assert autoencoders.divergence(out, others).item() == pytest.approx(expected)
 
 
 def found(table, h, models, x, rngs):
@@ -121,13 +100,12 @@ def found(table, h, models, x, rngs):
 
 def test_recourse_is_accepted_and_moves_what_it_may(table, h, models, x):
     """CLUE moves everything; the others what is mutable, CCHVAE to a 0 or 1 if binary."""
-    given, order = x.clone(), torch.arange(N).flip(0)
-    turned = dict(found(table, h, models, x[order], lambda: streams(N, 0)[::-1]))
+    turned = dict(found(table, h, models, x.flip(0), lambda: streams(N, 0)[::-1]))
     for name, r in found(table, h, models, x, lambda: streams(N, 0)):
         helped = ~r.isnan().any(-1)
-        assert torch.equal(x, given) and helped.sum() >= (N // 2 if name == "CLUE" else N)
+        assert helped.sum() >= (N // 2 if name == "CLUE" else N), name
         assert h.accepts(r[helped]).all(), name
-        assert torch.allclose(turned[name], r[order], rtol=0, atol=1e-9, equal_nan=True)
+        assert torch.allclose(turned[name], r.flip(0), rtol=0, atol=1e-9, equal_nan=True)
         moved, binary = (r != x)[helped], r[helped][:, ~table.is_continuous]
         assert moved[:, table.is_immutable].any() == (name == "CLUE"), name
         if name == "CCHVAE True":
@@ -144,24 +122,24 @@ def test_nobody_finds_what_is_not_there(table, models, x):
         assert r.isnan().all(), name
 
 
-def test_a_classifier_of_two_outputs_folded_into_one(table):
+@pytest.mark.parametrize(("kind", "n_layers"), [("ANN", 4), ("LR", 1)])
+def test_a_classifier_of_two_outputs_folded_into_one(table, kind, n_layers):
     """Its loss is the cross-entropy of its log-odds; it beats the majority by far."""
-    for kind, n_layers in (("ANN", 4), ("LR", 1)):
-        network, losses = fitted.fit_classifier(table, kind, seed=1)
-        again, _ = fitted.fit_classifier(table, kind, seed=1, n_epochs=1)
-        other, _ = fitted.fit_classifier(table, kind, seed=2, n_epochs=1)
-        assert not torch.equal(again[0].weight, other[0].weight)
-        assert len(network) == 2 * n_layers - 1 and network[-1].out_features == 1
-        h, y = Classifier(table.features, network), table.y["train"]
-        now = F.binary_cross_entropy_with_logits(h.logit(table.x["train"]), y.double())
-        assert now.item() == pytest.approx(losses[-1], rel=0.05), kind
-        right = h.accepts(table.x["test"]) == table.y["test"]
-        assert right.double().mean() > 0.82, kind  # the majority is 0.819
+    network, losses = fitted.fit_classifier(table, kind, seed=1)
+    again, other = (
+        fitted.fit_classifier(table, kind, seed=seed, n_epochs=1)[0] for seed in (1, 2)
+    )
+    assert not torch.equal(again[0].weight, other[0].weight)
+    assert len(network) == 2 * n_layers - 1 and network[-1].out_features == 1
+    h, y = Classifier(table.features, network), table.y["train"]
+    now = F.binary_cross_entropy_with_logits(h.logit(table.x["train"]), y.double())
+    assert now.item() == pytest.approx(losses[-1], rel=0.05)
+    right = h.accepts(table.x["test"]) == table.y["test"]
+    assert right.double().mean() > 0.82  # the majority is 0.819
 
 
 def test_models_come_back_to_the_bit(tmp_path, table, models, x):
-    path = fitted.save(tmp_path, "all", {"mine": models}, {"seeds": [1]})
-    assert path.stat().st_size < 200_000
+    fitted.save(tmp_path, "all", {"mine": models}, {"seeds": [1]})
     loaded = fitted.load(tmp_path, "all", {"mine": table})["mine"]
     for name in ("GS", "CCHVAE", "CLUE"):
         before, after = (
@@ -171,12 +149,10 @@ def test_models_come_back_to_the_bit(tmp_path, table, models, x):
         assert torch.equal(before.nan_to_num(-1), after.nan_to_num(-1)), name
     fitted.save(tmp_path / "again", "all", {"mine": loaded}, {})
     assert io.same("all", tmp_path, tmp_path / "again")
+    adult = tabular.adult()
     for call, message in (
         (lambda: fitted.load(tmp_path, "all", {"adult": table}), "Unknown data set in it"),
-        (
-            lambda: fitted.load(tmp_path, "all", {"mine": tabular.adult()}),
-            "holds no fits for the base generators",
-        ),
+        (lambda: fitted.load(tmp_path, "all", {"mine": adult}), "holds no fits for the"),
         (lambda: models.classifier("ANN", 9), "Unknown classifier 'ANN 9'"),
         (lambda: autoencoders.fit(table, "VAE"), "Unknown kind of autoencoder 'VAE'"),
     ):

@@ -1,5 +1,6 @@
 """The study on top of a solver: ideals, who is asked, what a dialogue showed."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from lib.beyond.hare.draws import streams
 from lib.beyond.hare.hare import Question, Simulated
 from lib.beyond.hare.spaces import Actions
 from lib.method import loan
+from lib.method.classifier import Classifier
 from lib.method.preferences import CONSTANT, Preferences
 from lib.method.problem import Recommendation
 from lib.paper import designs
@@ -40,18 +42,6 @@ def test_an_ideal_is_the_persons_own_and_only_just_so(refused):
     assert space.accepts(back)[has].float().mean() < 0.1
 
 
-def test_a_large_beta_draws_short_actions(refused):
-    problem, x, preferences = refused
-    space = Actions(problem, x, preferences, model=problem.population.truth)
-    lengths = {}
-    for beta in (0.0, 80.0):
-        ideal, has = dialogues.ideals(space, streams(len(x), 0), beta)
-        way = (ideal.values - x).abs() / space.span
-        lengths[beta] = way.sum(-1)[has]
-    assert (lengths[80.0] <= lengths[0.0]).all()
-    assert (lengths[80.0] < lengths[0.0]).any()
-
-
 def test_weights_keep_ideals_from_what_is_hard(refused):
     problem, x, _ = refused
     income_is_hardest = Preferences(torch.tensor([[1, 1, 4, 1]] * len(x)))
@@ -69,15 +59,9 @@ def test_who_has_no_ideal_is_left_out_and_nobody_is_named(refused):
     problem, x, preferences = refused
     people = dialogues.participants(problem, x, preferences, 0, problem.population.truth)
     assert 0 < len(people) < len(x)
-    truth, those, has = problem.population.truth, x, torch.ones(1, dtype=torch.bool)
-    while has.any():  # whoever is left draws anew
-        theirs = Preferences(torch.tensor([[5, 1, 5, 5]] * len(those)))
-        space = Actions(problem, those, theirs, model=truth)
-        _, has = dialogues.ideals(space, streams(len(those), 0))
-        those = those[~has]
-    assert len(those) > 1
-    with pytest.raises(ValueError, match=f"None of {len(those)} people has an acceptable"):
-        dialogues.participants(problem, those, theirs, 0, truth)
+    never = Classifier(problem.population.features, lambda x: -1 + 0 * x.sum(-1))
+    with pytest.raises(ValueError, match="None of 40 people has an acceptable"):
+        dialogues.participants(replace(problem, classifier=never), x, preferences, 0)
 
 
 def test_knowing_the_mask_nothing_forbidden_is_shown_and_else_much_is(refused):
@@ -105,30 +89,26 @@ def test_a_question_is_wasted_if_its_new_option_is_forbidden(refused):
     closed = Preferences(torch.tensor([[1, 1, 5, 1]]))  # income is out of reach
     people = dialogues.Participants(x[:1], closed, x[:1] + 1)
     income = problem.population.features.index("income")
-    acts = torch.zeros(1, 7, dtype=torch.bool)
-    forbidden = acts.clone()
-    forbidden[0, income] = True
-    allowed = acts.clone()
-    allowed[0, income + 1] = True
-    bad, good = (Recommendation(m, x[:1] + m, x[:1] + m) for m in (forbidden, allowed))
+    bad, good = (
+        Recommendation(acts[None], x[:1] + acts, x[:1] + acts)
+        for acts in (torch.arange(7) == income, torch.arange(7) == income + 1)
+    )
     asked = torch.tensor([True])
-
     answers = [
+        (Question(good, bad, asked), asked),
         (Question(good, bad, asked), asked),
         (Question(bad, good, asked), asked),
         (Question(good, bad, ~asked), asked),  # not asked
     ]
     held = SimpleNamespace(answers=answers)
     row = dialogues.evaluate(problem, people, bad, held).iloc[0]
-    assert (row.asked, row.wasted, row.forbidden, row.usable) == (2, 1, True, False)
+    assert (row.asked, row.wasted, row.forbidden, row.usable) == (3, 2, True, False)
 
 
 def test_a_line_of_a_table_by_hand():
     rows = pd.DataFrame({"gtp": [0.5, 0.1], "gtd": [0.3, np.nan], "joint": [True, False]})
     rows = rows.assign(usable=rows.joint, forbidden=False, valid_in_truth=True, wasted=0)
-    rows["joint_in_truth"] = [True, False]
-    line = dialogues.summary(rows.assign(asked=[3, 2]))
+    line = dialogues.summary(rows.assign(joint_in_truth=rows.joint, asked=[3, 2]))
     assert (line["people"], line["questions"], line["joint"]) == (2, 2.5, 0.5)
     assert (line["GTP"], line["+-"]) == pytest.approx((0.3, 0.2))
     assert line["GTD"] == 0.3  # of those who have one
-    assert np.isnan(dialogues.summary(rows.assign(asked=1)[:1])["+-"])

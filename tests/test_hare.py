@@ -9,11 +9,8 @@ from lib.beyond.hare.proposals import Directions, Local
 from lib.beyond.hare.spaces import Actions, Features, walk_back
 from lib.method import loan
 from lib.method.classifier import Classifier
-from lib.method.data import Population
-from lib.method.flow import CausalFlow
-from lib.method.graph import Graph
 from lib.method.preferences import Preferences
-from lib.method.problem import Problem, Recommendation
+from lib.method.problem import Recommendation
 
 NAMES = ("a", "b", "c", "d")
 FREE = torch.tensor([True, True, True, False])
@@ -36,6 +33,10 @@ def streams(n, seed=0):
 def space_of(logit=straight, n=20):
     x = torch.from_numpy(np.random.default_rng(0).random((n, 4))) * 0.1
     return Features(Classifier(NAMES, logit), x, FREE)
+
+
+def option(x_cf):
+    return Recommendation(x_cf == x_cf, x_cf, x_cf)
 
 
 def base_of(space, to=0.9):
@@ -73,14 +74,11 @@ def test_a_knock_out_without_noise_is_the_argmin(calibrated):
     values = torch.from_numpy(np.random.default_rng(1).uniform(0.5, 1, (k, 20, 4)))
     options = space.outcome(space.free.expand_as(values), values)
     assert space.accepts(options).all()
-    if calibrated == "every":
-        options, _ = walk_back(space, options)
-    everything = torch.cat([base.x_cf[None], options.x_cf])
-    best = (everything - ideal).norm(dim=-1).argmin(0)
-    expected = everything[best, torch.arange(20)]
-    if calibrated == "best":
-        won = Recommendation(space.free, expected, expected)
-        expected = torch.where((best > 0)[:, None], walk_back(space, won)[0].x_cf, expected)
+    closer, _ = walk_back(space, options)
+    shown = closer if calibrated == "every" else options
+    distances = (torch.cat([base.x_cf[None], shown.x_cf]) - ideal).norm(dim=-1)
+    best = distances.argmin(0)  # 0: the base, which is not moved
+    expected = torch.cat([base.x_cf[None], closer.x_cf])[best, torch.arange(20)]
     assert (best == 0).any() or calibrated == "every"
     for order in (list(range(k)), [3, 6, 0, 2, 5, 1, 4]):
         dialogue = Dialogue(space, base, Simulated(ideal), streams(20))
@@ -89,10 +87,9 @@ def test_a_knock_out_without_noise_is_the_argmin(calibrated):
         assert (dialogue.n_questions == k).all()
 
 
-@pytest.mark.parametrize("logit", [straight, bent])
-def test_no_answer_makes_it_worse_for_anybody(logit):
+def test_no_answer_makes_it_worse_for_anybody():
     """Law 5, for every person, after every answer; all that is shown is acceptable."""
-    space = space_of(logit)
+    space = space_of(bent)
     base, user = base_of(space), Simulated(ideals_of(space))
     for name, dialogue in held(space, base, user):
         if name == "best":  # moves the best once more, after the answers
@@ -127,14 +124,6 @@ def test_nobody_is_asked_more_than_was_said():
         assert dialogue.n_questions.max() <= 12, name
         assert dialogue.n_questions.max() == 12 or name == "directions"
         assert space.accepts(dialogue.incumbent).all(), name  # a coin gets an answer, too
-    # few candidates are acceptable: fewer questions, and never about the same thing twice
-    values = torch.rand(6, 20, 4, generator=torch.Generator().manual_seed(0)).double() * 0.7
-    values[3:] = values[:3]
-    is_good = space.accepts(space.outcome(space.free.expand_as(values), values))
-    dialogue = Dialogue(space, base_of(space), Simulated(ideals_of(space)), streams(20))
-    rounds(dialogue, fixed(values), 1, 6)
-    assert dialogue.n_questions.equal(is_good[:3].sum(0))
-    assert 0 < is_good[:3].sum() < 60
 
 
 def test_who_is_satisfied_is_not_asked_again():
@@ -159,7 +148,6 @@ def test_a_base_that_finds_nothing_is_replaced_without_a_question():
         rounds(dialogue, fixed(values), 1, 4)
         assert (dialogue.n_questions == 3).all()
         assert space.accepts(dialogue.answers[0][0].incumbent).all()
-        assert space.accepts(dialogue.incumbent).all()
         dialogue = Dialogue(space, base, Simulated(space.x), streams(6))
         assert (remembered(dialogue, 5, n_guesses=50).n_questions == 4).all()
     # where nothing is ever acceptable there is nothing to ask, and the base stays
@@ -169,11 +157,10 @@ def test_a_base_that_finds_nothing_is_replaced_without_a_question():
         assert dialogue.incumbent.x_cf.equal(refused.x_cf), name
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_nothing_forbidden_is_ever_shown(seed):
+def test_nothing_forbidden_is_ever_shown():
     """Law 4: Loan's committed models, any base, any answers."""
-    problem, rng = loan.problem(), np.random.default_rng(seed)
-    x = problem.refused("test")[100 * seed : 100 * seed + 40]
+    problem, rng = loan.problem(), np.random.default_rng(0)
+    x = problem.refused("test")[:40]
     n, column = len(x), problem.population.actionable_index
     mask = torch.from_numpy(rng.random((n, 4)) < 0.5)
     mask[torch.arange(n), torch.from_numpy(rng.integers(0, 4, n))] = True
@@ -182,7 +169,7 @@ def test_nothing_forbidden_is_ever_shown(seed):
     forbidden = torch.ones_like(x, dtype=torch.bool)
     forbidden[:, column] = ~mask
     anything = Actions(problem, x, Preferences(torch.ones(n, 4, dtype=torch.long)))
-    values = Local(n_points=300, anywhere=1.0)(anything, x, 1, 0, streams(n, seed))
+    values = Local(n_points=300, anywhere=1.0)(anything, x, 1, 0, streams(n))
     options = anything.outcome(anything.free.expand_as(values), values)
     base = options[anything.accepts(options).long().argmax(0), torch.arange(n)]
     is_forbidden = (base.is_acted & forbidden).any(-1)
@@ -193,7 +180,7 @@ def test_nothing_forbidden_is_ever_shown(seed):
         no = torch.zeros(n, dtype=torch.bool)
         return torch.from_numpy(rng.random(n) < 0.5), no
 
-    for name, dialogue in held(space, base, coins, 9, seed):
+    for name, dialogue in held(space, base, coins, 9):
         for question, _ in dialogue.answers:
             for option in (question.incumbent, question.challenger):
                 assert not (option.is_acted & forbidden).any(), name
@@ -236,9 +223,8 @@ def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost(
 
     space = space_of(n=15)
     values = torch.from_numpy(np.random.default_rng(4).uniform(0.2, 1, (40, 15, 4)))
-    guesses, is_good = walk_back(
-        space, space.outcome(space.free.expand_as(values), values), 1e-4
-    )
+    raw = space.outcome(space.free.expand_as(values), values)
+    guesses, is_good = walk_back(space, raw, 1e-4)
     assert 200 < is_good.sum() < 600
     ideal = guesses.x_cf[is_good.double().argmax(0), torch.arange(15)]
     user = Simulated(ideal, within=-1.0)
@@ -254,43 +240,6 @@ def test_no_guess_that_contradicts_an_answer_is_shown_and_the_ideal_is_not_lost(
         which = is_better[:, None]
         replies.append((torch.where(which, other, one), torch.where(which, one, other)))
     assert dialogue.incumbent.x_cf.equal(ideal)
-
-
-class Valid(Actions):
-    """Actions that need only be valid."""
-
-    def accepts(self, candidates):
-        return self.problem.classifier.accepts(candidates.x_cf)
-
-
-def test_without_edges_actions_are_features():
-    """Law 13: an empty graph and a linear flow; the same range for both."""
-    graph = Graph(dict.fromkeys(NAMES, ()))
-    flow = CausalFlow(graph, (), dtype=torch.float64).requires_grad_(False)
-    for shift_or_log_scale in flow.layer.phi:
-        shift_or_log_scale.fill_(0.3)
-    kinds = dict.fromkeys(NAMES[:3], "actionable") | {"d": "mutable"}
-    drawn = torch.from_numpy(np.random.default_rng(0).normal(size=(200, 4)))
-    drawn = (drawn - drawn.mean(0)) / drawn.std(0, correction=0)
-    people = {"recourse/train": drawn}
-    one = torch.ones(4, dtype=torch.float64)
-    population = Population("bare", kinds, graph, 0 * one, one, people, {})
-    h = Classifier(NAMES, bent)
-    problem = Problem(population, h, flow)
-    x = problem.refused("train")[:15]
-    everything = Preferences(torch.ones(15, 3, dtype=torch.long))
-    actions, features = Valid(problem, x, everything), Features(h, x, FREE)
-    features.low, features.high = actions.low, actions.high
-    features.span = actions.span
-    base, user = base_of(features, to=1.5), Simulated(ideals_of(features))
-    assert features.accepts(base).all()
-    pairs = (held(space, base, user, 12, 5) for space in (actions, features))
-    for (name, one), (_, other) in zip(*pairs, strict=True):
-        end, expected = one.incumbent, other.incumbent
-        torch.testing.assert_close(end.x_cf, expected.x_cf, rtol=0, atol=1e-9)
-        assert end.is_acted.equal(expected.is_acted), name
-        assert one.n_questions.equal(other.n_questions)
-        assert (end.x_cf != base.x_cf).any(-1).double().mean() > 0.5
 
 
 def test_a_person_alone_is_the_person_of_the_batch():
@@ -310,15 +259,9 @@ def test_a_person_alone_is_the_person_of_the_batch():
             yield hold(Dialogue(some, base_of(some), user, rngs)).incumbent.x_cf
 
     together = list(ask(range(6)))
-    for i in (0, 4):
-        for batch, alone in zip(together, ask([i]), strict=True):
-            torch.testing.assert_close(alone[0], batch[i], rtol=0, atol=1e-6)
-    for batch, turned in zip(together, ask([5, 4, 3, 2, 1, 0]), strict=True):
-        torch.testing.assert_close(turned.flip(0), batch, rtol=0, atol=1e-9)
-
-
-def option(x_cf):
-    return Recommendation(x_cf == x_cf, x_cf, x_cf)
+    for rows, atol in (([0], 1e-6), ([4], 1e-6), ([5, 4, 3, 2, 1, 0], 1e-9)):
+        for batch, one in zip(together, ask(rows), strict=True):
+            torch.testing.assert_close(one, batch[rows], rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("flips", [0.1, 1.0])
@@ -327,46 +270,29 @@ def test_wrong_answers_are_as_frequent_as_they_say(flips):
     x = torch.zeros(N, 1, dtype=torch.float64)
     user = Simulated(x, flips=flips, rngs=streams(N))
     everyone = torch.ones(N, dtype=torch.bool)
-    is_better, _ = user(Question(option(x + 1), option(x + 2), everyone))
-    se = (flips * (1 - flips) / N) ** 0.5
-    assert is_better.double().mean().item() == pytest.approx(flips, abs=4 * se)
+    asked = Question(option(x + 1), option(x + 2), everyone)
+    once, again = user(asked)[0], user(asked)[0]
+    for is_wrong, share in ((once, flips), (once & again, flips**2)):
+        se = (share * (1 - share) / N) ** 0.5
+        assert is_wrong.double().mean().item() == pytest.approx(share, abs=4 * se)
     assert not user(Question(option(x + 1), option(x + 2), ~everyone))[0].any()
 
 
-def test_a_coin_chooses_like_a_coin():
-    """Law 3: of a knock-out of k the first is left with chance 2^-k, the last with 1/2."""
-    islands = torch.tensor([1.0, 3.0, 5.0, 7.0], dtype=torch.float64)
-    h = Classifier(("a",), lambda x: 0.01 - (x - islands).abs().amin(1))
-    space = Features(h, torch.zeros(N, 1).double(), torch.tensor([True]), is_held=False)
-    values = islands[1:].view(3, 1, 1).expand(3, N, 1)
-    user = Simulated(space.x, flips=0.5, rngs=streams(N, 1))
-    base = space.outcome(space.x == 0, space.x + 1)
-    dialogue = rounds(Dialogue(space, base, user, streams(N)), fixed(values), 1, 3)
-    shown = [1.0, *(q.challenger.x_cf[0].item() for q, _ in dialogue.answers)]
-    assert (dialogue.n_questions == 3).all()
-    for place, chance in enumerate((1 / 8, 1 / 8, 1 / 4, 1 / 2)):
-        se = (chance * (1 - chance) / N) ** 0.5
-        share = (dialogue.incumbent.x_cf == shown[place]).double().mean().item()
-        assert share == pytest.approx(chance, abs=3.3 * se), place
-
-
 def test_bad_input_is_named():
-    space, rngs, local = space_of(n=2), streams(2), Local()
+    space, local, yes = space_of(n=2), Local(), torch.tensor([True, True])
     base, ideal = base_of(space), ideals_of(space)
     holes = Recommendation(base.is_acted, base.values, base.x_cf * torch.nan)
 
-    def begun(user=None, base=base, rngs=rngs):
-        return Dialogue(space, base, user or Simulated(ideal), rngs)
+    def begun(user=None, base=base, n=2):
+        return Dialogue(space, base, user or Simulated(ideal), streams(n))
 
-    yes = torch.tensor([True, True])
     for call, message in (
         (lambda: rounds(begun(), local, 0, 3), "n_rounds must be a whole number above"),
         (lambda: rounds(begun(), local, 3, 3, "none"), "Unknown calibrated 'none'"),
         (lambda: begun(base=base[:1]), r"base.values has shape \(1, 4\)"),
         (lambda: begun(base=holes), "base holds NaN"),
-        (lambda: begun(rngs=rngs[:1]), "Got 1 streams .* for 2 people"),
+        (lambda: begun(n=1), "Got 1 streams .* for 2 people"),
         (lambda: rounds(begun(), fixed(space.x), 1, 3), r"proposal gave has shape \(2, 4"),
-        (lambda: remembered(begun(), 0), "n_questions must be a whole number above zero"),
         (lambda: remembered(begun(), 3, sharpness=0), "sharpness must be above zero"),
         (lambda: rounds(begun(lambda _: ("yes", yes)), local, 1, 2), "is_better is 'yes'"),
         (lambda: rounds(begun(lambda _: (yes, yes[:1])), local, 1, 2), "is_satisfied has"),
