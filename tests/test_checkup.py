@@ -5,24 +5,22 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import numpy as np
 import own_table as own_table_program
 import pandas as pd
 import pytest
-import torch
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from IPython.core.interactiveshell import InteractiveShell
 
 from lib import io
 from lib.beyond.own_table import checkup, credit_union, results, tables
 from lib.beyond.own_table.checkup import examine
 from lib.beyond.own_table.tables import TableError
 from lib.io import ROOT
-from lib.method import report
 from lib.method.data import Population
 
 KINDS = {"age": "immutable", "income": "actionable", "cards": "mutable"}
@@ -47,36 +45,23 @@ def lines(frame, label="repaid", kinds=KINDS, edges=EDGES, verdict="error", **ot
 
 
 def test_a_good_table_has_no_errors_and_says_what_it_is():
-    assert lines(table()) == ""
-    fine = lines(table(), verdict="fine")
-    assert "3 features, 1 actionable; left out: repaid, origin" not in fine
-    assert "3 features, 1 actionable; left out: origin" in fine
-    assert "2 edges, no circle" in fine and "repaid is 1, the good outcome, for" in fine
-
-
-def euro(income):
-    return income.map("{:.2f}".format).str.replace(".", ",")
+    frame = table().assign(reminders=lambda f: 3.0 - 2 * f.repaid)
+    frame["home"] = ["owned", "rented"] * 200
+    of_all = {"kinds": KINDS | {"home": "actionable"}, "limits": {"income": "only up"}}
+    assert lines(frame, **of_all) == ""
+    fine = lines(frame, verdict="fine", **of_all)
+    assert "4 features, 2 actionable; left out: origin, reminders" in fine
+    assert "2 edges, no circle" in fine and "categories: home is one of 2: owned" in fine
+    assert "reminders alone leaves 0%" in fine
+    assert "repaid is 1, the good outcome, for" in fine and "turn the label round" in fine
 
 
 ERRORS = {
     "people: 19 rows | At least 20": lambda f: f.head(19),
-    "people: 0 rows": lambda f: f.head(0),
     "names: Unknown column 'repaid'": lambda f: f.drop(columns="repaid"),
-    "Did you mean 'incomes'?": lambda f: f.rename(columns={"income": "incomes"}),
     "label: The label 'repaid' holds [2]": lambda f: f.assign(repaid=f.age % 3),
-    "expected True or 1": lambda f: f.assign(repaid=np.where(f.repaid, "yes", "no")),
-    "without gaps": lambda f: f.assign(repaid=f.repaid.where(f.age > 30)),
     "people of both kinds": lambda f: f.assign(repaid=1),
-    "values: income of row 0 is '": lambda f: f.assign(income=f.income.astype(str)),
-    "with decimal=, thousands=": lambda f: f.assign(income=euro(f.income)),
-    "income is here for everyone": lambda f: f.assign(income=f.origin),
-    "income of row 0 is Timestamp": lambda f: f.assign(
-        income=pd.date_range("2020-01-01", periods=400)
-    ),
     "values: Column 'income' has": lambda f: f.assign(income=f.income.where(f.age > 30)),
-    "gaps or infinite values": lambda f: f.assign(
-        income=f.income.where(f.age > 30, np.inf)
-    ),
     "cards is 5 for everyone | Leave it out": lambda f: f.assign(cards=5),
     "income of row 7 is 1e+12": lambda f: f.assign(
         income=f.income.where(f.index != 7, 1e12)
@@ -100,23 +85,16 @@ def test_errors_of_a_table(message):
         ({"edges": EDGES | {"age": ["cards"]}}, "age -> income -> cards -> age"),
         ({"edges": EDGES | {"repaid": ["age"]}}, "age -> repaid names the label"),
         ({"edges": EDGES | {"cards": ["repaid"]}}, "cards is made after the label"),
-        ({"edges": EDGES | {"age": ["age"]}}, "edges: "),
-        ({"edges": EDGES | {"cards": ["incme"]}}, "Did you mean 'income'?"),
-        ({"edges": [["age", "income", "cards"]]}, "edges: "),
-        ({"kinds": {}}, "0 features, 0 actionable"),
         ({"kinds": KINDS | {"income": "acted on"}}, "kinds: Unknown kind 'acted on'"),
         ({"kinds": KINDS | {"income": "mutable"}}, "3 features, 0 actionable"),
         ({"kinds": KINDS | {"repaid": "mutable"}}, "label 'repaid' is among"),
-        ({"kinds": KINDS | {"wealth": "mutable"}}, "Unknown column 'wealth'"),
         ({"kinds": KINDS | {"cards": "immutable"}}, "cards is immutable, but an action"),
-        ({"kinds": KINDS | {2020: "mutable"}}, "Unknown column 2020"),
         ({"kinds": KINDS | {"cost": "mutable"}}, "'cost' is a column of the recommend"),
         ({"group": "race"}, "groups: 'race' is no column with groups"),
         ({"group": "age", "person": "age"}, "'age' is no column with groups"),
         ({"person": "name"}, "column with people's names: 'name'"),
         ({"person": "origin"}, "Several people are called 'here'"),
         ({"limits": {"age": "only up"}}, "Unknown feature 'age'"),
-        ({"limits": {"income": "upward"}}, "can't read 'upward'"),
     ],
 )
 def test_errors_of_the_settings(changed, message):
@@ -125,12 +103,11 @@ def test_errors_of_the_settings(changed, message):
 
 WARNINGS = {
     "people: 400 rows": lambda f: f,
-    "atoms: income is 0 for": lambda f: f.assign(income=f.income.where(f.age > 30, 0.0)),
+    "It is spread before the flow": lambda f: f.assign(income=f.income.clip(1_500)),
     "add a column for who has it": lambda f: f.assign(
         income=f.income.where(f.age > 30, 1000.5)
     ),
     "collinear pairs: income and cards (1.000)": lambda f: f.assign(cards=f.income * 2 + 3),
-    "income of 1 people": lambda f: f.assign(income=f.income.where(f.index != 7, 9e6)),
     "cards of 1 people": lambda f: f.assign(
         cards=((f.index % 5 == 0) * f.cards).where(f.index != 7, 500)
     ),
@@ -170,34 +147,6 @@ def test_few_people_do_not_look_like_a_leak():
         assert "leaks" not in lines(frame, verdict="warning")
 
 
-def test_columns_that_exclude_each_other():
-    homes = pd.get_dummies(pd.Series(list("abc") * 200), prefix="home").head(400)
-    frame = table().join(homes)
-    kinds = KINDS | dict.fromkeys(homes, "actionable")
-    assert "home_a, home_b, home_c are 0 and 1, and nobody" in lines(frame, kinds=kinds)
-    fixed = KINDS | dict.fromkeys(homes, "immutable")
-    assert lines(frame, kinds=fixed) == ""
-
-
-def test_words_are_categories():
-    frame = table().assign(home=["owned", "rented"] * 200)
-    kinds = KINDS | {"home": "actionable"}
-    assert lines(frame, kinds=kinds) == ""
-    fine = lines(frame, kinds=kinds, verdict="fine")
-    assert "categories: home is one of 2: owned, rented" in fine
-    gaps = frame.assign(home=frame.home.where(frame.index > 2))
-    assert "Column 'home' has 3 gaps" in lines(gaps, kinds=kinds)
-    many = frame.assign(home=[f"street {i}" for i in frame.index])
-    assert "'home' has 400 categories" in lines(many, kinds=kinds)
-
-
-def test_what_is_fine_is_listed():
-    reminded = table().assign(reminders=lambda f: 3.0 - 2 * f.repaid)
-    fine = lines(reminded, verdict="fine", limits={"income": "only up, at most 500 more"})
-    assert "reminders alone leaves 0%" in fine
-    assert "turn the label round" in fine
-
-
 def test_all_errors_are_listed_at_once_and_without_a_traceback():
     frame = table().assign(income="much", cards=1).drop(columns="repaid")
     circle = {"age": ["cards"], "cards": ["age"]}
@@ -205,13 +154,7 @@ def test_all_errors_are_listed_at_once_and_without_a_traceback():
         results.require(examine(frame, "repaid", KINDS, circle))
     checks = re.findall(r"^  (\d)\. (\w+)", str(raised.value), flags=re.MULTILINE)
     assert checks == [("1", "names"), ("2", "values"), ("3", "values"), ("4", "edges")]
-    shell, shown = InteractiveShell(), []
-    shell._showtraceback = lambda kind, value, text: shown.append((kind, text))
-    try:
-        raise TableError("One.\nTwo.")
-    except TableError:
-        shell.showtraceback()
-    assert shown == [(TableError, ["One.", "Two."])]
+    assert TableError("One.\nTwo.")._render_traceback_() == ["One.", "Two."]  # IPython's
 
 
 def test_groups_cover_everybody_once():
@@ -226,17 +169,12 @@ def test_groups_cover_everybody_once():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", b"", "No columns to parse from file"),
         ("a.csv", b"age,income,age\n1,2,3\n", "has the column age twice"),
-        ("a.csv", b"age,income\n1,2,3\n4,5,6\n", "Length of header"),
-        ("a.csv", b"age,income\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
-        ("a.csv", b"\xff\xfe\x00\x01", "codec can't decode"),
         ("a.csv", "age,job\n1,Köchin\n".encode("latin-1"), "not UTF-8.*iconv"),
         ("a.xlsx", b"PK\x03\x04", "a.xlsx is a spreadsheet. Save it as csv"),
         ("a.csv", b"age;pay\n1;2\n2;3\n", "'age;pay'.*set separator.*decimal"),
         ("a.csv", b"age;pay\n1,5;2\n2,5;3\n", "Length of header.*set separator"),
         ("a.csv", b"age;pay\n1;2\n2,5;3\n", "Expected 1 fields.*set separator"),
-        ("a.csv.gz", b"PK\x03\x04 nothing of the kind", "It can't be read"),
         ("a.zip", b"PK\x03\x04 nothing of the kind", "It can't be read"),
         ("a.parquet", b"PK\x03\x04 nothing of the kind", "a.parquet: "),
     ],
@@ -266,28 +204,14 @@ def test_only_an_empty_cell_is_a_gap_and_ids_are_text(tmp_path):
     assert frame.id.tolist() == ["00502", "00503", "00504"]
     assert frame.home.tolist()[:2] == ["NA", "None"]
     assert frame.isna().to_numpy().sum() == 2 and frame.pay[2] == 3
-    frame.to_parquet(tmp_path / "b.parquet")
-    again = tables.read(tmp_path / "b.parquet", person="id")
-    pd.testing.assert_frame_equal(again, frame)
 
 
 @pytest.mark.parametrize("column", ["cards", "repaid"])
-@pytest.mark.parametrize("word", ["NA", "nan", "None"])
-@pytest.mark.parametrize("n_rows", [1, 300])
-def test_a_word_among_numbers_is_named_with_its_row(tmp_path, column, word, n_rows):
+def test_a_word_among_numbers_is_named_with_its_row(column):
     frame = table().astype({column: object})
-    frame.loc[17 : 16 + n_rows, column] = word
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    text = lines(tables.read(tmp_path / "a.csv"))
-    assert f"{column} of row 17 is {word!r}: expected a number | {n_rows} cells" in text
-    assert "drop these rows" in text
-
-
-def test_a_label_of_1_and_2_is_named():
-    frame = table()
-    frame["repaid"] += 1
-    (line,) = lines(frame).splitlines()
-    assert line.startswith("label: The label 'repaid' holds [2]")
+    frame.loc[17:316, column] = "NA"
+    text = lines(frame)
+    assert f"{column} of row 17 is 'NA': expected a number | 300 cells" in text
 
 
 # --- any table at all
@@ -332,31 +256,11 @@ def test_any_table_has_errors_or_becomes_a_population(data):
 # --- from the checks to a problem
 
 
-def test_atoms_are_spread_and_come_back():
-    frame = credit_union.draw(1_000)[0]
-    features = list(credit_union.KINDS)
-    atoms = checkup.atoms_at_an_end(frame, features)
-    assert atoms == ["savings"]
-    population = Population.from_frame(
-        frame, "repaid", credit_union.KINDS, credit_union.EDGES, whole=["age"], atoms=atoms
-    )
-    x = torch.cat([population.x[f"recourse/{split}"] for split in ("train", "test")])
-    savings = population.inverse_transform(x.double())[:, features.index("savings")]
-    width = 0.2 * frame.savings.std(ddof=0)
-    assert -width < savings.min() < -0.9 * width
-    records = population.to_records(x)[:, features.index("savings")]
-    assert records.min() == 0 and ((records == 0) == (savings <= 0)).all()
-
-
-def test_savings_of_zero_read_zero():
-    frame = credit_union.draw(200)[0]
-    population = Population.from_frame(
-        frame, "repaid", credit_union.KINDS, credit_union.EDGES, whole=[], atoms=["savings"]
-    )
-    person = frame[frame.savings == 0].head(1)
-    after = person.assign(savings=500)
-    x, x_cf = population.standardise(person), population.standardise(after)
-    assert report.changes(population, x, x_cf) == [{"savings": "0 -> 500"}]
+def test_atoms_at_an_end():
+    rest = [*np.arange(10) + 0.5]
+    atoms = {"low": 0.0, "middle": 5.0, "high": 99.0}
+    frame = pd.DataFrame({name: [atom] * 10 + rest for name, atom in atoms.items()})
+    assert checkup.atoms_at_an_end(frame, list(frame)) == ["low", "high"]
 
 
 # --- the simulated table
@@ -466,25 +370,13 @@ def test_the_notebook_lists_what_is_wrong_and_fails(tmp_path):
     ("values", "message"),
     [
         ({"seperator": ";"}, "Did you mean 'separator'?"),
-        ({"n_people": "4000"}, "n_people is '4000', a str; expected an int"),
-    ],
-)
-def test_a_parameter_file_that_does_not_fit_starts_no_kernel(tmp_path, values, message):
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(values | {"outputs": str(tmp_path)}))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        own_table_program.run(path)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
         ({}, "does not name outputs"),
         ({"outputs": "models"}, "outputs is 'models', a folder of the repository"),
         ({"outputs": "runs/mine", "figures": "figures"}, "figures is 'figures', a folder"),
     ],
 )
-def test_a_run_writes_below_runs_only(tmp_path, values, message):
+def test_a_parameter_file_that_does_not_fit_is_refused(tmp_path, values, message):
+    """A run writes below runs only."""
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values))
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -504,19 +396,16 @@ def started(monkeypatch):
 
 
 def test_a_table_is_looked_for_beside_the_parameter_file(tmp_path, monkeypatch, started):
-    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
-    for folder in (study, elsewhere):
-        folder.mkdir()
-    (study / "people.csv").write_text("a,b\n1,2\n")
-    (elsewhere / "mine.csv").write_text("a,b\n1,2\n")
-    path = study / "mine.yaml"
-    monkeypatch.chdir(elsewhere)
-    for parameters, name in ((path, "people.csv"), ("../study/mine.yaml", "people.csv")):
-        path.write_text(yaml.safe_dump({"table": name, "outputs": str(tmp_path / "out")}))
-        own_table_program.run(type(path)(parameters))
-        assert (study / "people.csv").samefile(started.pop()["table"])
+    (tmp_path / "study").mkdir()
+    for name in ("study/people.csv", "mine.csv"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    path = Path("study", "mine.yaml")
+    monkeypatch.chdir(tmp_path)
+    path.write_text(yaml.safe_dump({"table": "people.csv", "outputs": f"{tmp_path}/out"}))
+    own_table_program.run(path)
+    assert Path("study/people.csv").samefile(started.pop()["table"])
     for name in ("mine.csv", "data/credit_union.csv"):  # where it runs; in the repository
-        path.write_text(yaml.safe_dump({"table": name, "outputs": str(tmp_path / "no")}))
+        path.write_text(yaml.safe_dump({"table": name, "outputs": f"{tmp_path}/no"}))
         with pytest.raises(ValueError, match=rf"there is no file .*study/{name}"):
             own_table_program.run(path)
     assert not started and not (tmp_path / "no").exists()
@@ -532,13 +421,10 @@ def test_the_table_of_the_example_is_that_of_the_repository(monkeypatch, tmp_pat
     assert started[0]["table"] == str(ROOT / example["table"])
 
 
-@pytest.mark.parametrize("name", ["outputs", "figures"])
-def test_a_folder_that_cannot_be_made_starts_no_kernel(tmp_path, name, started):
+def test_a_folder_that_cannot_be_made_starts_no_kernel(tmp_path, started):
     (tmp_path / "file").touch()
     path, nowhere = tmp_path / "mine.yaml", str(tmp_path / "file" / "out")
-    path.write_text(yaml.safe_dump({"outputs": str(tmp_path / "out"), name: nowhere}))
-    with pytest.raises(
-        ValueError, match=rf"{name} is .*the folder {nowhere} can't be made"
-    ):
+    path.write_text(yaml.safe_dump({"outputs": str(tmp_path / "out"), "figures": nowhere}))
+    with pytest.raises(ValueError, match=rf"the folder {nowhere} can't be made"):
         own_table_program.run(path)
     assert not started

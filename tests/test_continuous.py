@@ -12,7 +12,7 @@ from lib.method.classifier import Classifier
 from lib.method.graph import Graph
 from lib.method.grid import Grid
 from lib.method.limits import Limits
-from lib.method.preferences import CONSTANT, LINEAR, Preferences
+from lib.method.preferences import CONSTANT, Preferences
 from lib.method.problem import (
     ROUNDING,
     PrecomputedSolver,
@@ -88,20 +88,6 @@ def test_more_slack_never_hurts(problem, people, model):
         assert (more[has] <= 1.01 * less[has]).double().mean() >= 0.98
     shares = [cost.isfinite().double().mean().item() for cost in costs]
     assert shares[0] < shares[2] < shares[-1]
-
-
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ({"slack": np.nan}, "slack is nan, expected nats"),
-        ({"slack": -np.inf}, "slack is -inf, expected nats"),
-        ({"margin": -0.1}, "margin is -0.1, expected log-odds, zero or more"),
-        ({"n_steps": 0}, "n_steps must be a whole number above zero"),
-    ],
-)
-def test_bounds_that_are_none_are_named(problem, bounds, message):
-    with pytest.raises(ValueError, match=message):
-        Search(problem, **bounds)
 
 
 def test_a_margin_is_that_of_a_stricter_classifier(problem, people):
@@ -195,44 +181,30 @@ def test_a_set_has_recourse_where_a_smaller_one_has(problem, people, table):
     assert n_checked > 20
 
 
-def test_fewer_features_acted_on_help_fewer_and_cost_more(problem, people, table):
+def test_no_more_features_are_acted_on_than_asked_for(problem, people, table):
     x, preferences = people
-    search, is_allowed = Search(problem), preferences.is_actionable
-    helped, least = torch.ones(len(x), dtype=torch.bool), torch.zeros(len(x))
-    shares = []
-    for most in (4, 3, 2, 1):
-        recommended = search.recommend(x, preferences, table, max_acted=most)
-        cost, _ = table.cheapest(is_allowed, most)
+    for most in (3, 2, 1):
+        recommended = Search(problem).recommend(x, preferences, table, max_acted=most)
+        cost, _ = table.cheapest(preferences.is_actionable, most)
         has = recommended.has_recourse
         assert (recommended.is_acted.sum(-1) <= most).all()
-        assert torch.equal(has, cost.isfinite()) and not (has & ~helped).any()
+        assert torch.equal(has, cost.isfinite())
         assert torch.allclose(problem.cost_of(x, recommended)[has], cost[has])
-        assert (cost >= least).all()
-        helped, least = has, cost
-        shares.append(has.sum())
-    assert shares[0] > shares[-1]
 
 
 def test_how_hard_features_are_changes_the_answer(problem, people):
-    """Reversed ranks; and everybody's easiest feature is used as often as the hardest."""
+    """Everybody's easiest feature is used more often than the hardest."""
     x, columns = people[0], problem.population.actionable_index
     sampler = RankingSampler(problem.population.actionable, n_actionable=4)
-    scores = sampler.draw(range(len(x)), np.random.default_rng(0))
-    reverse = replace(scores, scores=5 - scores.scores)
-    search = Search(problem, n_samples=64, n_starts=4)
-    acted, costs = {}, {}
-    for profile in (LINEAR, CONSTANT):
-        for name, preferences in (("as ranked", scores), ("reversed", reverse)):
-            recommended = search.recommend(x, preferences.with_profile(profile))
-            acted[profile, name] = recommended.is_acted[:, columns]
-            costs[profile, name] = problem.cost_of(x, recommended)
-    assert torch.equal(costs[CONSTANT, "as ranked"], costs[CONSTANT, "reversed"])
-    assert torch.equal(acted[CONSTANT, "as ranked"], acted[CONSTANT, "reversed"])
-    assert (costs[LINEAR, "as ranked"] - costs[LINEAR, "reversed"]).abs().max() > 1e-3
-    for name, preferences in (("as ranked", scores), ("reversed", reverse)):
+    ranked = sampler.draw(range(len(x)), np.random.default_rng(0))
+    search, costs = Search(problem, n_samples=64, n_starts=4), []
+    for preferences in (ranked, replace(ranked, scores=5 - ranked.scores)):
+        recommended = search.recommend(x, preferences)
+        costs.append(problem.cost_of(x, recommended))
+        is_acted = recommended.is_acted[:, columns]
         easiest, hardest = preferences.scores == 1, preferences.scores == 4
-        n_easiest = (acted[LINEAR, name] & easiest).sum()
-        assert n_easiest > (acted[LINEAR, name] & hardest).sum()
+        assert (is_acted & easiest).sum() > (is_acted & hardest).sum()
+    assert (costs[0] - costs[1]).abs().max() > 1e-3
 
 
 def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
@@ -330,52 +302,29 @@ def test_money_in_whole_numbers(largest):
 
 def test_bad_input_is_named(problem, people):
     x, preferences = people
-    search, features = Search(problem), torch.arange(7)
+    search, acts = Search(problem), (torch.arange(7) == 5).expand(x.shape)
     nothing = Recommendation(torch.zeros_like(x, dtype=torch.bool), x, x)
     ensemble = Recommendation(*(t.repeat(2, 1, 1) for t in vars(nothing).values()))
-    acts = (features == 5).expand(x.shape)
-    for value in (torch.nan, torch.inf):
-        spoilt = Recommendation(acts, x.where(~acts, value), x)
-        with pytest.raises(ValueError, match=r"starts\[0\].values holds NaN or infinite"):
-            search.table(x, starts=[spoilt])
-    for starts, message in (
-        (nothing, "give a list of them"),
-        ([nothing, nothing[:3]], r"starts\[1\].values has shape"),
-        ([ensemble], r"starts\[0\].values has shape \(2, 30, 7\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            search.table(x, starts=starts)
-    for weights, message in (
-        (torch.ones(3, 4), "weights has shape"),
-        (torch.full((len(x), 4), -1.0), "finite and not below zero"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            search.table(x, weights)
-    for solved, message in (
-        (ensemble, r"recommendation.values has shape \(2, 30, 7\)"),
-        (nothing[:2], r"recommendation.values has shape \(2, 7\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Refined(PrecomputedSolver(solved), problem).recommend(x, preferences)
-    with pytest.raises(ValueError, match="already accepted"):
-        search.table(problem.population.x["recourse/test"])
-    with pytest.raises(ValueError, match="and at least one of them"):
-        search.table(x[:0])
+    spoilt = Recommendation(acts, x.where(~acts, torch.nan), x)
     limited = replace(preferences, limits=Limits.unlimited(len(x), 4))
-    with pytest.raises(ValueError, match="limits can't be asked of a table"):
-        search.recommend(x, limited, search.table(x[:1]))
-
-
-@pytest.mark.parametrize("make", [Search, lambda *a: Refined(PrecomputedSolver(None), *a)])
-def test_what_no_descent_can_search_is_refused(problem, make):
-    tree = Classifier(problem.population.features, lambda x: -(x[:, 5] < 9).double())
-    with pytest.raises(ValueError, match=r"needs the gradient .*Search on a grid"):
-        make(replace(problem, classifier=tree))
-    parents = problem.flow.graph.parents
     other = CausalModel()
-    other.graph = Graph(parents | {"savings": ("income", "gender")})
-    with pytest.raises(ValueError, match=r"different graphs: the causes of savings"):
-        make(problem, other)
-    other.graph = Graph(dict(reversed(parents.items())))
-    with pytest.raises(ValueError, match=r"different graphs: the order of the features"):
-        make(problem, other)
+    other.graph = Graph(problem.flow.graph.parents | {"savings": ("income", "gender")})
+    refined = Refined(PrecomputedSolver(ensemble), problem)
+    for call, message in (
+        (lambda: search.table(x, starts=[spoilt]), r"starts\[0\].values holds NaN"),
+        (lambda: search.table(x, starts=nothing), "give a list of them"),
+        (lambda: search.table(x, starts=[ensemble]), r"has shape \(2, 30, 7\)"),
+        (lambda: search.table(x, torch.ones(3, 4)), "weights has shape"),
+        (lambda: search.table(x, -torch.ones(30, 4)), "finite and not below zero"),
+        (lambda: refined.recommend(x, preferences), r"has shape \(2, 30, 7\)"),
+        (
+            lambda: search.recommend(x, limited, search.table(x[:1])),
+            "limits can't be asked of a table",
+        ),
+        (lambda: Search(problem, slack=np.nan), "slack is nan, expected nats"),
+        (lambda: Search(problem, n_steps=0), "n_steps must be a whole number above zero"),
+        (lambda: Search(problem, other), "different graphs: the causes of savings"),
+        (lambda: Refined(nothing, problem, other), "different graphs"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

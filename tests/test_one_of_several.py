@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.method import icarma, report
+from lib.method import icarma
 from lib.method.grid import Grid
 from lib.method.limits import Limits
 from lib.method.metrics import Pruned
@@ -43,18 +43,6 @@ EDGES = {"income": ["job"], "home": ["job"], "debt": ["job"]}
 @pytest.fixture(scope="module")
 def problem():
     return Problem.from_frame(table(), "paid", KINDS, EDGES, n_epochs=120)
-
-
-def test_people_are_read_and_written_in_words(problem):
-    assert problem.population.categories == {"job": JOBS, "home": ("rented", "owned")}
-    population, frame = problem.population, table().head(5)
-    x = population.standardise(frame)
-    assert population.to_frame(x).job.tolist() == frame.job.tolist()
-    x_cf = x.clone()
-    x_cf[:, 0] = population.counts(0)[3]
-    expected = [{"job": f"{j} -> doctor"} if j != "doctor" else {} for j in frame.job]
-    assert report.changes(population, x, x_cf) == expected
-    assert report.standing(population, x[0]).loc["job", "value"] == frame.job[0]
 
 
 def test_the_flow_knows_how_often_each_category_is(problem):
@@ -164,19 +152,3 @@ def test_the_grid_finds_whom_the_allowed_categories_help(problem):
         is_helped |= is_moved & is_valid(log_odds) & is_plausible(gain)
     assert torch.equal(recommendation.has_recourse, is_helped)
     assert is_helped.any() and not is_helped.all()
-
-
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
-        ("job: 1, one of baker or cook; income: 1; debt: 1", "Unknown category of job"),
-        ("job: 1; income: 1, one of cook; debt: 1", "income: can't read 'one of cook'"),
-        ("job: 1, only up; income: 2; debt: 3", "job: Categories have no direction"),
-    ],
-)
-def test_limits_that_do_not_fit_categories_are_named(problem, answers, message):
-    names, categories = problem.population.actionable, problem.population.categories
-    with pytest.raises(ValueError, match=message):  # by the words, or by the problem
-        problem.interval(
-            problem.refused("test")[:1], from_words(answers, names, categories=categories)
-        )

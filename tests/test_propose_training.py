@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 
 from lib.beyond.propose import training
-from lib.beyond.propose.propose import TERMS, Settings
+from lib.beyond.propose.propose import TERMS, Proposer, Settings
 from lib.method.data import Discretisation
 from lib.search.sets import sets_of
 
@@ -31,14 +31,13 @@ def fitted(problem, targets):
 
 
 @pytest.fixture
-def wild(fitted):
+def wild(problem, fitted):
     """A proposer with weights that lead far away, so that all terms count."""
-    proposer, rng = fitted[0], np.random.default_rng(3)
-    before = {name: t.clone() for name, t in proposer.state_dict().items()}
+    proposer, rng = Proposer(problem, SMALL).requires_grad_(False), np.random.default_rng(3)
+    proposer.load_state_dict(fitted[0].state_dict())
     for parameter in proposer.parameters():
         parameter += torch.from_numpy(rng.normal(0, 0.25, parameter.shape))
-    yield proposer
-    proposer.load_state_dict(before)
+    return proposer
 
 
 def drawn(proposer, n_people):
@@ -88,7 +87,7 @@ def numpy_terms(proposer, problem, x, weights, demands):
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_loss_term_by_term(problem, wild, is_whole, monkeypatch):
+def test_loss_term_by_term(problem, wild, is_whole):
     """The classifier is asked about what people can have."""
     if is_whole:
         population = problem.population
@@ -96,8 +95,7 @@ def test_loss_term_by_term(problem, wild, is_whole, monkeypatch):
         whole = np.array([name != "education" for name in population.features])
         discretisation = Discretisation.of(seen.round(), whole)
         population = replace(population, discretisation=discretisation)
-        problem = replace(problem, population=population)
-        monkeypatch.setattr(wild, "problem", problem)
+        wild.problem = problem = replace(problem, population=population)
     x = problem.refused("train")[:15]
     weights, demands = drawn(wild, len(x))
     terms = training.loss_terms(wild, problem.flow.factual(x), weights, demands)
@@ -144,7 +142,6 @@ def test_gradients_against_finite_differences(problem, wild, targets):
         slope = sum((g * d).sum() for g, d in pairs).item()
         expected = (above[name] - below[name]).item() / 2e-6
         assert abs(slope) > 1e-3 and slope == pytest.approx(expected, rel=1e-4), name
-    wild.requires_grad_(False)
 
 
 def test_training_lowers_the_loss(problem, fitted, targets):
@@ -174,21 +171,6 @@ def test_first_proposals_are_near_the_factual_values(problem):
     x = problem.refused("train")
     change = proposer.propose(x, torch.ones(len(x), 4).double()) - x[:, None, 3:]
     assert 0 < change.abs().max() < 1
-
-
-def test_a_larger_margin_costs_more_and_reaches_more(problem):
-    settings = replace(SMALL, hinge=3.0, plausibility=0.0, max_margin=2.0, extra_margin=0.1)
-    proposer, _ = training.fit(problem, settings)
-    x = problem.refused("test")
-    weights, costs, log_odds = torch.ones(len(x), 4, dtype=x.dtype), [], []
-    factual = {k: t[:, None].expand(-1, 15, -1) for k, t in problem.flow.factual(x).items()}
-    for margin in (0.0, 0.7, 1.4):
-        a = proposer.propose(x, weights, margin)
-        m = proposer.sets.to(a).expand_as(a)
-        x_cf, _ = problem.flow.act(factual, proposer.columns, m, a)
-        costs.append(problem.action_cost(factual["x"][..., 3:], m, a).mean())
-        log_odds.append(problem.log_odds(x_cf).mean())
-    assert costs[0] < costs[1] < costs[2] and log_odds[0] < log_odds[1] < log_odds[2]
 
 
 def test_drawn_weights_and_demands(fitted):

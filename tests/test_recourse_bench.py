@@ -1,6 +1,5 @@
 """The adapter for RecourseBench, against that package's interface as it is documented."""
 
-import importlib.util
 import sys
 from types import SimpleNamespace
 
@@ -64,27 +63,20 @@ def factuals() -> pd.DataFrame:
     return people[["savings", "member", "age", "income"]]  # in an order of their own
 
 
-def test_rows_and_columns_are_those_that_came(recourse, factuals):
+def test_what_comes_back(recourse, factuals):
+    """The rows and columns that came: as before, accepted now, or NaN as a whole."""
     before = factuals.copy()
     after = recourse.get_counterfactuals(factuals)
     pd.testing.assert_index_equal(after.index, factuals.index)
     assert list(after.columns) == list(factuals.columns)
     pd.testing.assert_frame_equal(factuals, before)
-
-
-def test_the_model_accepts_every_row_that_is_there(recourse, factuals):
-    after = recourse.get_counterfactuals(factuals)
-    refused, there = ~linear_accepts(factuals), after.notna().all(axis=1).to_numpy()
-    assert (after.notna().any(axis=1) == there).all(), "a row is NaN as a whole or not"
-    assert (refused & there).sum() > 0.5 * refused.sum() > 5
-    assert linear_accepts(after[there]).all()
-
-
-def test_who_is_accepted_stays_as_they_are(recourse, factuals):
-    accepted = linear_accepts(factuals)
-    assert 5 < accepted.sum() < 55
-    after = recourse.get_counterfactuals(factuals)
+    accepted, there = linear_accepts(factuals), after.notna().all(axis=1).to_numpy()
     pd.testing.assert_frame_equal(after[accepted], factuals[accepted])
+    assert (after.notna().any(axis=1) == there).all()
+    assert (~accepted & there).sum() > 0.5 * (~accepted).sum() > 5
+    assert linear_accepts(after[there]).all()
+    assert (after.age[there].to_numpy() == factuals.age[there].to_numpy()).all()
+    assert set(after.member[there]) == {0.0, 1.0}
 
 
 def test_rows_are_nan_exactly_where_nothing_is_found(with_graph, factuals, monkeypatch):
@@ -106,13 +98,6 @@ def test_rows_are_nan_exactly_where_nothing_is_found(with_graph, factuals, monke
     expected[np.flatnonzero(~linear_accepts(factuals))[helped[:2]]] = False
     assert after.notna().all(axis=1).tolist() == expected.tolist()
     assert after.isna().all(axis=1).tolist() == (~expected).tolist()
-
-
-def test_immutable_features_and_whole_numbers(recourse, factuals):
-    after = recourse.get_counterfactuals(factuals)
-    there = after.notna().all(axis=1).to_numpy()
-    assert (after.age[there].to_numpy() == factuals.age[there].to_numpy()).all()
-    assert set(after.member[there]) == {0.0, 1.0}
 
 
 def test_what_does_not_move_stays_to_the_bit():
@@ -167,10 +152,7 @@ def test_nobody_and_only_accepted_people(with_graph, factuals):
     [
         (lambda f: f.drop(columns="income"), r"income is missing: the table has"),
         (lambda f: f.assign(paid=1), r"Unknown feature 'paid': expected one of age"),
-        (lambda f: f.rename(columns={"income": "incom"}), r"Did you mean 'incom'"),
         (lambda f: f.assign(age=np.nan), r"'age' has 60 gaps .* Drop or fill"),
-        (lambda f: f.assign(age="old"), r"age of row 0 is 'old': expected a number"),
-        (lambda f: f.to_numpy(), r"Expected a table, got ndarray"),
     ],
 )
 def test_factuals_of_no_use(with_graph, factuals, change, message):
@@ -182,15 +164,11 @@ def test_factuals_of_no_use(with_graph, factuals, change, message):
     ("settings", "change", "message"),
     [
         ({}, lambda f: f.assign(age=np.nan), r"'age' has 400 gaps"),
-        ({}, lambda f: f.assign(city="Here"), r"city of row 0 is 'Here'"),
         ({}, lambda f: f.assign(paid=2), r"holds \[2\], and 1 is desired: expected two"),
         ({}, lambda f: f.drop(columns="paid"), r"Unknown column of the table: 'paid'"),
         ({"immutable": ["agee"]}, None, r"immutable feature 'agee'.* mean 'age'"),
-        ({"immutable": FEATURES}, None, r"No feature is actionable"),
-        ({"edges": [("age", "wealth")]}, None, r"feature of an edge 'wealth'"),
         ({"immutable": ["savings"], "edges": EDGES}, None, r"age, income would move it"),
         ({"solver": "oracle"}, None, r"expected one of icarma, propose"),
-        ({"desired": "yes"}, None, r"'yes' is desired"),
         ({"model": "a path"}, None, r"model is str: expected a torch module"),
         ({"model": torch.nn.Linear(4, 3)}, None, r"outputs with shape \(\d+, 3\)"),
     ],
@@ -245,15 +223,6 @@ def test_the_smaller_label_may_be_the_desired_one(factuals):
     after = fitted(EDGES, desired=0).get_counterfactuals(factuals).dropna()
     assert len(after) > 40
     assert not linear_accepts(after).any()
-
-
-def test_propose(factuals):
-    recourse = fitted(EDGES, solver="propose", n_epochs=50)
-    after = recourse.get_counterfactuals(factuals)
-    there = after.notna().all(axis=1).to_numpy()
-    assert there.mean() > 0.5
-    assert linear_accepts(after[there]).all()
-    pd.testing.assert_frame_equal(after, recourse.get_counterfactuals(factuals))
 
 
 # The package itself, as far as its documentation says what it does.
@@ -354,10 +323,3 @@ def test_a_registered_method_says_what_it_needs(bench, wrong):
     adapter.register()
     with pytest.raises(ValueError, match=r'label that people hope for, and "cpu"'):
         bench["icarma"](TrainedModel(), **{"desired_class": 1} | wrong)
-
-
-def test_without_the_package_nothing_imports_it():
-    if importlib.util.find_spec("recourse_bench"):
-        pytest.skip("RecourseBench is installed")
-    with pytest.raises(ImportError, match="recourse_bench"):
-        adapter.register()
