@@ -278,6 +278,8 @@ def test_axe_finds_no_errors(tab, theme):
     for name in some:
         tab.goto((HTML / f"{name}.html").as_uri())
         tab.wait_for_timeout(300)  # until the theme has faded in
+        if tab.locator("#page").count():  # until no old answer of the applicant is dimmed
+            tab.wait_for_selector("#page[data-settled=yes]", timeout=60_000)
         results = Axe().run(tab, options={"preload": False}).response["violations"]
         assert not [
             (violation["id"], violation["nodes"][0]["html"]) for violation in results
