@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import io
-from lib.beyond.own_table import checkup, credit_union, results, tables
+from lib.beyond.own_table import checkup, credit_union, tables
 from lib.beyond.own_table.checkup import examine
 from lib.beyond.own_table.tables import TableError
 from lib.io import ROOT
@@ -76,7 +76,7 @@ def test_errors_of_a_table(message):
     frame = ERRORS[message](table())
     assert message in lines(frame)
     with pytest.raises(TableError, match="This table can't be used yet"):
-        results.require(examine(frame, "repaid", KINDS, EDGES))
+        checkup.require(examine(frame, "repaid", KINDS, EDGES))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_all_errors_are_listed_at_once_and_without_a_traceback():
     frame = table().assign(income="much", cards=1).drop(columns="repaid")
     circle = {"age": ["cards"], "cards": ["age"]}
     with pytest.raises(TableError) as raised:
-        results.require(examine(frame, "repaid", KINDS, circle))
+        checkup.require(examine(frame, "repaid", KINDS, circle))
     checks = re.findall(r"^  (\d)\. (\w+)", str(raised.value), flags=re.MULTILINE)
     assert checks == [("1", "names"), ("2", "values"), ("3", "values"), ("4", "edges")]
     assert TableError("One.\nTwo.")._render_traceback_() == ["One.", "Two."]  # IPython's
@@ -247,7 +247,7 @@ def test_any_table_has_errors_or_becomes_a_population(data):
     kinds = data.draw(st.dictionaries(names, st.sampled_from([*KINDS.values(), "no"])))
     edges = data.draw(st.dictionaries(names, st.lists(names, max_size=3)))
     with contextlib.suppress(TableError):  # and nothing else
-        results.require(examine(frame, "repaid", kinds, edges, group="age"))
+        checkup.require(examine(frame, "repaid", kinds, edges, group="age"))
         atoms = checkup.atoms_at_an_end(frame, list(kinds))
         whole = checkup.whole_numbers(frame, list(kinds))
         Population.from_frame(frame, "repaid", kinds, edges, whole=whole, atoms=atoms)

@@ -273,16 +273,24 @@ def test_report_counts_the_verdicts():
     rows = pd.DataFrame(
         {
             "section": "5.3",
-            "claim": ["validity falls", "validity falls", "cost rises", "cost rises"],
+            "claim": ["validity falls"] * 2 + ["cost rises"] * 2 + ["cost doubles"] * 2,
             "who": "search",
-            "part": ["4", "3", "4", "3"],
-            "paper": [0.1, 0.2, np.nan, np.nan],
-            "in the paper": ["a tie", "a tie", "cannot be asked", "cannot be asked"],
-            "here": ["holds", "does not hold", "holds", "holds"],
+            "part": ["4", "3"] * 3,
+            "paper": [0.1, 0.2] + [np.nan] * 4,
+            "in the paper": ["a tie"] * 2 + ["cannot be asked"] * 4,
+            "here": [
+                "holds",
+                "does not hold",
+                "holds",
+                "holds",
+                "undecided",
+                "does not hold",
+            ],
         }
     )
     counts = report.count_verdicts(rows)
-    assert counts.loc["search"].to_dict() == {"a tie": 0, "holds": 1, "in part": 1}
+    of_search = {"a tie": 0, "does not hold": 1, "holds": 1, "in part": 1}
+    assert counts.loc["search"].to_dict() == of_search
     assert counts.loc["the paper's numbers", "a tie"] == 1
 
 

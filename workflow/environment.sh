@@ -3,7 +3,7 @@ set -eu
 torch=https://download.pytorch.org/whl/cpu/torch/
 "$PYTHON" -c 'import sys; v = sys.version_info[:2]; sys.exit(not (3, 11) <= v <= (3, 13) and
   "Python 3.11, 3.12 or 3.13 is needed, this is %d.%d: make PYTHON=python3.11 ..." % v)'
-echo "Setting up .venv (1.5 GB, a minute or two) ..."
+echo "Setting up .venv (1.8 GB, a minute or two) ..."
 "$PYTHON" -m venv --clear .venv || {
   echo "$PYTHON cannot make an environment. On Debian and Ubuntu: apt install python3-venv."; exit 1; }
 links=

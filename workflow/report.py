@@ -69,13 +69,17 @@ def ask_tables(seconds: pd.Series, classifier: pd.Series) -> pd.DataFrame:
 def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     """Return how many of the paper's claims hold, by who answers.
 
+    A claim of which no part holds does not hold.
+
     Arguments:
         rows: Of all tables of claims.
     Returns: A row for the paper's own numbers, the search and each
         set of networks, and a column a verdict.
     """
     overall = claims.overall(rows)
-    by_claim = overall.stack().str.replace(r"^\d+ of \d+ hold$", "in part", regex=True)
+    by_claim = overall.stack().replace(
+        {r"^0 of \d+ hold$": "does not hold", r"^\d+ of \d+ hold$": "in part"}, regex=True
+    )
     by_claim = by_claim[by_claim != ""].rename("verdict").rename_axis([None, None, "who"])
     counts = by_claim.groupby(["who", by_claim]).size().unstack(fill_value=0)
     order = [name for name in overall if name in counts.index]

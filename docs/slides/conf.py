@@ -8,11 +8,12 @@ HERE = Path(__file__).resolve().parent
 project = "Recourse for this person"
 author = "the authors of the iCARMA companion"
 root_doc = "index"
-extensions = ["myst_parser", "sphinx_revealjs"]
+extensions = ["myst_parser", "sphinx_revealjs", "sphinx.ext.mathjax"]
 include_patterns = ["index.md"]
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+mathjax_path = "tex-svg.js"  # the book's, so that formulas need no network
 
-revealjs_static_path = ["slides.css"]
+revealjs_static_path = ["slides.css", "../book/mathjax"]
 revealjs_css_files = ["slides.css"]
 revealjs_style_theme = "white"
 revealjs_script_conf = {
@@ -25,6 +26,7 @@ revealjs_script_conf = {
     "slideNumber": "c/t",
     "transition": "none",
     "totalTime": 45 * 60,
+    "pdfSeparateFragments": False,  # a page a slide
 }
 revealjs_script_plugins = [{"name": "RevealNotes", "src": "revealjs/plugin/notes/notes.js"}]
 

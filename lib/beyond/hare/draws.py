@@ -27,10 +27,7 @@ def streams(n_people: int, seed: int, are_equal: bool = False) -> list[np.random
     checks.positive_int(n_people=n_people)
     if are_equal:
         return [np.random.default_rng(seed) for _ in range(n_people)]
-    return [
-        np.random.default_rng(child)
-        for child in np.random.SeedSequence(seed).spawn(n_people)
-    ]
+    return np.random.default_rng(seed).spawn(n_people)
 
 
 def draw(rngs: Sequence[np.random.Generator], how: str, size: tuple[int, ...]) -> Tensor:

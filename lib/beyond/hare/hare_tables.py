@@ -9,7 +9,6 @@ which is possible.
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -245,7 +244,7 @@ def to_compare(cells: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(agrees=rows.agrees.astype(bool))
 
 
-def claims(cells: pd.DataFrame, numbers: str, path: Path = CLAIMS) -> pd.DataFrame:
+def claims(cells: pd.DataFrame, numbers: str) -> pd.DataFrame:
     """Return in how many comparisons each of HARE's claims about its tables holds.
 
     A comparison is of two cells of one table: the same data set, classifier, base and
@@ -255,13 +254,12 @@ def claims(cells: pd.DataFrame, numbers: str, path: Path = CLAIMS) -> pd.DataFra
     Arguments:
         cells: `beside_paper`; copied cells are left out.
         numbers: Which column to ask: "mean" (the paper's) or "ours".
-        path: The claims: columns claim, words (of the paper), table, metric, after,
-            before, and relation ("lower", "higher", "same").
     Returns: Columns holds, ties and comparisons, by claim and words.
+    Source: data/published/hare_claims.csv.
     """
     cells = cells[cells[numbers].notna() & ~cells.copied]
     rows = []
-    for part in io.read_csv(path).itertuples():
+    for part in io.read_csv(CLAIMS).itertuples():
         of_table = cells[
             (cells.table == part.table) & cells.metric.isin(part.metric.split())
         ]

@@ -1,25 +1,27 @@
 """Checks of a table of past applicants, before anything is fitted.
 
 What makes recourse impossible is an error, and all errors are listed
-at once (`results.require` raises them). The rest are warnings, with
+at once (`require` raises them). The rest are warnings, with
 what to do about them, and lines on what is fine.
 """
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from lib import checks
 from lib.beyond.own_table import tables
-from lib.beyond.own_table.results import VERDICTS, CheckResult, from_error
+from lib.beyond.own_table.tables import TableError
 from lib.method import data, report
 from lib.method.limits import Limits
 from lib.search.recommend import SENTENCE
 from lib.search.sets import MAX_FEATURES
 
+VERDICTS = ("error", "warning", "fine")
 FEW = 1_000  # people; with fewer a flow learns little, and half of them train it
 FEW_OF_A_CLASS = 100  # labels of the rarer kind
 MIN_IN_GROUP = 120  # people, for an interval of those who are refused
@@ -32,6 +34,22 @@ LEAK = 0.15  # share of the majority's errors that a single feature may leave
 COLLINEAR = 0.98
 FAR = 10.0  # interquartile ranges from the median
 DUPLICATES = 0.01  # share of people who equal somebody else
+
+
+class CheckResult(NamedTuple):
+    """Hold the result of one check.
+
+    Arguments:
+        verdict: One of `VERDICTS`. An error makes recourse impossible.
+        check: What was checked.
+        message: The result, in words.
+        hint: What to do about it; empty where all is well.
+    """
+
+    verdict: str
+    check: str
+    message: str
+    hint: str = ""
 
 
 def examine(
@@ -59,11 +77,11 @@ def examine(
         >>> frame = pd.DataFrame({"age": range(30), "pay": 1.0, "repaid": [0, 1, 1] * 10})
         >>> kinds = {"age": "immutable", "pay": "actionable"}
         >>> results = examine(frame, "repaid", kinds, {"pay": ["age"]})
-        >>> [r.message for r in results if r.is_error]
+        >>> [r.message for r in results if r.verdict == "error"]
         ['pay is 1.0 for everyone']
     """
     if not isinstance(frame, pd.DataFrame) or not isinstance(kinds, Mapping):
-        raise tables.TableError(
+        raise TableError(
             f"Expected a table of pandas, and a dict feature -> kind; got "
             f"{type(frame).__name__} and {type(kinds).__name__}."
         )
@@ -79,9 +97,33 @@ def examine(
         if usable and is_label and frame[label].isin([0, 1]).all():
             results += leaks(frame, label, usable)
         results += _contents(frame, usable)
-    if not any(result.is_error for result in results):
+    if not any(result.verdict == "error" for result in results):
         results += _population(frame, label, kinds, edges, person, limits)
     return sorted(results, key=lambda r: VERDICTS.index(r.verdict))
+
+
+def to_frame(results: Iterable[CheckResult]) -> pd.DataFrame:
+    """Return results as a table, a row each: verdict, check, result, what to do."""
+    return pd.DataFrame(results, columns=["verdict", "check", "result", "what to do"])
+
+
+def require(results: Iterable[CheckResult]) -> None:
+    """Raise `TableError` with all errors at once, if there are any.
+
+    Example:
+        >>> require([CheckResult("fine", "gaps", "none")])
+        >>> require([CheckResult("error", "gaps", "3 in income", "Drop these people.")])
+        Traceback (most recent call last):
+        ...
+        lib.beyond.own_table.tables.TableError: This table can't be used yet. To correct:
+          1. gaps: 3 in income. Drop these people.
+    """
+    errors = [r for r in results if r.verdict == "error"]
+    if errors:
+        lines = ["This table can't be used yet. To correct:"]
+        for i, r in enumerate(errors, start=1):
+            lines.append(f"  {i}. {r.check}: {r.message}. {r.hint}".rstrip())
+        raise TableError("\n".join(lines))
 
 
 def is_usable(column: pd.Series) -> bool:
@@ -216,6 +258,22 @@ def _errors_left(column: pd.Series, y: np.ndarray) -> float:
     return float(min(in_bins, by_threshold) / min(n_negative, n_positive))
 
 
+def _from_error(
+    check: str, error: Exception | Warning | str, verdict: str = "error"
+) -> CheckResult:
+    """Return an exception or a warning as a result; its first sentence is the message."""
+    message, _, hint = str(error).partition(". ")
+    return CheckResult(verdict, check, message.removesuffix("."), hint)
+
+
+def _errors_of(check: str, function: Any, *given: Any) -> Iterator[CheckResult]:
+    """Return the ValueError that a function raises, if it does, as a result."""
+    try:
+        function(*given)
+    except ValueError as error:
+        yield _from_error(check, error)
+
+
 def _numbers(column: pd.Series) -> np.ndarray:
     """Return a column of numbers as float64, gaps as NaN."""
     return column.to_numpy(dtype=float, na_value=np.nan)
@@ -240,14 +298,9 @@ def _kinds(
     frame: pd.DataFrame, label: str, kinds: Mapping[str, str]
 ) -> Iterator[CheckResult]:
     """Check the names of features and label, and the kinds."""
-    try:
-        checks.one_of("column", [label, *kinds], [*map(str, frame.columns)])
-    except ValueError as error:
-        yield from_error("names", error)
-    try:
-        checks.one_of("kind", kinds.values(), data.KINDS)
-    except ValueError as error:
-        yield from_error("kinds", error)
+    names = [*map(str, frame.columns)]
+    yield from _errors_of("names", checks.one_of, "column", [label, *kinds], names)
+    yield from _errors_of("kinds", checks.one_of, "kind", kinds.values(), data.KINDS)
     if taken := [name for name in kinds if name in (*report.COLUMNS, *SENTENCE)]:
         message = f"{taken[0]!r} is a column of the recommendations, too"
         hint = "Rename it in the table, in kinds and edges."
@@ -281,7 +334,7 @@ def _column(frame: pd.DataFrame, name: str) -> Iterator[CheckResult]:
             )
         data.check_near(name, values, frame[name].nunique())
     except ValueError as error:
-        yield _words("values", frame[name]) or from_error("values", error)
+        yield _words("values", frame[name]) or _from_error("values", error)
     else:
         if names:
             message = f"{name} is one of {len(names[name])}: {', '.join(names[name])}"
@@ -312,7 +365,7 @@ def _label(frame: pd.DataFrame, label: str) -> Iterator[CheckResult]:
     try:
         is_positive = data.labels(frame, label)
     except ValueError as error:
-        yield _words("label", frame[label]) or from_error("label", error)
+        yield _words("label", frame[label]) or _from_error("label", error)
         return
     n, n_positive = len(frame), int(is_positive.sum())
     n_rarer = min(n_positive, n - n_positive)
@@ -334,7 +387,7 @@ def _edges(
     try:
         graph = data.to_graph([*features, label], {} if edges is None else edges)
     except ValueError as error:
-        yield from_error("edges", error)
+        yield _from_error("edges", error)
         return
     parents = dict(graph.parents)
     for cause in parents.pop(label, ()):
@@ -423,15 +476,11 @@ def _population(
                 frame, label, kinds, edges or {}, whole=whole, atoms=ends
             )
         except ValueError as error:
-            yield from_error("table", error)
+            yield _from_error("table", error)
             return
     for warning in caught:
-        yield from_error("table", warning.message, "warning")
-    try:
-        Limits.from_words(limits or {}, population.actionable, population.categories)
-    except ValueError as error:
-        yield from_error("limits", error)
-    try:
-        tables.with_names(frame, person) if person else frame
-    except ValueError as error:
-        yield from_error("names", error)
+        yield _from_error("table", warning.message, "warning")
+    stated = limits or {}, population.actionable, population.categories
+    yield from _errors_of("limits", Limits.from_words, *stated)
+    if person:
+        yield from _errors_of("names", tables.with_names, frame, person)

@@ -75,11 +75,9 @@ def search_targets(
     problem: Problem,
     n_people: int | None = None,
     max_margin: float = 8.0,
-    max_gain: float = 0.05,
     n_samples: int = 64,
     n_starts: int = 2,
     seed: int = 0,
-    progress: Callable[[range], Iterable[int]] | None = None,
 ) -> Targets:
     """Search through the flow for refused training people, and return what is found.
 
@@ -90,11 +88,9 @@ def search_targets(
     Arguments:
         n_people: Drawn without replacement; None, or more than there
             are: all.
-        max_margin, max_gain: As of `Settings`.
+        max_margin: As of `Settings`, whose `max_gain` is searched for, too.
         n_samples, n_starts: As for `Search`.
         seed: Of all draws.
-        progress: Wraps the range of batches of people; None: a
-            progress bar.
     Raises: ValueError: n_people is no whole number above zero;
         otherwise as `Search`.
     """
@@ -107,19 +103,18 @@ def search_targets(
     demands = torch.zeros(len(people), 2)
     cost = x.new_full((len(people), len(sets_of(n_features))), torch.inf)
     values = x.new_zeros(*cost.shape, n_features)
-    progress = progress or io.progress_bar("targets")
     for i, (margin, gain) in enumerate(TARGET_DEMANDS):
         rows = slice(i, None, len(TARGET_DEMANDS))
         if not len(people[rows]):
             continue
-        margin, gain = margin * max_margin, gain * max_gain
+        margin, gain = margin * max_margin, gain * Settings.max_gain
         search = continuous.Search(
             problem,
             problem.flow,
             n_samples=n_samples,
             n_starts=n_starts,
             seed=seed + i,
-            progress=progress,
+            progress=io.progress_bar("targets"),
             slack=-gain,
             margin=margin,
         )
@@ -179,7 +174,6 @@ def fit(
     batch_size = min(settings.batch_size, len(x))
     n_batches = len(x) // batch_size
     term_weights = {name: getattr(settings, name) for name in TERMS}
-    uses_flow = any(term_weights[name] for name in TERMS[:4])
     progress = progress or io.progress_bar("proposer")
     history = []
     for epoch in progress(range(settings.n_epochs)):
@@ -190,10 +184,8 @@ def fit(
         means = dict.fromkeys(TERMS, 0.0)
         for i in range(n_batches):
             batch = torch.arange(i * batch_size, (i + 1) * batch_size)
-            terms: dict[str, Tensor] = {}
-            if uses_flow:
-                people = {name: t[order[batch]] for name, t in factual.items()}
-                terms |= loss_terms(proposer, people, weights[batch], demands[batch])
+            people = {name: t[order[batch]] for name, t in factual.items()}
+            terms = loss_terms(proposer, people, weights[batch], demands[batch])
             if targets is not None:
                 some = targets[batch % len(targets)]
                 terms["imitation"] = imitation(proposer, factual, some)
