@@ -20,7 +20,7 @@ const PLACES = [
   [262, 200],
   [408, 216],
 ];
-const RADIUS = 36;
+const RADIUS = 38;
 // what lowering and raising a feature is called, and what happens where it follows
 const DEEDS = {
   loan_amount: ["ask for a smaller loan", "ask for a larger loan"],
@@ -51,9 +51,15 @@ const WHAT = {
   plan1: "spares something that the first asks for",
   plan2: "spares something that each of the others asks for",
   instant: "moved within your limits, without what it does not need; may still fail",
-  printed: "a trained network's answer as in the paper; not told limits, may fail",
+  printed: "a trained network's answer, used as in the paper; not told limits, may fail",
   grid: "the least effort of 25 values of each feature, all tried",
   own: "your own dots in step 4",
+};
+// what an answer that stays the same still is
+const STILL = {
+  plan1: "the second way",
+  plan2: "the third way",
+  grid: "the least effort of the steps tried",
 };
 const COUNTED = ["plan0", "instant", "printed", "grid"]; // over all applicants
 const N_PLANS = 3;
@@ -98,9 +104,10 @@ const markup = (prefix) => `<div class="inner">
     <p id="${prefix}enough" class="small"></p>
   </section>
   <section class="picture" aria-label="The causal graph">
-    <svg class="graph" id="${prefix}graph" viewBox="-8 0 468 312" font-size="14" role="img"></svg>
+    <svg class="graph" id="${prefix}graph" viewBox="-8 -6 468 318" font-size="14" role="img"></svg>
     <p class="hint">Blue, thick ring: you set it. Yellow, dashed arrow: it follows. Dashed
-      circle: can't. Dotted arrow: you switched it off. Numbers: places among 100 people.</p>
+      circle: can't. Dotted arrow: does not count, since you set what it points to. Numbers:
+      places among 100 people.</p>
   </section>
   <section class="panel">
     <div class="step" data-step="1">
@@ -116,8 +123,8 @@ const markup = (prefix) => `<div class="inner">
     </div>
     <div class="step" data-step="2">
       <h2 tabindex="-1">What is hard for you?</h2>
-      <p class="hint">And may it fall, rise, or both, and how far (in places among 100
-        people)? The arrows show the answer.</p>
+      <p class="hint">An example is filled in: change it. May each fall (↓), rise (↑), or
+        both, and how far (in places among 100 people)? The arrows show the answer.</p>
       <div id="${prefix}hard"></div>
     </div>
     <div class="step" data-step="3">
@@ -141,7 +148,10 @@ const markup = (prefix) => `<div class="inner">
     <p class="move"><button type="button" id="${prefix}before">Back</button>
       <button type="button" id="${prefix}after">Next</button></p>
   </section>
-  <footer>People and bank are invented. Effort only compares answers: less is easier.
+  <footer>People and bank are invented. Effort only compares answers: less is easier. Part
+    of an independent companion to Budde et al.,
+    <a href="https://arxiv.org/abs/2604.08030">From Universal to Individualized
+    Actionability</a> (FAccT 2026).
     <details><summary>How this works</summary><p id="${prefix}about"></p></details></footer>
   <p class="unseen" role="status" aria-live="polite" id="${prefix}said"></p>
 </div>`;
@@ -425,8 +435,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       "what is easy. People are simulated, so that what follows is known; women earn less " +
       "on average. An answer must not make you rarer than you are now: rare people " +
       "may be impossible ones. A model that learned from many others estimates how common " +
-      `somebody is. iCARMA is a small neural network (seed ${model.network.seed}) that ` +
-      "answers at once; for many people its answer does not hold.";
+      "somebody is. iCARMA is a small neural network (the best of ten for other people, " +
+      `seed ${model.network.seed}) that answers at once; for many its answer does not hold.`;
   }
 
   function buildGraph() {
@@ -567,7 +577,9 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     keep("x", others.join("."), "");
     const address = query.toString();
     const place = address ? `#${address}` : location.pathname;
-    if (location.hash !== (address && place)) history[how](null, "", place);
+    if (location.hash !== (address && place) || !history.state) {
+      history[how]({ step: state.step }, "", place);
+    }
   }
 
   /* Take what an address says; what can't be read is left as it is at the start. */
@@ -691,8 +703,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   }
 
   /* Return, with pauses, what comes of what a reader says: `table`, the cheapest action on
-     each set of features, and `loose`, the cheapest without limits, where nothing is found
-     within them. */
+     each set of features, and `loose`, where nothing is found within limits: the cheapest
+     without them, on closed features only if need be. */
   function* searching(said) {
     const isRefused = model.logOdds(said.x) < 0;
     if (!isRefused) return { ...said, isRefused, answers: {} };
@@ -707,7 +719,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       free.push(row);
       yield;
     }
-    const loose = model.cheapest(free, model.mayActOn(said.scores));
+    const loose =
+      model.cheapest(free, model.mayActOn(said.scores)) ?? model.cheapest(free, everything);
     return { ...said, isRefused, answers, table, loose };
   }
 
@@ -720,12 +733,16 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       table.push(row);
       yield;
     }
+    const grid = model.exact(x, scores, limits);
+    const isSame = (row) => row.acts.every((isActed, k) => isActed === grid.acts[k]);
+    const row = grid && table.find(isSame);
+    if (row && grid.cost < row.cost) Object.assign(row, grid); // where the descents fell short
     const ways = model.plans(table, limits.may, N_PLANS);
     const within = model.recommended(x, scores, limits);
     const answers = {
       printed: judged(model.recommended(x, scores), said),
       instant: judged(model.pruned(x, scores, within), said),
-      grid: judged(model.exact(x, scores, limits), said),
+      grid: judged(grid, said),
     };
     for (let i = 0; i < N_PLANS; i++) answers[`plan${i}`] = judged(ways[i], said) ?? null;
     return { answers, table };
@@ -782,7 +799,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     const caption =
       `Of ${all.length} refused applicants, all with your answers. What follows is by the ` +
       `true equations, how rare by the learned model. Effort: of the ${helped.length} whom ` +
-      "each of the four helps.";
+      "each of the four helps. Both searches know the true equations and the rating that " +
+      "the bank asks for; the networks learned theirs, for a rating of 50 %.";
     byId("shares").replaceChildren(
       element("table", {}, ...[head, ...body].map((cells) => element("tr", {}, ...cells))),
       element("p", {}, caption),
@@ -795,11 +813,12 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   function shown() {
     if (!known.isRefused || state.step === 1) return [null, null];
     const { answers } = known;
-    if (state.pick === "own" && state.step !== 2) {
+    const isAsked = state.step === 3 || state.step === 4; // the others speak of the search
+    if (state.pick === "own" && isAsked) {
       const acts = state.tried.map((value) => value !== null);
       return ["own", judged({ acts, values: state.tried })];
     }
-    const pick = state.pick === "own" ? "plan0" : state.pick;
+    const pick = state.pick === "own" || state.step === 5 ? "plan0" : state.pick;
     const isNone = answers[pick] === null && pick.startsWith("plan");
     return isNone ? ["plan0", answers.plan0] : [pick, answers[pick]];
   }
@@ -826,8 +845,10 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     byId("before").disabled = state.step === 1;
     byId("after").disabled = state.step === STEPS.length;
     const isOther = state.x.some((value, j) => value !== model.applicants[state.person][j]);
-    byId("who").textContent =
-      `${state.person + 1} of ${model.applicants.length}` + (isOther ? ", changed" : "");
+    const who = `applicant ${state.person + 1}`;
+    byId("who").textContent = isOther
+      ? `${who}, changed`
+      : `${who} of ${model.applicants.length}`;
     byId("threshold").value = state.threshold;
     if (state.step === 1) {
       drawYourself();
@@ -849,8 +870,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     if (!isRefused()) return "The bank accepts you as you are. There is nothing to do.";
     if (!whose) {
       return (
-        "An invented person asked an invented bank for a loan. Say what is hard for you, " +
-        "and see what you could do."
+        "A computer refused you a loan. This page tests advice that respects what you " +
+        "can't do. Person and bank are invented."
       );
     }
     if (!model.mayActOn(known.scores).some(Boolean)) {
@@ -871,7 +892,8 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     if (whose === "own") return "You try nothing yet: move a dot.";
     if (whose === "plan1" || whose === "plan2") return "No other way was found.";
     if (whose === "instant" || whose === "printed") return "The network recommends nothing.";
-    return "Nothing was found that is both enough and plausible.";
+    const more = state.step === 5 ? "" : " Step 5 says more.";
+    return `No way was found that the bank accepts and that makes you no rarer.${more}`;
   }
 
   /* Return why a recommendation is the same after what the reader says of one feature has
@@ -904,24 +926,26 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     if (whose === "printed" || whose === "instant") {
       return "The same answer: for this network that makes no difference here.";
     }
-    if (isSet && wider > 0) return "The same answer: to go further would be no easier.";
+    if (isSet && wider > 0) return "The same answer: the new freedom makes nothing easier.";
     if (isSet && wider < 0) return `The same answer: it keeps ${name} within that anyway.`;
+    if (whose !== "plan0") return `The same answer: still ${STILL[whose]}.`;
     if (isSet) return "The same answer: of all that was found it still asks for least.";
     const { may } = limitsOf(known);
     const costs = known.table
       .filter(({ acts }) => acts[k] && acts.every((isActed, i) => !isActed || may[i]))
       .filter(({ values }) => Math.abs(values[k] - known.x[j]) > 1e-3)
       .map(({ cost }) => cost);
-    const least = Math.min(...costs);
-    return least < Infinity
-      ? `The same answer: to set ${name} was found to be no easier (effort ${effort(least)}).`
-      : `The same answer: no way was found that sets ${name}.`;
+    const least = effort(Math.min(...costs));
+    if (!costs.some(isFinite)) return `The same answer: no way was found that sets ${name}.`;
+    return least === effort(answer.cost)
+      ? `The same answer: to set ${name} would make hardly a difference (effort ${least}).`
+      : `The same answer: to set ${name} was found to be no easier (effort ${least}).`;
   }
 
   function drawOutcome(whose, answer) {
     const span = (text) => element("span", {}, text);
     const { x } = state.step === 1 ? state : known;
-    const children = [pill(!isRefused()), span(percent(model.probability(x)))];
+    const children = [pill(!isRefused()), span(`rating ${percent(model.probability(x))}`)];
     if (asks(answer)) {
       children.push(span("→"), pill(answer.isValid, answer.isPlausible));
       children.push(span(percent(answer.probability)));
@@ -1108,7 +1132,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       const closed = known.scores[k] === CANT ? ", though you can't change it yourself" : "";
       return [`${change} follows from ${listed(from)}${closed}.`];
     });
-    return lines.length ? lines : ["Nothing else follows from this one."];
+    return lines.length ? lines : ["Nothing else changes."];
   }
 
   /* Return for each feature of an answer what it would be without: what is left of the
@@ -1135,9 +1159,12 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       known.table,
       limitsOf(known).may.map((isOpen, i) => isOpen && i !== k),
     );
+    if (!known.answers.plan0) return " No way was found with it, either.";
     if (!row) return " Without it, nothing was found.";
-    const than = effort(answer.cost);
-    return ` The easiest way found without it has effort ${effort(row.cost)}; this one ${than}.`;
+    const [without, than] = [effort(row.cost), effort(answer.cost)];
+    return without === than
+      ? ` The easiest way found without it has nearly the same effort, ${than}.`
+      : ` The easiest way found without it has effort ${without}; this one ${than}.`;
   }
 
   function drawGraph(answer) {
@@ -1147,7 +1174,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     features.forEach((_, j) => {
       const k = columns.indexOf(j);
       const node = byId(`node-${j}`);
-      const isClosed = k >= 0 && known.scores[k] === CANT;
+      const isClosed = state.step > 1 && k >= 0 && known.scores[k] === CANT;
       const follows = isMoved(j) && !isActed(j);
       const kind = isActed(j) ? "acted" : follows ? "follows" : "";
       node.setAttribute("class", `${kind}${isClosed ? " closed" : ""}`);
@@ -1215,7 +1242,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     if (ways.length) blocks.push(text("One was found if you say:"), ...ways.map(key));
     if (loose) blocks.push(text("One was found if you allow:"), release());
     if (blocks.length === 1) {
-      const none = may.every(Boolean) ? "" : " Nor was one with a \"can't\" taken back.";
+      const none = may.every(Boolean) ? "" : " Nor was one with everything open.";
       blocks[0].textContent += `${none} The next applicant (▶) may have a way.`;
     }
     return blocks;
@@ -1241,10 +1268,14 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     });
   }
 
-  /* Return a button that takes directions and limits back. */
+  /* Return a button that takes directions and limits back, and opens what is needed. */
   function release() {
-    const price = effort(known.loose.cost);
-    return button(`every direction, as far as people go (effort ${price})`, () => {
+    const { acts, cost } = known.loose;
+    const opened = columns.map((_, k) => k).filter((k) => acts[k] && known.scores[k] === CANT);
+    const changes = opened.map((k) => `changes of your ${nameOf(columns[k])}`);
+    const label = listed([...changes, "every direction, as far as people go"]);
+    return button(`${label} (effort ${effort(cost)})`, () => {
+      opened.forEach((k) => (state.scores[k] = state.before[k]));
       state.ways = columns.map(() => "any");
       state.ends = columns.map(() => null);
       state.pick = "plan0";
@@ -1271,6 +1302,14 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   build();
   if (hasAddress) {
     addEventListener("hashchange", () => {
+      if (history.state) {
+        // the browser's Back: another step, and all that was said since
+        state.step = history.state.step;
+        known.why = "";
+        draw();
+        keepAddress();
+        return;
+      }
       state = { ...start(), before: state.before };
       read(location.hash.slice(1));
       changed();
