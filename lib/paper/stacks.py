@@ -33,9 +33,6 @@ CHOSEN = dict.fromkeys(readings.CHOSEN, 4)
 # are (rounded means under `rco`)
 EVERYONE = {"uniform": (1, 1, 1, 1), "rco": (3, 2, 3, 2)}
 
-# weights of the mask's demand that are tried beside the printed one, with so many seeds
-OTHER_WEIGHTS, SEEDS_OF_WEIGHTS = (0.6, 0.3, 0.25, 0.2, 0.0), 3
-
 CARMAS_PRIOR = 0.5  # of acting on the easiest feature, in its code
 
 Members = tuple[list[Sampler], list[Settings], list[int]]  # as `icarma.fit` takes them
@@ -115,22 +112,6 @@ def biased(
     return {"constant": members(sampler, [settings], seeds, n_epochs)}
 
 
-def weights(
-    features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
-) -> ByProfile:
-    """Return members with the linear profile, weight of the mask by weight.
-
-    First come those with the printed weight, then `OTHER_WEIGHTS`; all
-    else is as printed. Of the seeds the first three are used.
-
-    Arguments and Returns: as for `of_search`.
-    """
-    as_printed = readings.as_printed("ranking", "linear")
-    settings = [replace(as_printed, mask=w) for w in (as_printed.mask, *OTHER_WEIGHTS)]
-    sampler = soft_samplers(features, "ranking", readings.profile("linear"))[MIXED]
-    return {"linear": members(sampler, settings, seeds[:SEEDS_OF_WEIGHTS], n_epochs)}
-
-
 def carma(
     features: Sequence[str], seeds: Sequence[int], n_epochs: int | None = None
 ) -> ByProfile:
@@ -193,7 +174,6 @@ STACKS: dict[str, Stack] = {
     "loan_icarma_ranking": partial(printed, "ranking", WEIGHTED),
     "loan_icarma_score": partial(printed, "score", {"constant": None} | WEIGHTED),
     "loan_icarma_rco": biased,
-    "loan_icarma_weights": weights,
     "loan_carma": carma,
     "loan_chosen_ranking": partial(chosen, "ranking", CHOSEN),
     "loan_chosen_score": partial(chosen, "score", CHOSEN),
