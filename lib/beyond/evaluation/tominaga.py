@@ -26,11 +26,11 @@ KINDS = {
 
 
 def published(name: str) -> pd.DataFrame:
-    """Return one of the tables that were transcribed from the study, as it is printed.
+    """Return one of the tables that are transcribed from the study, as it is printed.
 
     Arguments:
-        name: table1, table2, tableS1, tableS2; quotes (of thirteen
-            people), numbers (of the text), questionnaire, claims.
+        name: tableS2, quotes (of thirteen people), numbers (of the
+            text) or claims.
     Source: data/published/tominaga_*.csv, from arXiv:2405.14264.
     """
     return io.read_csv(PUBLISHED / f"tominaga_{name}.csv")
