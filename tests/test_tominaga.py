@@ -21,7 +21,7 @@ def test_an_error_follows_from_the_aic_of_a_fit():
     data = pd.read_csv(ROOT / "tests" / "reference" / "gamm_small.csv")
     fit = gamm.fit(data.y, data.x, data.u, k=8)
     error = tominaga.error_of(fit.aic, 1 + sum(fit.edf.values()), len(data))
-    assert error**2 == pytest.approx(fit.sigma2, rel=1e-10)
+    assert error**2 == pytest.approx(fit.sigma2, rel=1e-8)  # as far as the fit converges
 
 
 def test_the_printed_numbers_add_up():
