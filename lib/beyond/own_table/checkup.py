@@ -441,7 +441,7 @@ def _contents(frame: pd.DataFrame, usable: Sequence[str]) -> Iterator[CheckResul
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
         n_far = int((np.abs(values - middle) > FAR * (high - low)).sum())
         if high > low and n_far:
-            hint = "Cap it, or take logarithms: costs are measured by its range."
+            hint = "Cap it, or take logarithms: the range of a feature scales its cost."
             message = f"{name} of {n_far:,} people is far from all others"
             yield CheckResult("warning", "outliers", message, hint)
     n_equal = int(frame[list(usable)].duplicated().sum()) if usable else 0

@@ -73,7 +73,6 @@ ON_SLIDES = (
     "06_closing",
     "06_within_budget",
     "07_graphs",
-    "07_tables",
     "08_unlocked",
     "09_pre_post",
     "10_curves",
