@@ -7,7 +7,7 @@ what to do about them, and lines on what is fine.
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -266,7 +266,9 @@ def _from_error(
     return CheckResult(verdict, check, message.removesuffix("."), hint)
 
 
-def _errors_of(check: str, function: Any, *given: Any) -> Iterator[CheckResult]:
+def _errors_of(
+    check: str, function: Callable[..., Any], *given: Any
+) -> Iterator[CheckResult]:
     """Return the ValueError that a function raises, if it does, as a result."""
     try:
         function(*given)
