@@ -8,6 +8,8 @@ no outputs. Here instead, under `pytest --nbval`:
   an error and without stderr;
 - numbers may differ by `RELATIVE` (of the committed one), all other text may not; the width
   of gaps between words is free;
+- a cell tagged `few-people` shows shares of so few people that the rounding of another
+  processor moves them: its numbers may differ by `SHARE` as well;
 - images may differ by `GREY_LEVELS`, of 255, in the mean over their pixels, and must have
   the same size;
 - a cell tagged `nbval-ignore-output` still has to run, and its outputs are not compared;
@@ -41,6 +43,8 @@ from PIL import Image, ImageChops, ImageStat
 
 RELATIVE = 1e-3
 ABSOLUTE = 1e-9  # for rounding errors around zero
+# Of 150 people (notebook 11) rounding in five ways moved two. As for a table, docs/run.md.
+SHARE = 0.02
 # Moving every point of a figure by 0.1 % changes 0.06 to 0.19 grey levels, by 1 % 0.2 to
 # 0.6; another curve, 2.
 GREY_LEVELS = 0.2
@@ -195,8 +199,9 @@ def compare_outputs(
 
     If not, `comparison_traceback` of the cell says where, and nbval prints it.
     """
+    is_of_few = "few-people" in cell.cell.metadata.get("tags", ())
     try:
-        compare_kinds(by_kind(fresh), by_kind(committed))
+        compare_kinds(by_kind(fresh), by_kind(committed), SHARE if is_of_few else ABSOLUTE)
     except OutputsDiffer as difference:
         cell.comparison_traceback = [
             f"{cell.path.name}, In [{cell.cell.execution_count}], {difference}"
@@ -205,7 +210,9 @@ def compare_outputs(
     return True
 
 
-def compare_kinds(now: dict[str, list[str]], then: dict[str, list[str]]) -> None:
+def compare_kinds(
+    now: dict[str, list[str]], then: dict[str, list[str]], absolute: float
+) -> None:
     """Raise OutputsDiffer unless each kind has as many contents, and they agree."""
     for kind in sorted(now.keys() | then.keys()):
         contents_then, contents_now = then.get(kind, []), now.get(kind, [])
@@ -213,10 +220,12 @@ def compare_kinds(now: dict[str, list[str]], then: dict[str, list[str]]) -> None
             raise OutputsDiffer(
                 f"{kind}: {len(contents_then)} committed, {len(contents_now)} now"
             )
-        compare = compare_images if kind in IMAGES else compare_text
         pairs = zip(contents_then, contents_now, strict=True)
         for number, pair in enumerate(pairs, start=1):
-            compare(f"{kind} {number}", *pair)
+            if kind in IMAGES:
+                compare_images(f"{kind} {number}", *pair)
+            else:
+                compare_text(f"{kind} {number}", *pair, absolute)
 
 
 def by_kind(outputs: Sequence[Any]) -> dict[str, list[str]]:
@@ -232,7 +241,7 @@ def by_kind(outputs: Sequence[Any]) -> dict[str, list[str]]:
     return contents
 
 
-def compare_text(place: str, then: str, now: str) -> None:
+def compare_text(place: str, then: str, now: str, absolute: float) -> None:
     """Raise OutputsDiffer unless two texts agree, line by line.
 
     Numbers may differ within the tolerance, and all other text not at all.
@@ -241,7 +250,7 @@ def compare_text(place: str, then: str, now: str) -> None:
         str(then).splitlines(), str(now).splitlines(), fillvalue="(no line)"
     )
     for number, (line_then, line_now) in enumerate(pairs, start=1):
-        what = difference_of_lines(line_then, line_now)
+        what = difference_of_lines(line_then, line_now, absolute)
         if what:
             raise OutputsDiffer(
                 f"{place}, line {number}: {what}\n  committed: {line_then}\n"
@@ -249,12 +258,12 @@ def compare_text(place: str, then: str, now: str) -> None:
             )
 
 
-def difference_of_lines(then: str, now: str) -> str:
+def difference_of_lines(then: str, now: str, absolute: float) -> str:
     """Return in what two lines differ, or an empty text."""
     parts_then, parts_now = NUMBER.split(then), NUMBER.split(now)
     # re.split puts the numbers at odd places, between the texts.
     for a, b in zip(parts_then[1::2], parts_now[1::2], strict=False):
-        if not math.isclose(float(a), float(b), rel_tol=RELATIVE, abs_tol=ABSOLUTE):
+        if not math.isclose(float(a), float(b), rel_tol=RELATIVE, abs_tol=absolute):
             return f"{a} became {b}"
     words_then, words_now = (
         [" ".join(text.split()) for text in parts[::2]] for parts in (parts_then, parts_now)

@@ -95,6 +95,14 @@ CELLS = {
     "text, ignored": ("# NBVAL_IGNORE_OUTPUT\nprint('now')", stdout("then\n"), None),
 }
 
+# source of a cell, its committed output, and its tag
+TAGGED = {
+    "ignored": ("print('now')", stdout("then\n"), "nbval-ignore-output"),
+    "few people, within": ("print('a 0.519')", stdout("a 0.5\n"), "few-people"),
+    "few people, beyond": ("print('a 0.521')", stdout("a 0.5\n"), "few-people"),
+    "few people, text": ("print('b 0.5')", stdout("a 0.5\n"), "few-people"),
+}
+
 # a notebook, as cells (source, execution count, output, tag), and a part of the failure's
 # message
 NOTEBOOKS = {
@@ -139,9 +147,8 @@ def failures(tmp_path_factory):
         cell(source, count, output)
         for count, (source, output, _) in enumerate(CELLS.values(), start=1)
     ]
-    one.append(
-        cell("print('now')", len(one) + 1, stdout("then\n"), tags=["nbval-ignore-output"])
-    )
+    for source, output, tag in TAGGED.values():
+        one.append(cell(source, len(one) + 1, output, tags=[tag]))
     nbformat.write(new_notebook(cells=one), folder / "cells.ipynb")
     run = subprocess.run(
         [
@@ -182,8 +189,11 @@ def test_cell(failures, number, name):
         assert "cells.ipynb" in failure or "Cell execution caused an exception" in failure
 
 
-def test_tag_that_ignores_output_still_works(failures):
+def test_what_a_tag_allows(failures):
     assert ("cells", f"Cell {len(CELLS)}") not in failures
+    assert ("cells", f"Cell {len(CELLS) + 1}") not in failures
+    assert "0.5 became 0.521" in failures[("cells", f"Cell {len(CELLS) + 2}")]
+    assert "text differs" in failures[("cells", f"Cell {len(CELLS) + 3}")]
 
 
 def test_an_error_that_was_committed_is_found(failures):
