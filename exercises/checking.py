@@ -36,7 +36,8 @@ class Key:
         because: Said when the answer is right.
         mistakes: Pairs of a wrong answer and a hint. If names are
             asked for: pairs of a name and a hint, for whoever has it
-            wrongly or lacks it.
+            wrongly or lacks it. If a function is asked for: pairs of
+            a wrong function and a hint; stored is what it returns.
         within: How far numbers may be from the truth.
         truth: A letter, a number, an array, or a set of names. Left
             out: what the solution answers.
@@ -108,19 +109,25 @@ def key(
 def choice(truth: str, because: str, hints: Mapping[str, str]) -> Key:
     """Return the key of a choice between letters, with a hint for each that can be wrong.
 
+    Letters that share a hint are written together.
+
     Example:
-        >>> choice("A", "One is odd.", {"A": "Halve it.", "B": "Halve it."}).mistakes
-        [('B', 'Halve it.')]
+        >>> choice("A", "One is odd.", {"AB": "Halve it.", "C": "Add."}).mistakes
+        [('B', 'Halve it.'), ('C', 'Add.')]
     """
-    wrong = [(letter, hint) for letter, hint in hints.items() if letter != truth]
+    of_letter = {letter: hint for letters, hint in hints.items() for letter in letters}
+    wrong = [(letter, of_letter[letter]) for letter in sorted(of_letter) if letter != truth]
     return Key(because, wrong, truth=truth)
 
 
-def wrong_ways(formula: Callable[..., Any], **ways: Sequence[Any]) -> list[tuple[Any, str]]:
+def wrong_ways(
+    formula: Callable[..., Any], *others: tuple[Any, str], **ways: Sequence[Any]
+) -> list[tuple[Any, str]]:
     """Return the results of one or two mistakes in a formula, each with its hint.
 
     Arguments:
         formula: Called with keywords.
+        others: Further pairs of a wrong answer and a hint.
         ways: For each keyword the right value, then pairs of a wrong
             value and a hint.
 
@@ -136,7 +143,25 @@ def wrong_ways(formula: Callable[..., Any], **ways: Sequence[Any]) -> list[tuple
                 wrong = dict(zip(names, (value for value, _ in pairs), strict=True))
                 hint = start + " ".join(dict.fromkeys(hint for _, hint in pairs))
                 mistakes.append((formula(**{**right, **wrong}), hint))
-    return mistakes
+    return [*mistakes, *others]
+
+
+def wrong_functions(
+    function: Callable[..., Any], *others: tuple[Any, str], **ways: Sequence[Any]
+) -> list[tuple[Any, str]]:
+    """Return functions with one or two mistakes, each with its hint; as `wrong_ways`.
+
+    Arguments:
+        function: Called with a case of the exercise, and the keywords.
+        others: Further pairs of a wrong answer and a hint.
+        ways: For each keyword the right value, then pairs of a wrong
+            value and a hint.
+    """
+
+    def with_mistakes(**values: Any) -> Callable[..., Any]:
+        return functools.partial(function, **values)
+
+    return wrong_ways(with_mistakes, *others, **ways)
 
 
 def applied(function: Any, cases: Sequence[tuple[Any, ...]]) -> np.ndarray:

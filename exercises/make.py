@@ -115,6 +115,9 @@ def stored(number: str, answer: Any, names: dict[str, Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters
     key = function(**{name: names[name] for name in parameters})
     key = replace(key, is_function=bool(cases))
+    if cases:
+        results = [(applied(wrong, cases), hint) for wrong, hint in key.mistakes]
+        key = replace(key, mistakes=results)
     if key.truth is None:
         key = replace(key, truth=applied(answer, cases) if cases else answer)
     if isinstance(key.truth, set | frozenset):

@@ -30,14 +30,13 @@ def income_closed_too(problem: Problem, x_first: Tensor, networks: ICarma) -> Ke
     savings = problem.population.features.index("savings")
     moves = bool((x_cf[:, savings] != x_first[:, savings]).any())
     n_accepted = int(problem.accepts(x_cf).sum())
-    arrows = "Look at the arrows that lead into savings. Does she set any of their causes?"
     return choice(
         "AB"[n_accepted == 0] if moves else "CD"[n_accepted == 0],
         "Only income, and what moves income, reaches savings. The classifier accepts "
         f"{n_accepted} of the ten answers.",
         {
-            "A": arrows,
-            "B": arrows,
+            "AB": "Look at the arrows that lead into savings. Does she set any of their "
+            "causes?",
             "C": "Savings: right. But are amount and duration alone enough to be accepted?",
             "D": "Savings: right. But a smaller and shorter loan? Run the ten networks.",
         },

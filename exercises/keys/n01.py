@@ -15,14 +15,12 @@ def a_smaller_loan(problem: Problem, x: Tensor) -> Key:
     changed[:, j] -= 2 / problem.population.std[j].item()
     followed = problem.causal_model.counterfactual(x, do={"loan_amount": changed[:, j]})
     alone, acted = (problem.accepts(to).float().mean().item() for to in (changed, followed))
-    duration = "The duration follows. Is that in the favour of a person, or not?"
     return choice(
         "C" if alone == acted else "B" if acted > alone else "A",
         f"The changed number promises {alone:.3f}, acting brings {acted:.3f}: the duration "
         "falls with the amount, and both count against a person.",
         {
-            "A": duration,
-            "B": duration,
+            "AB": "The duration follows. Is that in the favour of a person, or not?",
             "C": "They would be equal if nothing followed. Look at the arrows again.",
         },
     )
@@ -49,21 +47,19 @@ def savings_by_hand(income: Tensor, savings: Tensor, u: Tensor) -> Key:
     """Savings of five people once their income is 3."""
     return Key(
         "Abduction (their own noise), action (income is 3), prediction.",
-        [
-            *wrong_ways(
-                lambda noise, income: -4 + 1.5 * income.clamp(min=0) + noise,
-                noise=[
-                    u,
-                    (0 * u, "That is somebody without noise. Keep their own."),
-                    (savings + 4 - 1.5 * income, "Mind max(income, 0)."),
-                ],
-                income=[
-                    torch.full_like(income, 3.0),
-                    (income + 3.0, "They set their income to 3, not raise it by 3."),
-                ],
-            ),
+        wrong_ways(
+            lambda noise, income: -4 + 1.5 * income.clamp(min=0) + noise,
             (savings + 1.5 * 3.0, "An income of 3 adds that to none. What have they now?"),
-        ],
+            noise=[
+                u,
+                (0 * u, "That is somebody without noise. Keep their own."),
+                (savings + 4 - 1.5 * income, "Mind max(income, 0)."),
+            ],
+            income=[
+                torch.full_like(income, 3.0),
+                (income + 3.0, "They set their income to 3, not raise it by 3."),
+            ],
+        ),
         within=0.01,
     )
 

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from exercises.checking import Key, applied, key, wrong_ways
+from exercises.checking import Key, key, wrong_functions, wrong_ways
 from lib.method.scm import CausalModel
 
 # four people of the toy chain education, income, savings; who acts on what, to what value
@@ -75,18 +74,16 @@ def the_walk() -> Key:
     """Four people of the chain after their actions."""
     return Key(
         "What is set is as commanded, and what stands between follows.",
-        [
-            *wrong_ways(
-                lambda **ways: applied(partial(chain, **ways), CHAIN),
-                has_noise=[True, (False, "Keep each person's own noise.")],
-                is_old_cause=[False, (True, "Savings follow income as it is by now.")],
-            ),
+        wrong_functions(
+            chain,
             (
-                torch.where(CHAIN_ACTS, CHAIN_VALUES, CHAIN_X),
+                lambda x, acts, values: torch.where(acts, values, x),
                 "What nobody sets stays where it was in yours. It should follow its cause, "
                 "with the noise that it had beside the old one.",
             ),
-        ],
+            has_noise=[True, (False, "Keep each person's own noise.")],
+            is_old_cause=[False, (True, "Savings follow income as it is by now.")],
+        ),
         within=0.001,
         each="made-up person",
     )

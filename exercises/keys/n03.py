@@ -1,13 +1,12 @@
 """iCARMA: two small networks."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from exercises.checking import Key, applied, key, wrong_ways
+from exercises.checking import Key, key, wrong_functions, wrong_ways
 
 PEOPLE = torch.tensor([-90.0, -6.0, -1.0, 0.05, 3.0]).double()  # log-odds of five people
 MARGIN = 0.1
@@ -20,18 +19,16 @@ def masks(q: Tensor, logits: Tensor, scores: Tensor) -> Key:
     return Key(
         f"Closed features are {int((wanted & ~can).sum())} of the {int(wanted.sum())} that "
         "the network wanted. The product leaves them out.",
-        [
-            *wrong_ways(
-                lambda wanted, can: wanted & can,
-                wanted=[wanted, (logits > 0.5, "Which logit has the probability 0.5?")],
-                can=[
-                    can,
-                    (scores < 4, "A 4 is the hardest that somebody can still do."),
-                    (can | ~can, "This is what the network wants. What can people do?"),
-                ],
-            ),
+        wrong_ways(
+            lambda wanted, can: wanted & can,
             (q * can, "A mask is 0 or 1: a feature is acted on or it is not."),
-        ],
+            wanted=[wanted, (logits > 0.5, "Which logit has the probability 0.5?")],
+            can=[
+                can,
+                (scores < 4, "A 4 is the hardest that somebody can still do."),
+                (can | ~can, "This is what the network wants. What can people do?"),
+            ],
+        ),
     )
 
 
@@ -80,9 +77,11 @@ def prior_of_a_price(prior: Tensor, price: float, mask_weight: float) -> Key:
     )
 
 
-def short_of(log_odds: Tensor, margin: float, score: Any, sign: float, least: Any) -> Any:
-    """Return what people lack, by a score, a sign and a lower bound."""
-    return (sign * (margin - score(log_odds))).clamp(min=least)
+def short_of(
+    log_odds: Tensor, margin: float, asked: Any, score: Any, sign: float, least: float
+) -> Tensor:
+    """Return what people lack, by what is asked of a score, a sign and a lower bound."""
+    return (sign * (asked(margin) - score(log_odds))).clamp(min=least)
 
 
 @key("03.4", cases=[(PEOPLE, MARGIN)])
@@ -90,9 +89,12 @@ def the_hinge() -> Key:
     """The hinge of five people."""
     return Key(
         "Far below the boundary the sigmoid is flat, and hardly a slope is left.",
-        wrong_ways(
-            lambda margin, **ways: applied(partial(short_of, **ways), [(PEOPLE, margin)]),
-            margin=[MARGIN, (0.0, "Accepted is not enough: what about the margin?")],
+        wrong_functions(
+            short_of,
+            asked=[
+                lambda margin: margin,
+                (lambda margin: 0.0, "Accepted is not enough: what about the margin?"),
+            ],
             score=[
                 lambda log_odds: 2 * torch.sigmoid(log_odds) - 1,
                 (lambda log_odds: log_odds, "This is on the log-odds. It is on 2 h - 1."),

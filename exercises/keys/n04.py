@@ -25,8 +25,7 @@ def favourite(problem: Problem, search: Callable[..., Recommendation]) -> Key:
         {
             "A": "The amount moves the duration. But whom does the classifier refuse most "
             "often (table in section 4 of notebook 01)?",
-            "B": along,
-            "C": along,
+            "BC": along,
             "D": f"Nothing follows from savings. {along}",
         },
     )

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exercises.checking import Key, applied, choice, key, wrong_ways
+from exercises.checking import Key, choice, key, wrong_functions, wrong_ways
 from lib.method.problem import Recommendation
 
 
@@ -30,20 +30,18 @@ def concave_weights(weights: Tensor) -> Key:
     return Key(
         f"The hardest counts {weights[3]:.2f} here and 2.00 in the linear profile: the "
         "shape is not normalised.",
-        [
-            *wrong_ways(
-                lambda s, gamma, k, w: 1 + w * s**gamma / k,
-                s=[s, (s + 1, "From s - 1: the easiest has difficulty 0.")],
-                gamma=[
-                    1 / 1.5,
-                    (1, "That is the linear profile. Concave has another exponent."),
-                    (1.5, "That is the convex profile: its exponent is above 1."),
-                ],
-                k=[3, (4, "The difficulty is divided by C - 1.")],
-                w=[1, (2, "The difficulty is multiplied by w_max - 1.")],
-            ),
+        wrong_ways(
+            lambda s, gamma, k, w: 1 + w * s**gamma / k,
             (1 + (s / 3) ** (1 / 1.5), "Only s - 1 is raised to the power. C - 1 is not."),
-        ],
+            s=[s, (s + 1, "From s - 1: the easiest has difficulty 0.")],
+            gamma=[
+                1 / 1.5,
+                (1, "That is the linear profile. Concave has another exponent."),
+                (1.5, "That is the convex profile: its exponent is above 1."),
+            ],
+            k=[3, (4, "The difficulty is divided by C - 1.")],
+            w=[1, (2, "The difficulty is multiplied by w_max - 1.")],
+        ),
         within=0.01,
     )
 
@@ -76,16 +74,13 @@ def share_of_hard_actions() -> Key:
     def first(is_hardest: Tensor) -> Tensor:
         return is_hardest & (is_hardest.cumsum(-1) == 1)
 
-    def share(hardest: Any, among: Any) -> np.ndarray:
-        def of_group(scores: Tensor, acts: Tensor) -> Tensor:
-            is_hardest = hardest(torch.where(scores <= 4, scores, 0), scores)
-            return (acts & is_hardest).any(-1)[among(acts)].double().mean()
-
-        return applied(of_group, groups_of_people())
+    def share(scores: Tensor, acts: Tensor, hardest: Any, among: Any) -> Tensor:
+        is_hardest = hardest(torch.where(scores <= 4, scores, 0), scores)
+        return (acts & is_hardest).any(-1)[among(acts)].double().mean()
 
     return Key(
         "Any of the hardest counts, and who is recommended nothing is left out.",
-        wrong_ways(
+        wrong_functions(
             share,
             hardest=[
                 lambda can, _: highest(can),
@@ -112,5 +107,5 @@ def all_very_hard(search: Callable[[int], Recommendation]) -> Key:
     return choice(
         "C" if torch.equal(easy.x_cf, hard.x_cf) else "A" if fewer else "B",
         "All weights grow alike, so the cheapest action stays the cheapest.",
-        {"A": twice, "B": twice, "C": "Compare the two answers of the search."},
+        {"AB": twice, "C": "Compare the two answers of the search."},
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from exercises.checking import Key, applied, choice, key, wrong_ways
+from exercises.checking import Key, choice, key, wrong_functions
 from lib.io import ROOT
 from lib.method import loan
 from lib.method.preferences import Preferences
@@ -40,7 +40,6 @@ def the_same_two_for_everybody() -> Key:
     )
     women, men = answers.has_recourse.double().view(2, N_SEARCHED).mean(1).tolist()
     before, after = any_two.men - any_two.women, men - women
-    better = "Both gain by a better pair. Who gains more?"
     return choice(
         "A" if after < 0.05 else "B" if after < before else "C",
         f"With any two features {100 * any_two.women:.0f} of 100 women and "
@@ -49,8 +48,7 @@ def the_same_two_for_everybody() -> Key:
         "more than others.",
         {
             "A": "They may do the same. Do they begin at the same place?",
-            "B": better,
-            "C": better,
+            "BC": "Both gain by a better pair. Who gains more?",
         },
     )
 
@@ -61,11 +59,8 @@ def burdens() -> Key:
     over = "The mean is over valid actions only."
     return Key(
         "The share refused counts as much as what it costs them.",
-        wrong_ways(
-            lambda rate, mean: applied(
-                lambda refused, valid, cost: rate(refused) * mean(refused, valid, cost),
-                groups_of_applicants(),
-            ),
+        wrong_functions(
+            lambda refused, *case, rate, mean: rate(refused) * mean(refused, *case),
             rate=[np.mean, (lambda _: 1.0, "How likely is it to be refused at all?")],
             mean=[
                 lambda refused, valid, cost: cost[valid].mean(),

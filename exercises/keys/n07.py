@@ -43,16 +43,14 @@ def carried_out(costs: list[float]) -> Key:
 
     return Key(
         "Nobody has a utilization below zero: what is beyond it costs and does nothing.",
-        [
-            *wrong_ways(
-                both,
-                lines=[4, (4.4, "Can somebody have 4.4 credit lines?")],
-                used=[0, (-0.35, "Can somebody use less than nothing of their limit?")],
-                sd=[[5.2, 0.35], ([1, 1], "Moves are in standard deviations.")],
-                k=[4, (2, "All four actionable features count, acted on or not.")],
-            ),
+        wrong_ways(
+            both,
             (costs[::-1], "Give the cost as it is said first."),
-        ],
+            lines=[4, (4.4, "Can somebody have 4.4 credit lines?")],
+            used=[0, (-0.35, "Can somebody use less than nothing of their limit?")],
+            sd=[[5.2, 0.35], ([1, 1], "Moves are in standard deviations.")],
+            k=[4, (2, "All four actionable features count, acted on or not.")],
+        ),
         within=0.004,
     )
 
@@ -67,20 +65,17 @@ def if_lateness_is_past() -> Key:
     changed[:, j] = -population.mean[j] / population.std[j]
     other = flow.load_all(MODELS, "gmsc_other_flows", population.fingerprint)
     to_zero = {"utilization": changed[:, j]}
+    past = other["lateness is past"].counterfactual(x, do=to_zero)
+    published = problem.flow.counterfactual(x, do=to_zero)
     alone, acted, promised = (
         problem.accepts(profile).double().mean().item()
-        for profile in (
-            changed,
-            other["lateness is past"].counterfactual(x, do=to_zero),
-            problem.flow.counterfactual(x, do=to_zero),
-        )
+        for profile in (changed, past, published)
     )
-    arrows = "What follows from utilization in that world? Look at its arrows."
     return choice(
         "B" if abs(acted - alone) < 0.001 else "A" if acted > alone else "C",
         f"{acted:.3f} of the refused are accepted either way. Under the published graph "
         f"acting brings {promised:.3f}: the rest rests on the arrows into lateness.",
-        {"A": arrows, "B": arrows, "C": arrows},
+        {"ABC": "What follows from utilization in that world? Look at its arrows."},
     )
 
 

@@ -52,9 +52,8 @@ def a_second_key(table: Table) -> Key:
     """Which feature frees most of the people who may act on the duration alone."""
     only = torch.tensor([[False, True, False, False]]).expand(len(table.gain), -1)
     has_none = table.cheapest(only)[0].isinf()
-    amount, _, income, savings = (
-        table.unlocked_by(only)[has_none].isfinite().sum(0).tolist()
-    )
+    is_freed = table.unlocked_by(only)[has_none].isfinite()
+    amount, _, income, savings = is_freed.sum(0).tolist()
     freed = {"A": amount, "B": income, "C": savings}
     count = "Count it with `table.unlocked_by`, of those who have no recourse."
     return choice(

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from exercises.checking import Key, applied, choice, key, wrong_ways
+from exercises.checking import Key, choice, key, wrong_functions, wrong_ways
 from lib.beyond.hare import dialogues
 from lib.beyond.hare.hare import Simulated
 from lib.beyond.hare.spaces import Actions
@@ -32,26 +32,24 @@ def walked_back(person: np.ndarray, candidate: np.ndarray) -> Key:
     whole = candidate - person
     return Key(
         "Three quarters of the way: log-odds go from -0.5 to 0.3, and 0.1 are asked for.",
-        [
-            *wrong_ways(
-                lambda margin, place: place((margin + 0.5) / (0.3 + 0.5)),
-                margin=[
-                    0.1,
-                    (0.0, "There the log-odds are 0. A margin of 0.1 is asked for."),
-                    (-0.1, "There the person is still refused: the sign of the margin."),
-                ],
-                place=[
-                    lambda share: person + share * whole,
-                    (
-                        lambda share: candidate - share * whole,
-                        "That is so far from the end. Measure from the person.",
-                    ),
-                    (lambda share: share * whole, "That is how far it is. From where?"),
-                ],
-            ),
+        wrong_ways(
+            lambda margin, place: place((margin + 0.5) / (0.3 + 0.5)),
             (person + 0.3, "It lies on no line between the person and the candidate."),
             (candidate - 0.1 * whole, "The margin is in log-odds, no share of the way."),
-        ],
+            margin=[
+                0.1,
+                (0.0, "There the log-odds are 0. A margin of 0.1 is asked for."),
+                (-0.1, "There the person is still refused: the sign of the margin."),
+            ],
+            place=[
+                lambda share: person + share * whole,
+                (
+                    lambda share: candidate - share * whole,
+                    "That is so far from the end. Measure from the person.",
+                ),
+                (lambda share: share * whole, "That is how far it is. From where?"),
+            ],
+        ),
         within=0.001,
     )
 
@@ -63,16 +61,14 @@ def belief() -> Key:
     def log_sigmoid(t: np.ndarray) -> np.ndarray:
         return -np.log1p(np.exp(-t))
 
-    def added(far: Any, sign: int, by_tau: Any, last: Any) -> np.ndarray:
-        def of_answer(guesses, better, worse, tau):  # type: ignore[no-untyped-def]
-            apart = sign * (far(guesses - worse) - far(guesses - better))
-            return last(by_tau(apart, tau))
-
-        return applied(of_answer, ANSWERS)
+    def added(*case: Any, far: Any, sign: int, by_tau: Any, last: Any) -> np.ndarray:
+        guesses, better, worse, tau = case
+        apart = sign * (far(guesses - worse) - far(guesses - better))
+        return last(by_tau(apart, tau))
 
     return Key(
         "A guess near the better outcome loses little, one near the worse a lot.",
-        wrong_ways(
+        wrong_functions(
             added,
             far=[
                 lambda gap: np.linalg.norm(gap, axis=1),

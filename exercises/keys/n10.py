@@ -53,23 +53,21 @@ def answers_enough(n: int) -> Key:
     """How many answers a person make levels nearly free."""
     return Key(
         f"{9 / 1.1**2:.2f} would give just 0.9. More answers, less shrinking.",
-        [
-            *wrong_ways(
-                lambda ratio, odds, whole: whole(odds * ratio),
-                ratio=[
-                    1 / 1.1**2,
-                    (1 / 1.1, "The formula has variances: squares of these."),
-                    (1.1**2, "Which variance is multiplied by n?"),
-                ],
-                odds=[9, (0.9, "0.9 is a share of P. Solve the factor for n.")],
-                whole=[
-                    math.ceil,
-                    (lambda exact: exact, "Answers come in whole numbers."),
-                    (math.floor, "With so many it is a little below 0.9."),
-                ],
-            ),
+        wrong_ways(
+            lambda ratio, odds, whole: whole(odds * ratio),
             (362 * 0.9, "That is the EDF itself. How many answers lead to it?"),
-        ],
+            ratio=[
+                1 / 1.1**2,
+                (1 / 1.1, "The formula has variances: squares of these."),
+                (1.1**2, "Which variance is multiplied by n?"),
+            ],
+            odds=[9, (0.9, "0.9 is a share of P. Solve the factor for n.")],
+            whole=[
+                math.ceil,
+                (lambda exact: exact, "Answers come in whole numbers."),
+                (math.floor, "With so many it is a little below 0.9."),
+            ],
+        ),
         within=0.01,
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from exercises.checking import Key, applied, choice, key, wrong_ways
+from exercises.checking import Key, choice, key, wrong_ways
 from lib.beyond.propose import margins, propose
 from lib.io import MODELS
 from lib.method import loan
@@ -31,27 +31,32 @@ def proposals() -> list[tuple[Any, ...]]:
     return cases
 
 
+def lowest_of(cost: np.ndarray, keeps: np.ndarray) -> int:
+    """Return the row of the lowest cost among those kept, or 0 if none is."""
+    return int(np.where(keeps, cost, np.inf).argmin())
+
+
 def first_of(cost: np.ndarray, keeps: np.ndarray) -> int:
-    """Return the row of the lowest cost among those kept, or -1."""
-    return int(np.where(keeps, cost, np.inf).argmin()) if keeps.any() else -1
+    """Return the row of the lowest cost among those kept, or -1 if none is."""
+    return lowest_of(cost, keeps) if keeps.any() else -1
 
 
 @key("11.1", cases=proposals())
 def verify() -> Key:
     """A function that chooses the cheapest proposal that holds."""
 
-    def rows(can: Any, reaches: Any, odds: Any, gain: Any, first: Any) -> np.ndarray:
+    def verifier(can: Any, reaches: Any, odds: Any, gain: Any, first: Any) -> Any:
         def row(cost, log_odds, gains, sets, may, margin, nats):  # type: ignore[no-untyped-def]
             holds = reaches(odds(log_odds), margin) & reaches(gain(gains), nats)
             return first(cost, can(sets, may) & holds)
 
-        return applied(row, proposals())
+        return row
 
     ignored = "{} is not enough: is the profile {}, too?"
     return Key(
         f"The same row for {len(proposals())} made-up people; -1 for whom none helps.",
         wrong_ways(
-            rows,
+            verifier,
             can=[
                 lambda sets, may: ~(sets & ~may).any(1),
                 (lambda sets, may: True, "Can the person act on all features of the row?"),
@@ -72,10 +77,7 @@ def verify() -> Key:
             ],
             first=[
                 first_of,
-                (
-                    lambda cost, keeps: np.where(keeps, cost, np.inf).argmin(),
-                    "Whom no proposal helps gets -1.",
-                ),
+                (lowest_of, "Whom no proposal helps gets -1."),
                 (
                     lambda cost, keeps: cost[keeps].argmin() if keeps.any() else -1,
                     "That is the place among the rows that hold. Which row of all is it?",
@@ -94,17 +96,15 @@ def without_the_walk() -> Key:
     assert truth is not None
     proposer = propose.Proposer.load(MODELS, "loan_propose", problem)
     drawn = designs.hard_preferences(problem, len(x), 1)["random"]
-    walked, proposed = (
-        [
-            margins.is_helped(problem, model, x, answer).mean()
-            for model in (problem.flow, truth)
-        ]
-        for answer in (
-            proposer.recommend(x, drawn, n_steps=n) for n in (propose.N_STEPS, 0)
-        )
-    )
+
+    def shares_helped(n_steps: int) -> list[float]:
+        answer = proposer.recommend(x, drawn, n_steps=n_steps)
+        models = (problem.flow, truth)
+        return [margins.is_helped(problem, model, x, answer).mean() for model in models]
+
+    walked = shares_helped(propose.N_STEPS)
+    proposed = shares_helped(0)
     kept, before = proposed[1] / proposed[0], walked[1] / walked[0]
-    where = "Where does a proposal lie before the walk, and where after it?"
     return choice(
         "A" if abs(kept - before) < 0.1 else "B" if kept > 0.85 else "C",
         f"As proposed: {proposed[0]:.3f} by the flow, {proposed[1]:.3f} in truth. Walked: "
@@ -112,8 +112,7 @@ def without_the_walk() -> Key:
         "needed by the flow, and that was a margin.",
         {
             "A": "Both are verified by the same flow. Are both equally near to its bounds?",
-            "B": where,
-            "C": where,
+            "BC": "Where does a proposal lie before the walk, and where after it?",
         },
     )
 
@@ -129,11 +128,8 @@ PAIRS = [  # joint share, its standard error, cost
         np.array([0.02, 0.01, 0.03, 0.02, 0.05, 0.02]),
         np.array([0.1, 0.4, 0.2, 0.3, 0.15, 0.5]),
     ),
-    (  # the second pair has the highest share less its own error
-        np.array([0.90, 0.893, 0.88]),
-        np.array([0.03, 0.01, 0.01]),
-        np.array([0.4, 0.3, 0.2]),
-    ),
+    # the second pair has the highest share less its own error
+    (np.array([0.9, 0.893, 0.88]), np.array([0.03, 0.01, 0.01]), np.array([0.4, 0.3, 0.2])),
 ]
 
 
@@ -141,10 +137,8 @@ PAIRS = [  # joint share, its standard error, cost
 def the_rule() -> Key:
     """A function that chooses a margin by the rule."""
 
-    def cheapest(bound: Any) -> np.ndarray:
-        return applied(
-            lambda joint, se, cost: first_of(cost, joint >= bound(joint, se)), PAIRS
-        )
+    def cheapest(bound: Any) -> Any:
+        return lambda joint, se, cost: first_of(cost, joint >= bound(joint, se))
 
     whose = "Whose standard error? That of the pair with the highest share, for all."
     return Key(

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from exercises.checking import Key, applied, choice, key, wrong_ways
+from exercises.checking import Key, choice, key, wrong_functions
 from lib.beyond.own_table import checkup
 
 TABLES = [  # a column, and who repaid
@@ -30,16 +30,14 @@ def how_telling() -> Key:
     return Key(
         "The check objects at 0.15 or less: was such a column written down after the "
         "decision?",
-        wrong_ways(
-            lambda left, over, form: applied(
-                lambda column, repaid: form(left(column, repaid) / over(repaid)), TABLES
-            ),
+        wrong_functions(
+            lambda column, repaid, left, by, form: form(left(column, repaid) / by(repaid)),
             left=[
                 of_people,
                 (of_values, "Values count alike in this, and people should."),
                 (lambda *case: len(case[1]) - of_people(*case), "Errors are asked for."),
             ],
-            over=[
+            by=[
                 lambda repaid: min(repaid.sum(), (1 - repaid).sum()),
                 (len, f"These are shares of the people. {divide}"),
                 (lambda repaid: 1, f"These are numbers of errors. {divide}"),
@@ -66,15 +64,13 @@ def a_leak_that_follows(
     results = checkup.examine(frame, "repaid", kinds, edges)
     checks = {result.check for result in results if result.verdict != "fine"}
     letters = {(True, False): "A", (True, True): "B", (False, True): "C"}
-    column = "Run `checkup.examine`, and read the column `verdict`."
     return choice(
         letters.get(("leaks" in checks, "edges" in checks), "D"),
         "The leak shows in the numbers, the edge in the graph: neither needs the other.",
         {
             "A": "The label is a cause in this graph. Is that allowed?",
-            "B": column,
+            "BD": "Run `checkup.examine`, and read the column `verdict`.",
             "C": "Reminders were sent after the loan was paid out. What do they tell?",
-            "D": column,
         },
     )
 
@@ -82,7 +78,6 @@ def a_leak_that_follows(
 @key("12.3")
 def pays_back(before: float, after: float) -> Key:
     """By how much the true chance of repaying rises."""
-    relative = "That is relative to before. A difference is asked for."
     return Key(
         "In a real table only the label of *past* applicants is known, and not this.",
         [
@@ -90,7 +85,7 @@ def pays_back(before: float, after: float) -> Key:
             (before, "That is the chance before. What is it afterwards?"),
             (before - after, "Right but for the sign: it rises."),
             (after / before, "That is a factor. A difference is asked for."),
-            (after / before - 1, relative),
+            (after / before - 1, "That is relative to before. A difference is asked for."),
         ],
         within=0.002,
         is_share=True,

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from exercises.checking import Key, applied, choice, key, wrong_ways
+from exercises.checking import Key, choice, key, wrong_functions
 
 TABLES = [  # before, after, and what each person may change
     (
@@ -40,10 +40,8 @@ def forbidden() -> Key:
     """The share of people who are told to change what they may not."""
     return Key(
         "One forbidden feature is enough, however good the rest of the profile is.",
-        wrong_ways(
-            lambda asked, of: applied(
-                lambda before, after, may: of(asked(before != after, may)), TABLES
-            ),
+        wrong_functions(
+            lambda before, after, may, asked, of: of(asked(before != after, may)),
             asked=[
                 lambda moved, may: moved & ~may,
                 (lambda moved, may: moved, "Is what they change closed to them?"),
