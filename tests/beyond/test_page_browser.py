@@ -21,7 +21,7 @@ from lib.io import ROOT
 from lib.paper.pictures import applicant
 
 FILE = applicant.PAGE / "applicant.html"
-SIZES = ((390, 844), (1280, 720))
+SIZES = ((390, 844), (1280, 720), (1920, 1080))
 # What is painted on what: texts, and lines and shapes, as (what, colour, colour behind).
 PAINTED = """() => {
   const style = (element) => getComputedStyle(element);
@@ -217,13 +217,16 @@ def test_it_opens_with_the_first_applicant_before_her_answer(page):
     ]  # as in notebook 00
 
 
-def test_every_solver_has_one_sentence_for_her_and_a_click_redraws_the_graph(page):
+@pytest.mark.parametrize("size", SIZES)
+def test_every_solver_has_one_sentence_for_her_and_a_click_redraws_the_graph(page, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
     step(page, 3)
     graphs = set()
     for whose in ("plan0", "plan1", "plan2", "instant", "printed", "grid"):
         card = page.locator(f".answer.{whose}")
         card.click()
         sentence = card.locator(".do").inner_text()
+        assert card.locator(".do").is_visible()
         assert page.locator("#headline").inner_text() == sentence
         assert "effort" in card.locator(".brief").inner_text()
         graphs.add(page.locator("#graph").get_attribute("aria-label"))
@@ -715,6 +718,17 @@ def test_controls_and_outcome_are_on_one_screen(page, size):
                   .map((element) => element.getBoundingClientRect().bottom + scrollY)"""
             )
             assert max(ends) <= size[1], (person, number, max(ends))
+
+
+@pytest.mark.parametrize("size", [(1600, 900), (1920, 950), (1920, 1080), (2560, 1440)])
+def test_a_large_screen_is_used(page, size):
+    """Nearly its whole width and height, and no more."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    for number in range(1, 6):
+        step(page, number)
+        box = page.locator(".inner").bounding_box()
+        for length, whole in zip((box["width"], box["height"]), size, strict=True):
+            assert 0.75 * whole <= length <= whole, (number, box)
 
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1600])
