@@ -17,6 +17,11 @@ MEANS = pd.DataFrame(
         "agrees": [True, False],
     }
 ).assign(se_networks=[0.01, np.nan])
+# two standard errors: 0.2 of a share of 25 people, 0.3 of the mean, 20 of a count of 100
+PEOPLE = pd.DataFrame(
+    {"people": [25], "share": [0.5], "mean": [3.0], "+-": [0.15], "worse": [100]}
+)
+COMPARED = pd.DataFrame({"more": [-0.1], "2 s.e.": [0.08]})
 CLAIM = pd.DataFrame({"claim": ["x"], "ours": [0.5], "low": [0.4], "high": [0.6]})
 
 
@@ -35,6 +40,12 @@ CLAIM = pd.DataFrame({"claim": ["x"], "ours": [0.5], "low": [0.4], "high": [0.6]
         (MEANS, {"lowest": [0.53, 0.7]}, 0),
         (MEANS, {"lowest": [0.55, 0.7]}, 1),
         (MEANS, {"agrees": [False, True]}, 0),  # follows from the numbers
+        (PEOPLE, {"share": [0.79], "mean": [3.29], "worse": [119]}, 0),
+        (PEOPLE, {"share": [0.81], "mean": [3.31], "worse": [121]}, 3),
+        (PEOPLE, {"people": [28]}, 1),
+        (COMPARED, {"more": [-0.03]}, 0),
+        (COMPARED, {"more": [-0.01]}, 1),
+        (COMPARED.assign(people=["Loan"]), {"more": [-0.03]}, 0),
         (CLAIM, {"ours": [0.64]}, 0),  # half the width, times the root of 2
         (CLAIM, {"ours": [0.65]}, 1),
         (CLAIM, {"ours": [0.5], "low": [0.1]}, 0),  # the ends are not compared

@@ -13,7 +13,9 @@ seed. So a number may differ
   more;
 - an estimate with an interval, by half the widths of both, squared and
   added; the ends, whose distance is estimated too, are not compared;
-- else by `ABSOLUTE` and `RELATIVE` of its size.
+- else by `ABSOLUTE` and `RELATIVE` of its size, or, if that is more, by two standard
+  errors over people: those that the table has (`ERRORS`), that of a share of so many
+  `people`, or the root of a count (`COUNTS`).
 
 Texts must be the same but for the numbers in them, and a verdict may
 be undecided in one of the two: then it is at its bound. What lies
@@ -34,6 +36,8 @@ LEAST, ABSOLUTE, RELATIVE = 0.005, 0.02, 0.05
 OF_MEMBERS = ("lowest", "highest", "reported")
 FOLLOWS = ("agrees", "members")  # from the numbers beside them
 ESTIMATES, ENDS = {"ours", "estimate"}, {"low", "high"}
+ERRORS = {"2 s.e.": 1, "+-": 2, "se": 2}  # columns, and how often each makes two errors
+COUNTS = ("worse",)  # dialogues that ended farther away
 VERDICTS, UNDECIDED = ("here", "verdict"), ["undecided", "open"]
 NUMBER = r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?![\w.])"
 SHOWN = 20  # cells outside that are printed, of each table
@@ -115,7 +119,24 @@ def tolerance(ours: pd.DataFrame, committed: pd.DataFrame, column: str) -> pd.Se
     if column in ESTIMATES and set(committed) >= ENDS:
         half = [(table["high"] - table["low"]) / 2 for table in (ours, committed)]
         return np.hypot(*half).clip(lower=LEAST).fillna(usual)
-    return usual
+    numbers = committed.apply(pd.to_numeric, errors="coerce")  # people may have a name
+    limits = [usual]
+    limits += [n * numbers[name] for name, n in ERRORS.items() if name in numbers]
+    if column in COUNTS:
+        limits.append(2 * np.sqrt(numbers[column]))
+    if "people" in numbers and column != "people":
+        limits.append(two_errors(numbers[column], numbers["people"]))
+    return pd.concat(limits, axis=1).max(axis=1)
+
+
+def two_errors(share: pd.Series, n_people: pd.Series) -> pd.Series:
+    """Return two standard errors of a share of people; 0 for what is no share.
+
+    Example:
+        >>> two_errors(pd.Series([0.5, 1.7]), pd.Series([100, 100])).tolist()
+        [0.1, 0.0]
+    """
+    return 2 * np.sqrt((share * (1 - share)).clip(lower=0) / n_people)
 
 
 def has_real_people(models: Path) -> bool:
