@@ -11,7 +11,7 @@ SHELL := bash
 PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
-# With these, programs and kernels give the same bits on x86 processors with AVX2 (one exception: docs/run.md).
+# With these, programs and kernels give the same bits on x86 processors with AVX2 (exceptions: docs/run.md).
 export OMP_NUM_THREADS := 1
 export MKL_CBWR := COMPATIBLE
 export ATEN_CPU_CAPABILITY := avx2

@@ -4,9 +4,9 @@
 its random numbers from a generator that its seed makes, so that a
 second run gives the same bits.
 
-Another processor rounds differently in the last digit, unless five
-environment variables are set before Python starts (`VARIABLES`). The
-Makefile exports them. What training gives without them agrees within
+Another processor rounds differently in the last digit. This is rare if
+five environment variables are set before Python starts (`VARIABLES`).
+The Makefile exports them. What training gives without them agrees within
 the spread over seeds.
 
 Example:

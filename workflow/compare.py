@@ -2,10 +2,9 @@
 
 `python workflow/compare.py [SIZE]`
 
-On one machine, and on other x86 processors with the variables of
-`lib.reproducible`, a batch gives the same bits (networks of Give Me
-Some Credit may not). Elsewhere another rounding acts like another
-seed. So a number may differ
+On one machine a batch gives the same bits, and on other x86 processors
+nearly all of them, with the variables of `lib.reproducible`. Elsewhere
+another rounding acts like another seed. So a number may differ
 
 - by six standard errors of the difference of two means over seeds, in
   tables that have them, which for ten seeds happens by chance in one
@@ -13,9 +12,10 @@ seed. So a number may differ
   more;
 - an estimate with an interval, by half the widths of both, squared and
   added; the ends, whose distance is estimated too, are not compared;
-- else by `ABSOLUTE` and `RELATIVE` of its size, or, if that is more, by two standard
-  errors over people: those that the table has (`ERRORS`), that of a share of so many
-  `people`, or the root of a count (`COUNTS`).
+- else by `ABSOLUTE` and `RELATIVE` of its size, or, if that is more,
+  by two standard errors over people: those that the table has
+  (`ERRORS`), that of a share of so many `people`, or the root of a
+  count (`COUNTS`).
 
 Texts must be the same but for the numbers in them, and a verdict may
 be undecided in one of the two: then it is at its bound. What lies
