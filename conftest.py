@@ -31,12 +31,14 @@ import itertools
 import math
 import os
 import re
+import warnings
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbval.kernel
 import pytest
+from jupyter_client.manager import KernelManager
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 from PIL import Image, ImageChops, ImageStat
@@ -297,13 +299,30 @@ def execute_cell_input(kernel: RunningKernel, source: str, allow_stdin: bool) ->
     )
 
 
-# The one place where nbval is changed. The history stays in memory: kernels side by side
-# would share a file.
+def start_kernel(**settings: Any) -> tuple[KernelManager, Any]:
+    """Start a kernel; if it does not answer, another one, at most three in all.
+
+    A kernel's ports are chosen before it starts. If another program takes one of them
+    meanwhile, the kernel ends, or it lives and never answers.
+    """
+    # The history stays in memory: kernels side by side would share a file.
+    start = functools.partial(
+        start_nbval_kernel,
+        extra_arguments=["--HistoryManager.hist_file=:memory:"],
+        **settings,
+    )
+    for _ in range(2):
+        try:
+            return start()
+        except RuntimeError as error:
+            warnings.warn(f"a kernel is started again: {error}", stacklevel=2)
+    return start()
+
+
+# The one place where nbval is changed.
 nbval_collect = IPyNbFile.collect
-nbval.kernel.start_new_kernel = functools.partial(
-    nbval.kernel.start_new_kernel,
-    extra_arguments=["--HistoryManager.hist_file=:memory:"],
-)
+start_nbval_kernel = nbval.kernel.start_new_kernel
+nbval.kernel.start_new_kernel = start_kernel
 RunningKernel.execute_cell_input = execute_cell_input
 IPyNbFile.collect = collect
 IPyNbCell.compare_outputs = compare_outputs

@@ -6,6 +6,7 @@ executed from top to bottom is asked of the guard itself.
 
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -204,10 +206,55 @@ def test_an_error_that_was_committed_is_found(failures):
     )
 
 
+@pytest.fixture(scope="module")
+def guard(pytestconfig):
+    return pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+
+
+@pytest.mark.parametrize("port", ["shell_port", "iopub_port"])
+def test_a_kernel_whose_port_was_taken_is_started_again(guard, monkeypatch, port):
+    """Without its shell port a kernel ends; without iopub it lives, and never answers."""
+    attempts = []
+
+    class Manager(KernelManager):
+        def __init__(self, **settings):
+            super().__init__(**settings)
+            attempts.append(self)
+            if len(attempts) == 1:
+                self.cache_ports = False
+                setattr(self, port, taken)
+
+    monkeypatch.setattr("nbval.kernel.KernelManager", Manager)
+    with socket.create_server(("127.0.0.1", 0)) as other_program:
+        taken = other_program.getsockname()[1]
+        with pytest.warns(UserWarning, match="started again: Kernel di"):
+            manager, client = guard.start_kernel(
+                startup_timeout=10, stderr=subprocess.DEVNULL
+            )
+    assert len(attempts) == 2 and manager is attempts[1]
+    assert getattr(attempts[0], port) == taken and not attempts[0].is_alive()
+    reply = client.execute_interactive("1 + 1", timeout=60)
+    assert reply["content"]["status"] == "ok"
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def test_a_kernel_that_never_starts_is_an_error(guard, monkeypatch):
+    attempts = []
+
+    def start(**settings):
+        attempts.append(settings)
+        raise RuntimeError("Kernel died before replying to kernel_info")
+
+    monkeypatch.setattr(guard, "start_nbval_kernel", start)
+    with pytest.warns(match="again"), pytest.raises(RuntimeError, match="Kernel died"):
+        guard.start_kernel(kernel_name="python3")
+    assert len(attempts) == 3
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_committed_outputs(pytestconfig, name):
+def test_committed_outputs(guard, name):
     cells, message = NOTEBOOKS[name]
-    guard = pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
     notebook = new_notebook(cells=[cell(*c) for c in cells])
     item = SimpleNamespace(parent=SimpleNamespace(nb=notebook))
     if message is None:
