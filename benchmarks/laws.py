@@ -34,7 +34,7 @@ from lib.method.preferences import Preferences
 from lib.method.problem import Problem, Recommendation, Solver
 from lib.method.samplers import RankingSampler, WithLimits
 from lib.paper import gmsc
-from lib.search.continuous import Refined, Search
+from lib.search.continuous import Search
 
 PATH = Path(__file__).with_suffix(".csv")
 N_PEOPLE = 10_000
@@ -118,7 +118,6 @@ def solvers(problem: Problem, networks: dict[str, Solver]) -> dict[str, Solver]:
     network = networks["iCARMA"]
     return networks | {
         "pruned": Pruned(network, problem),
-        "refined": Refined(network, problem, n_samples=16, n_starts=1, n_steps=4),
         "grid": Grid(problem, n_values=9),
         "HARE's options": Options(problem),
         "search over all values": Search(problem, n_samples=16, n_starts=1, n_steps=4),

@@ -1,7 +1,7 @@
 """Time and peak memory of fits, searches and answers at the paper's size.
 
     .venv/bin/python benchmarks/measure.py                       all but the long ones
-    .venv/bin/python benchmarks/measure.py oracle_4 refine_4     some of them
+    .venv/bin/python benchmarks/measure.py oracle_4 recommend_one some of them
     .venv/bin/python benchmarks/measure.py all                   the long ones too
 
 The first takes about a quarter of an hour; the last, with `make reproduce` and `make test`,
@@ -42,10 +42,10 @@ from lib.method import classifier, flow, icarma, loan
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma
 from lib.method.preferences import GAMMA, Preferences
-from lib.method.problem import PrecomputedSolver, Problem
+from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler
 from lib.paper import designs, gmsc, readings, stacks, tables
-from lib.search.continuous import Refined, Search
+from lib.search.continuous import Search
 
 RESULTS = Path(__file__).parent / "results.csv"
 SHORT = 30.0  # seconds up to which work is repeated
@@ -158,13 +158,6 @@ def search_values(n_people: int | None = None, **effort: Any) -> Task:
 def one_network(problem: Problem) -> ICarma:
     """Return the first of the committed networks for hard constraints."""
     return ICarma.load(MODELS, "loan_icarma_hard", problem)[0]
-
-
-def refine(n_actionable: int, n_people: int | None = None) -> Task:
-    """Prepare the refinement of a network's answers; arguments as for `on_test_people`."""
-    problem, x, preferences = on_test_people(n_actionable, n_people)
-    start = PrecomputedSolver(one_network(problem).recommend(x, preferences))
-    return partial(Refined(start, problem).recommend, x, preferences)
 
 
 def answer(n_people: int | None = None) -> Task:
@@ -287,10 +280,6 @@ WORK = {
         "continuous search, all test people, 8 scattered actions, one start, five steps",
         partial(search_values, n_samples=8, n_starts=1, n_steps=5),
     ),
-    **{
-        f"refine_{k}": Work(f"refinement, all test people, {what}", partial(refine, k), 5)
-        for k, what in IN_WORDS.items()
-    },
     "oracle_one": Work(
         "oracle, one person, four features, 25 values",
         partial(search_grid, 4, 1),
@@ -300,7 +289,6 @@ WORK = {
         "continuous search, one person, all fifteen sets of features",
         partial(search_values, 1),
     ),
-    "refine_one": Work("refinement, one person, four features", partial(refine, 4, 1)),
     "recommend": Work(
         "iCARMA's answer for 100,000 people at once", partial(answer, 100_000), 0.5
     ),

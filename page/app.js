@@ -73,6 +73,7 @@ const ENDS = [5, 10, 25, 50, 75, 90, 95]; // places that a person may not want t
 const THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
 const PAUSE = 60; // milliseconds without a change before the search begins
 const AT_ONCE = 12; // milliseconds of searching before the page is free again
+const SLIGHT = Math.log(1.1); // nats: less common by less than that is "slightly rarer"
 const THUMB = 1.125; // rem, as in style.css
 // what a reader starts with, the answers of the first applicant, as places of words
 const SCORES = [1, 2, 3, 5];
@@ -105,9 +106,9 @@ const markup = (prefix) => `<div class="inner">
   </section>
   <section class="picture" aria-label="The causal graph">
     <svg class="graph" id="${prefix}graph" viewBox="-8 -6 468 318" font-size="14" role="img"></svg>
-    <p class="hint">Blue, thick ring: you set it. Yellow, dashed arrow: it follows. Dashed
-      circle: can't. Dotted arrow: does not count, since you set what it points to. Numbers:
-      places among 100 people.</p>
+    <p class="hint">An arrow: the first changes the second. <span>Blue, thick ring: you set it.
+      Yellow, dashed arrow: it follows. Dashed circle: can't. Dotted arrow: does not count,
+      since you set what it points to. Numbers: places among 100 people.</span></p>
   </section>
   <section class="panel">
     <div class="step" data-step="1">
@@ -124,11 +125,14 @@ const markup = (prefix) => `<div class="inner">
     <div class="step" data-step="2">
       <h2 tabindex="-1">What is hard for you?</h2>
       <p class="hint">An example is filled in: change it. May each fall (↓), rise (↑), or
-        both, and how far (in places among 100 people)? The arrows show the answer.</p>
+        both, and how far (in places among 100 people)? No answer may make you somebody
+        rarer: very unusual people may not exist.</p>
       <div id="${prefix}hard"></div>
     </div>
     <div class="step" data-step="3">
       <h2 tabindex="-1">What you could do</h2>
+      <p class="hint">Ways come from a search. iCARMA, the paper's method, answers at once, often
+        at more effort, and for four in ten applicants its answer does not hold.</p>
       <fieldset id="${prefix}answers" aria-label="Who answers"></fieldset>
       <details id="${prefix}all" class="hint"><summary>How often does each answer hold, for
         all applicants?</summary><div id="${prefix}shares"></div></details>
@@ -136,7 +140,7 @@ const markup = (prefix) => `<div class="inner">
     <div class="step" data-step="4">
       <h2 tabindex="-1">What follows, and why</h2>
       <p class="hint">Try it yourself: move a dot, and what follows moves with it. Put it
-        back, and it is no action any more.</p>
+        back, and you need not do it.</p>
       <div id="${prefix}try" class="tracks"></div>
       <p><button type="button" id="${prefix}untry">Back to the answer</button></p>
       <div id="${prefix}follows"></div>
@@ -173,12 +177,12 @@ function percent(share) {
   return share > 0.99 ? "more than 99 %" : `${Math.floor(100 * share)} %`;
 }
 
-/* Return how many times one density is another, from the nats between them, 0 or more. */
+/* Return how many times one density is another, from the nats between them, `SLIGHT` or more. */
 function times(nats) {
   const ratio = Math.exp(nats);
   if (ratio >= 1e6) return "over a million times";
   if (ratio >= 100) return `${Math.round(ratio).toLocaleString("en")} times`;
-  return `${Math.max(ratio, 1.1).toFixed(1)} times`;
+  return `${(Math.floor(10 * ratio) / 10).toFixed(1)} times`; // or more
 }
 
 /* Return an effort, a cost in thousandths. */
@@ -280,9 +284,9 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
   }
 
   function plausibility(gain) {
-    if (gain >= 0.05) return `${times(gain)} as common as you are now`;
+    if (gain >= SLIGHT) return `${times(gain)} as common as you are now`;
     if (gain >= 0) return "as common as you are now";
-    return `${times(-gain)} as rare as you are now`;
+    return `${gain > -SLIGHT ? "slightly rarer than" : `${times(-gain)} as rare as`} you are now`;
   }
 
   /* Return whether an answer is enough, in one sentence. */
@@ -431,12 +435,15 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     buildGraph();
     const [least, most] = [1, CANT - 1].map((score) => model.weightsOf([score])[0]);
     byId("about").textContent =
-      `Effort: squared changes, added up; what is very hard weighs ${most / least} times ` +
-      "what is easy. People are simulated, so that what follows is known; women earn less " +
-      "on average. An answer must not make you rarer than you are now: rare people " +
-      "may be impossible ones. A model that learned from many others estimates how common " +
-      "somebody is. iCARMA is a small neural network (the best of ten for other people, " +
-      `seed ${model.network.seed}) that answers at once; for many its answer does not hold.`;
+      "Effort: thousandths of a mean over the four questions, of squared changes, each over " +
+      `its range; what is very hard weighs ${most / least} times what is easy. People are ` +
+      "simulated, so that what follows is known; women earn less on average. The bank is a " +
+      "small network that learned from 20,000 others who pays back. An answer must not make " +
+      "you rarer than you are now: rare people may be impossible ones. A model that learned " +
+      "from 25,000 others estimates how common somebody is. Searches ask for just enough, " +
+      "with nothing to spare. iCARMA is a small neural network, trained for this companion " +
+      `(the best of ten for other people, seed ${model.network.seed}) that answers at once. ` +
+      "Applicant 1 was chosen as an example, the others were not.";
   }
 
   function buildGraph() {
@@ -770,16 +777,15 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       yield i + 1;
       if (model.logOdds(x) >= 0) continue;
       const theirs = { ...said, x };
-      all.push({ limits: limitsOf(theirs), ...(yield* answering(theirs, limitsOf(theirs))) });
+      all.push({ x, limits: limitsOf(theirs), ...(yield* answering(theirs, limitsOf(theirs))) });
     }
     return all;
   }
 
   function drawShares(all) {
-    const share = (isSo) => {
-      const n = all.filter(isSo).length;
-      return `${n} (${Math.round((100 * n) / all.length)}\u00a0%)`;
-    };
+    const share = (isSo) =>
+      `${((100 * all.filter(isSo).length) / all.length).toFixed(0)}\u00a0%`;
+    const isTrue = (x, { after }) => model.trueGain(x, after) >= 0;
     const isHelped = ({ answers, limits }, whose) =>
       holds(answers[whose]) && beyond(answers[whose], limits).length === 0;
     const helped = all.filter((one) => COUNTED.every((whose) => isHelped(one, whose)));
@@ -787,10 +793,12 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
       WHOSE[whose],
       share(({ answers }) => answers[whose]?.isValid),
       share(({ answers }) => holds(answers[whose])),
+      share(({ x, answers }) => holds(answers[whose]) && isTrue(x, answers[whose])),
       share((one) => isHelped(one, whose)),
       helped.length ? effort(average(helped.map(({ answers }) => answers[whose].cost))) : "–",
     ]);
-    const names = ["", "accepted", "and no rarer", "and within limits", "mean effort"];
+    const effortOf = `mean effort (of ${helped.length})`;
+    const names = ["", "accepted", "and no rarer", "also in truth", "and within limits", effortOf];
     const head = names.map((name) => element("th", { scope: "col" }, name));
     const body = rows.map(([whose, ...cells]) => [
       element("th", { scope: "row" }, whose),
@@ -798,9 +806,9 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     ]);
     const caption =
       `Of ${all.length} refused applicants, all with your answers. What follows is by the ` +
-      `true equations, how rare by the learned model. Effort: of the ${helped.length} whom ` +
-      "each of the four helps. Both searches know the true equations and the rating that " +
-      "the bank asks for; the networks learned theirs, for a rating of 50 %.";
+      "true equations, how rare by the learned model, and in truth by the true density. " +
+      "Effort: of those whom each of the four helps. Both searches know the true equations " +
+      "and the rating that the bank asks for; the networks learned theirs, for 50 %.";
     byId("shares").replaceChildren(
       element("table", {}, ...[head, ...body].map((cells) => element("tr", {}, ...cells))),
       element("p", {}, caption),
@@ -1226,7 +1234,7 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
           ? " With a \"can't\" taken back, none was found that is easier."
           : "";
       return [text(summary + easier), ...cheaper.map(key)].concat(
-        text("When does it become a no? Close one more, and see:"),
+        text("What if you could change even less? Rule out one more:"),
         open.map(lock),
       );
     }
@@ -1291,11 +1299,10 @@ export function mount(root, data, { hasAddress = false, hash = "" } = {}) {
     const lost = Math.max(-Math.max(...open.map((row) => row.gain)), 0); // nats
     if (!may.some(Boolean)) return "You closed everything.";
     if (lost === Infinity) return "The bank accepts nothing of all that the search tried.";
-    const close = lost < 0.05 ? " Very little is missing." : "";
+    const often = lost < SLIGHT ? "slightly less often" : `${times(lost)} less often, or more,`;
     return (
       "Of all that the search tried, whatever the bank accepts makes you somebody who is " +
-      `seen less often than you are now (${times(lost)}, or more), and such advice is not ` +
-      `to be trusted.${close}`
+      `seen ${often} than you are now, and such advice is not to be trusted.`
     );
   }
 

@@ -213,6 +213,14 @@ export function createModel(data) {
     return units.map(noise);
   }
 
+  /* Return by how many nats somebody is more common after an action, by the true density:
+     the noise of what an action can move is normal, with these standard deviations. */
+  const spread = { 3: 2, 4: 3, 5: 2, 6: 5 };
+  function trueGain(x, after) {
+    const [before, now] = [abduct(x), abduct(after)];
+    return sum(columns.map((j) => (before[j] ** 2 - now[j] ** 2) / (2 * spread[j] ** 2)));
+  }
+
   /* Return a feature from its parents, in x, and its noise, and how it changes with each
      of the parents. */
   function mechanism(j, x, noise) {
@@ -692,6 +700,7 @@ export function createModel(data) {
     probability,
     logDensity,
     abduct,
+    trueGain,
     counterfactual,
     outcome,
     mayActOn,

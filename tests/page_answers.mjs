@@ -33,13 +33,15 @@ const people = asked.x.map((x, i) => {
   const limits = asked.limits[i];
   const interval = model.intervalOf(x, scores, limits);
   const recommended = model.recommended(x, scores);
+  const outcome = model.outcome(x, recommended.acts, recommended.values, weights);
   return {
     probability: model.probability(x),
     logDensity: model.logDensity(x),
     noise: model.abduct(x),
     weights,
     recommended,
-    outcome: model.outcome(x, recommended.acts, recommended.values, weights),
+    outcome,
+    trueGain: model.trueGain(x, outcome.after),
     after: model.counterfactual(x, asked.acts[i], asked.values[i]),
     places: x.map((value, j) => model.place(j, value)),
     there: x.map((value, j) => model.valueAt(j, model.place(j, value))),

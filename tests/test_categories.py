@@ -9,7 +9,7 @@ from lib.method import icarma, loan, metrics
 from lib.method.grid import Grid
 from lib.method.preferences import Preferences, Profile, from_words
 from lib.method.samplers import ScoreSampler
-from lib.search.continuous import Refined, Search
+from lib.search.continuous import Search
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,6 @@ def test_easiest_hardest_and_cannot_mean_the_same_on_any_scale(loan_problem):
         "search": Search(loan_problem, **effort),
         "iCARMA": networks,
         "pruned": metrics.Pruned(networks, loan_problem),
-        "refined": Refined(grid, loan_problem, **effort),
         "proposer": Proposer.load(io.MODELS, "loan_propose", loan_problem),
     }
     for name, solver in solvers.items():

@@ -15,7 +15,6 @@ from lib.method.limits import Limits
 from lib.method.preferences import CONSTANT, Preferences
 from lib.method.problem import (
     ROUNDING,
-    PrecomputedSolver,
     Problem,
     Recommendation,
     is_plausible,
@@ -24,7 +23,7 @@ from lib.method.problem import (
 from lib.method.samplers import RankingSampler
 from lib.method.scm import CausalModel
 from lib.search import continuous
-from lib.search.continuous import Refined, Search
+from lib.search.continuous import Search
 from lib.search.evaluator import ActionEvaluator
 
 
@@ -207,26 +206,6 @@ def test_how_hard_features_are_changes_the_answer(problem, people):
     assert (costs[0] - costs[1]).abs().max() > 1e-3
 
 
-def test_refinement_never_makes_a_good_recommendation_worse(problem, people):
-    x, preferences = people
-    coarse = Grid(problem, n_values=4).recommend(x, preferences)
-    is_even = (torch.arange(len(x)) % 2 == 0)[:, None]
-    nothing = coarse.is_acted & is_even  # half of them lose what the grid had
-    given = Recommendation(nothing, x.where(~nothing, coarse.values), coarse.x_cf)
-    given = replace(
-        given, x_cf=problem.causal_model.counterfactual(x, nothing, given.values)
-    )
-    refined = Refined(PrecomputedSolver(given), problem).recommend(x, preferences)
-    before, after = (
-        problem.cost_of(x, r, preferences.weight.to(x)) for r in (given, refined)
-    )
-    held, holds_now = holds(problem, x, given), holds(problem, x, refined)
-    assert holds_now[held].all() and (after[held] <= before[held] + 1e-12).all()
-    assert (after[held] < 0.98 * before[held]).any() and holds_now.sum() > held.sum()
-    is_acted = refined.is_acted[:, problem.population.actionable_index]
-    assert not (is_acted & ~preferences.is_actionable).any()
-
-
 def test_who_may_set_nothing_has_no_recourse(problem, people):
     x = people[0][:3]
     limits = dict.fromkeys(problem.population.actionable, "at least 1,000,000")
@@ -309,14 +288,12 @@ def test_bad_input_is_named(problem, people):
     limited = replace(preferences, limits=Limits.unlimited(len(x), 4))
     other = CausalModel()
     other.graph = Graph(problem.flow.graph.parents | {"savings": ("income", "gender")})
-    refined = Refined(PrecomputedSolver(ensemble), problem)
     for call, message in (
         (lambda: search.table(x, starts=[spoilt]), r"starts\[0\].values holds NaN"),
         (lambda: search.table(x, starts=nothing), "give a list of them"),
         (lambda: search.table(x, starts=[ensemble]), r"has shape \(2, 30, 7\)"),
         (lambda: search.table(x, torch.ones(3, 4)), "weights has shape"),
         (lambda: search.table(x, -torch.ones(30, 4)), "finite and not below zero"),
-        (lambda: refined.recommend(x, preferences), r"has shape \(2, 30, 7\)"),
         (
             lambda: search.recommend(x, limited, search.table(x[:1])),
             "limits can't be asked of a table",
@@ -324,7 +301,6 @@ def test_bad_input_is_named(problem, people):
         (lambda: Search(problem, slack=np.nan), "slack is nan, expected nats"),
         (lambda: Search(problem, n_steps=0), "n_steps must be a whole number above zero"),
         (lambda: Search(problem, other), "different graphs: the causes of savings"),
-        (lambda: Refined(nothing, problem, other), "different graphs"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

@@ -10,10 +10,9 @@ import torch
 from lib import io
 from lib.beyond.hare.hare import Dialogue, remembered
 from lib.beyond.hare.spaces import Actions
-from lib.method import classifier, flow, icarma, metrics
+from lib.method import classifier, flow, icarma
 from lib.method.preferences import CONSTANT, Preferences
 from lib.method.problem import (
-    PrecomputedSolver,
     Problem,
     Recommendation,
     scatter_to_features,
@@ -301,27 +300,6 @@ def test_on_the_edge_between_two_whole_numbers_the_worst_counts(small, monkeypat
             for f in (outcome, least)
         ]
         torch.testing.assert_close(*slopes, rtol=1e-3, atol=1e-3)
-
-
-def test_refinement_finds_whole_numbers(small):
-    """What is found can be carried out as it is."""
-    x, columns = small.refused("test")[:8], small.population.actionable_index
-    easy = Preferences(torch.ones(len(x), len(columns), dtype=torch.long))
-    acts = torch.zeros_like(x, dtype=torch.bool)
-    acts[:, columns] = True
-    values = torch.where(acts, x + 0.3, x)
-    start = Recommendation(acts, values, small.flow.counterfactual(x, acts, values))
-    effort = {"n_samples": 32, "n_starts": 1, "n_steps": 3}
-    answer = continuous.Refined(
-        PrecomputedSolver(start), small, small.flow, **effort
-    ).recommend(x, easy)
-    done = small.discretise(x, answer)
-    is_new = (answer.values != values).any(-1)
-    assert is_new.sum() > 3
-    for field in ("values", "x_cf"):
-        whole = getattr(done, field)[is_new]
-        torch.testing.assert_close(getattr(answer, field)[is_new], whole, rtol=0, atol=1e-9)
-    assert metrics.per_person(small, x, easy, done).joint[is_new.numpy()].all()
 
 
 def test_a_dialogue_shows_whole_numbers(small):

@@ -20,7 +20,7 @@ from lib.method.metrics import Pruned
 from lib.method.preferences import Preferences, from_frame, from_words, stack
 from lib.method.problem import Problem
 from lib.method.samplers import RankingSampler, WithLimits
-from lib.search.continuous import Refined, Search
+from lib.search.continuous import Search
 
 INF = math.inf
 JOBS = ("none", "cook", "clerk", "doctor")
@@ -287,7 +287,6 @@ def task(request):
     solvers = {
         "grid": Grid(problem, n_values=9),
         "search": Search(problem, **effort),
-        "refined": Refined(plain, problem, **effort),
         "iCARMA": plain,
         "limit-conditioned iCARMA": conditioned,
         "pruned": Pruned(plain, problem),

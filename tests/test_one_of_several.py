@@ -18,7 +18,7 @@ from lib.method.problem import (
     is_valid,
 )
 from lib.method.samplers import RankingSampler
-from lib.search.continuous import Refined, Search
+from lib.search.continuous import Search
 
 JOBS = ("none", "cook", "clerk", "doctor")
 
@@ -86,7 +86,6 @@ def solvers(problem):
         "grid": Grid(problem, n_values=9),
         "search": Search(problem, n_samples=32, n_starts=1, n_steps=3),
         "networks": networks,
-        "refined": Refined(networks, problem, n_samples=32),
         "pruned": Pruned(networks, problem),
     }
 

@@ -233,6 +233,9 @@ def test_outcomes(double, asked, answers):
     assert np.allclose(probability, expected, rtol=0, atol=1e-6)
     expected = double.flow.log_prob(after) - double.flow.log_prob(x)
     assert np.allclose(of_all(answers, "outcome", "gain"), expected, rtol=0, atol=1e-6)
+    truth = double.population.truth
+    expected = truth.log_prob(after) - truth.log_prob(x)
+    assert np.allclose(of_all(answers, "trueGain"), expected, rtol=0, atol=1e-4)
     acts, values = (
         torch.from_numpy(of_all(answers, "outcome", key)) for key in ("acts", "values")
     )

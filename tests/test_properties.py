@@ -26,11 +26,11 @@ from lib.method.classifier import Classifier
 from lib.method.grid import Grid
 from lib.method.icarma import ICarma
 from lib.method.limits import Limits
-from lib.method.preferences import CONSTANT, LINEAR, Preferences
-from lib.method.problem import PrecomputedSolver, Recommendation
+from lib.method.preferences import CONSTANT, Preferences
+from lib.method.problem import Recommendation
 from lib.method.samplers import RankingSampler
 from lib.paper import designs
-from lib.search.continuous import Refined, Search
+from lib.search.continuous import Search
 
 TABLE = pd.read_csv(ROOT / "benchmarks" / "properties.csv", keep_default_na=False)
 SOLVERS = TABLE.solver.unique()
@@ -171,9 +171,6 @@ def answers(problem, networks, x, preferences, model=None):
         "search over all values": Search(
             problem, model, n_samples=64, n_starts=2
         ).recommend(x, preferences),
-        "refinement": Refined(PrecomputedSolver(start), problem, model).recommend(
-            x, preferences
-        ),
         "CARMA": networks["CARMA"].recommend(x, everyone),
         "iCARMA": start,
         "proposals": proposer.recommend(x, preferences),
@@ -324,14 +321,12 @@ def test_values_that_are_set_are_within_the_range(asked, free):
 
 def test_who_needs_a_gradient(asked):
     """All but the grid and the dialogue; of steps, networks are not trained."""
-    problem, networks, x, _ = asked
+    problem, networks, _, _ = asked
     step = Classifier(problem.population.features, lambda x: problem.accepts(x).to(x) - 0.5)
     without = replace(problem, classifier=step)
-    start = PrecomputedSolver(networks["iCARMA"].recommend(x, all_easy(x)))
     sampler = RankingSampler(problem.population.actionable)
     for call in (
         lambda: Search(without),
-        lambda: Refined(start, without),
         lambda: icarma.fit(without, sampler),
         lambda: with_problem(networks["CARMA"], without),
         lambda: Proposer(without, committed().settings),
@@ -418,41 +413,5 @@ def test_a_dialogue_needs_decisions_only(asked):
     assert near.double().mean() > 0.9
 
 
-def refined(problem, x, start, preferences):
-    return Refined(PrecomputedSolver(start), problem).recommend(x, preferences)
-
-
-def test_refinement_keeps_what_it_cannot_better(asked):
-    """What it finds is valid, plausible and within the range; a start may be none of it."""
-    problem, _, x, _ = asked
-    truth, population = problem.population.truth, problem.population
-    is_acted = torch.zeros_like(x, dtype=torch.bool)
-    is_acted[:, population.actionable_index] = True
-    wild = torch.where(is_acted, population.high + 5, x)
-    start = Recommendation(is_acted, wild, truth.counterfactual(x, is_acted, wild))
-    result = refined(problem, x, start, all_easy(x))
-    is_kept = (result.values == wild).all(-1)
-    people = metrics.per_person(problem, x, all_easy(x), result)
-    assert 0 < is_kept.sum() < len(x) and people.joint[~is_kept.numpy()].all()
-    is_within = (population.low <= result.values) & (result.values <= population.high)
-    assert is_within[is_acted & ~is_kept[:, None]].all()
-    assert not people.plausible[is_kept.numpy()].any()
-
-
-def test_refinement_spares_what_is_hard(asked):
-    """Where the amount weighs seven times as much, it is changed less."""
-    problem, networks, x, _ = asked
-    hard_amount = Preferences(torch.tensor([[4, 1, 1, 1]] * len(x)), profile=CONSTANT)
-    start = networks["iCARMA"].recommend(x, hard_amount)
-    amount = problem.population.features.index("loan_amount")
-    constant, linear = (
-        refined(problem, x, start, hard_amount.with_profile(profile))
-        for profile in (CONSTANT, LINEAR)
-    )
-    changes = [(r.values - x)[:, amount].abs().mean() for r in (constant, linear)]
-    assert changes[1] < 0.8 * changes[0]
-
-
 def test_who_may_act_on_everything(free):
-    for name in ("refinement", "proposals"):
-        assert free[name].is_acted.sum(-1).max() == 4, name
+    assert free["proposals"].is_acted.sum(-1).max() == 4

@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE))
 import contents  # noqa: E402
 
 project = "Recourse for this person"
-author = "the authors of the iCARMA companion"
+author = "the maintainers of this companion"
 html_title = project
 root_doc = "docs/book/index"
 extensions = ["myst_nb", "sphinx_design", "sphinx.ext.napoleon", "autoapi.extension"]

@@ -6,7 +6,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 
 project = "Recourse for this person"
-author = "the authors of the iCARMA companion"
+author = "the maintainers of this companion"
 root_doc = "index"
 extensions = ["myst_parser", "sphinx_revealjs", "sphinx.ext.mathjax"]
 include_patterns = ["index.md"]

@@ -6,6 +6,7 @@ a Dask scheduler that runs elsewhere. A worker that is lost is replaced
 by others, which answer its partitions again.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -22,11 +23,20 @@ from lib.method.preferences import Preferences, from_frame
 from lib.method.problem import Problem, Solver
 from lib.paper import gmsc, readings
 
-POPULATIONS = ("loan", "gmsc")
 N_APPLICANTS = 120_269  # of Give Me Some Credit
 TEXTS = ("outcome", "why", "change", "follows")
 ANSWER = "answer_"  # before the names of columns with answers
 PARTITION = "16MiB"  # of Parquet, at most; a row group is not divided
+
+
+def _credit(models: Path) -> Problem:
+    """Return the problem of Give Me Some Credit, without its data of a stand-in."""
+    people = gmsc.applicants("", N_APPLICANTS, 0, or_stand_in=True, models=models)
+    return gmsc.problem(people, models)
+
+
+# who applies: a function that takes the folder of models and returns the problem
+POPULATIONS: dict[str, Callable[[Path], Problem]] = {"loan": loan.problem, "gmsc": _credit}
 
 
 @dataclass(frozen=True)
@@ -34,8 +44,8 @@ class Adviser:
     """Name who recommends; its models are loaded once in each process.
 
     Arguments:
-        population: "loan" or "gmsc" (Give Me Some Credit; without its
-            data, of a synthetic stand-in).
+        population: Of `POPULATIONS`: "loan", or "gmsc" (Give Me Some
+            Credit; without its data, of a synthetic stand-in).
         solver: "grid", or the name of a file of networks.
         profile: From scores to difficulty.
         models: Folder of the fitted models.
@@ -48,7 +58,7 @@ class Adviser:
     models: Path = io.MODELS
 
     def __post_init__(self) -> None:
-        checks.one_of("population", [self.population], POPULATIONS)
+        checks.one_of("population", [self.population], tuple(POPULATIONS))
         readings.profile(self.profile)
 
     def recommend_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -77,11 +87,7 @@ class Adviser:
 def load(adviser: Adviser) -> tuple[Problem, Solver]:
     """Return the problem of an adviser, and its solver: the grid or the best network."""
     models, name = adviser.models, adviser.solver
-    if adviser.population == "loan":
-        problem = loan.problem(models)
-    else:
-        people = gmsc.applicants("", N_APPLICANTS, 0, or_stand_in=True, models=models)
-        problem = gmsc.problem(people, models)
+    problem = POPULATIONS[adviser.population](models)
     if name == "grid":
         return problem, Grid(problem)
     _, settings = io.load(models, name)

@@ -69,7 +69,7 @@ class Settings:
     """Hold how a member is trained; the defaults are the paper's as printed, for rankings.
 
     What the paper's text has lost (width, prior, the form of the
-    plausibility term) is as `make calibrate` chose it. Members of an
+    plausibility term) is as `workflow/calibrate.py` chose it. Members of an
     ensemble may differ in all but `SHARED`.
 
     Arguments:

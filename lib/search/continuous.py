@@ -21,7 +21,6 @@ from lib.method.problem import (
     ROUNDING,
     Problem,
     Recommendation,
-    Solver,
     check_bounds,
     is_plausible,
     is_valid,
@@ -94,7 +93,11 @@ class Search:
     max_combinations: int = 10_000
 
     def __post_init__(self) -> None:
-        _check(self)
+        self.problem.check_gradient("The continuous search")
+        self.problem.resolve_model(self.model)
+        checks.positive_int(
+            n_samples=self.n_samples, n_starts=self.n_starts, n_steps=self.n_steps
+        )
         check_bounds(self.margin, self.slack)
 
     def recommend(
@@ -291,89 +294,10 @@ def _update_with_known(
     return first
 
 
-@dataclass(frozen=True)
-class Refined:
-    """Hold a solver whose recommendations are improved by short descents.
-
-    Descents begin at the recommendation and at the best of a short
-    Sobol sequence: first on its own features, then on all that a
-    person may use.
-
-    Arguments:
-        solver: Whose recommendations are improved; it gives one a
-            person.
-        problem, model, n_samples, n_starts, n_steps, seed: As for
-            `Search`.
-    Raises: ValueError: as `Search`.
-    """
-
-    solver: Solver
-    problem: Problem
-    model: CausalModel | None = None
-    n_samples: int = 64
-    n_starts: int = 2
-    n_steps: int = 10
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def recommend(self, x: Tensor, preferences: Preferences) -> Recommendation:
-        """Return the cheapest of what is valid and plausible, else what the solver says.
-
-        What is valid and plausible never gets worse.
-
-        Arguments:
-            x: Refused people, with shape (N, D).
-            preferences: Theirs.
-        Raises: ValueError: as `Problem.check`, or the solver's
-            recommendation has another shape.
-        """
-        problem, columns = self.problem, self.problem.population.actionable_index
-        problem.check(x, preferences)
-        recommendation = self.solver.recommend(x, preferences)
-        features = problem.population.features
-        _check_recommendation("recommendation", recommendation, x, features)
-        weights, interval = preferences.weight.to(x), problem.interval(x, preferences)
-        mask = recommendation.is_acted[:, columns]
-        values = recommendation.values[:, columns]
-        if interval.step is not None:
-            mask, values = mask & interval.is_allowed, interval.project(values)
-        with torch.no_grad():
-            before = ActionEvaluator(problem, self.model, x, mask, weights)(values)
-        holds = is_valid(before.log_odds) & is_plausible(before.gain)
-        best_cost = torch.where(holds, before.cost, torch.inf)
-        rng = np.random.default_rng(self.seed)
-        for searched in (mask, interval.is_allowed):
-            evaluator = ActionEvaluator(
-                problem, self.model, x, searched, weights, interval=interval
-            )
-            incumbents = Incumbents.empty(values)
-            best = sobol_starts(evaluator, incumbents, self.n_samples, self.n_starts, rng)
-            for start in [values, *best]:
-                descend(evaluator, start, incumbents, self.n_steps)
-            descend_from_neighbours(evaluator, incumbents, self.n_steps)
-            is_better = incumbents.cost < best_cost
-            mask = torch.where(is_better[:, None], searched, mask)
-            values = torch.where(is_better[:, None], incumbents.values, values)
-            best_cost = torch.where(is_better, incumbents.cost, best_cost)
-        evaluator = ActionEvaluator(problem, self.model, x, mask, weights)
-        return evaluator.recommendation(values)
-
-
 def _join(recommendations: Sequence[Recommendation], axis: int) -> Recommendation:
     """Return several recommendations as one, joined along an axis."""
     parts = [(r.is_acted, r.values, r.x_cf) for r in recommendations]
     return Recommendation(*(torch.cat(part, axis) for part in zip(*parts, strict=True)))
-
-
-def _check(solver: Search | Refined) -> None:
-    """Raise ValueError unless descent can search in this model, with these numbers."""
-    solver.problem.check_gradient("The continuous search")
-    solver.problem.resolve_model(solver.model)
-    checks.positive_int(
-        n_samples=solver.n_samples, n_starts=solver.n_starts, n_steps=solver.n_steps
-    )
 
 
 def _check_starts(
@@ -385,13 +309,6 @@ def _check_starts(
             "starts is one recommendation: give a list of them, [recommendation]."
         )
     for i, start in enumerate(starts):
-        _check_recommendation(f"starts[{i}]", start, x, features)
-
-
-def _check_recommendation(
-    name: str, recommendation: Recommendation, x: Tensor, features: Sequence[str]
-) -> None:
-    """Raise ValueError unless this is a recommendation for people (N, D)."""
-    checks.shape(f"{name}.values", recommendation.values, x.shape)
-    used = torch.where(recommendation.is_acted, recommendation.values, x)
-    checks.people(f"{name}.values", used, features)
+        name = f"starts[{i}].values"
+        checks.shape(name, start.values, x.shape)
+        checks.people(name, torch.where(start.is_acted, start.values, x), features)

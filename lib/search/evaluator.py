@@ -1,8 +1,8 @@
 """What actions come to: cost, decision and plausibility, many of them in one batch.
 
-A row is an action of one person on one set of features. The search,
-`Refined` and the proposer evaluate millions of actions; so only what
-an action can move is computed anew.
+A row is an action of one person on one set of features. The search
+and the proposer evaluate millions of actions; so only what an action
+can move is computed anew.
 """
 
 from collections.abc import Mapping

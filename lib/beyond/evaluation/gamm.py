@@ -51,9 +51,9 @@ class Penalised(NamedTuple):
         inverse: Covariance over sigma2 of the columns' coefficients,
             with shape (k, k).
         person_inverse: Of each person's penalised products, with
-            shape (m, q, q).
+            shape (q, q, m).
         solved: The same times the products with the columns, with
-            shape (m, q, k).
+            shape (q, m, k).
         edf: Effective degrees of freedom of the penalised
             coefficients of each term, with shape (1 + q,).
         log_determinant: Of all penalised products.
@@ -187,12 +187,15 @@ class Design:
         self._sum_by_person = sparse.csr_array((np.ones(n), (self.person, np.arange(n))))
         self.gram = self.columns.T @ self.columns
         outer = self.person_columns[:, :, None]
-        self.cross = self.by_person(outer * self.columns[:, None, :])  # (m, q, k)
-        self.squares = self.by_person(outer * self.person_columns[:, None, :])  # (m, q, q)
+        cross = self.by_person(outer * self.columns[:, None, :])
+        self.cross = np.ascontiguousarray(cross.swapaxes(0, 1))  # (q, m, k)
+        self.squares = self.by_person(
+            outer * self.person_columns[:, None, :]
+        ).T  # (q, q, m)
         self.sizes = np.array([k - N_FIXED, *[m for _ in self.effects]])
         # ratios at which penalties weigh about as much as answers
         wiggly = self.gram.diagonal()[N_FIXED:].sum() / max(1, k - N_FIXED) or 1.0
-        self.scale = np.log([wiggly, *self.squares.diagonal(0, 1, 2).mean(0)])
+        self.scale = np.log([wiggly, *self.squares.diagonal().mean(0)])
 
     def by_person(self, values: np.ndarray) -> np.ndarray:
         """Return sums of values (n, ...) over each person's answers: (m, ...)."""
@@ -202,19 +205,19 @@ class Design:
     def penalised(self, log_ratio: np.ndarray) -> Penalised:
         """Return what ratios of variances (1 + q,) determine without any answers."""
         k, ratio = self.k, np.exp(log_ratio)
-        of_people = self.squares + np.diag(ratio[1:])
-        person_inverse = np.linalg.inv(of_people)
-        solved = person_inverse @ self.cross
-        left = self.gram - np.tensordot(self.cross, solved, ((0, 1), (0, 1)))
+        of_people = self.squares + np.diag(ratio[1:])[:, :, None]
+        person_inverse, determinant = _inverse(of_people)
+        solved = np.einsum("ijm,jmk->imk", person_inverse, self.cross)
+        left = self.gram - self.cross.reshape(-1, k).T @ solved.reshape(-1, k)
         left[range(N_FIXED, k), range(N_FIXED, k)] += ratio[0]
         root = np.linalg.cholesky(left)
         root_inverse = np.linalg.inv(root)
         inverse = root_inverse.T @ root_inverse
-        traces = ((solved @ inverse) * solved).sum((0, 2))
-        traces += person_inverse.diagonal(0, 1, 2).sum(0)
+        traces = np.einsum("imk,imk->i", solved @ inverse, solved)
+        traces += person_inverse.diagonal().sum(0)
         edf = self.sizes - ratio * [inverse.diagonal()[N_FIXED:].sum(), *traces]
         log_determinant = 2 * np.log(root.diagonal()).sum()
-        log_determinant += np.log(np.linalg.det(of_people)).sum()
+        log_determinant += np.log(determinant).sum()
         return Penalised(inverse, person_inverse, solved, edf, float(log_determinant))
 
     def known(self, log_ratio: np.ndarray) -> tuple[dict[str, float], float]:
@@ -246,13 +249,13 @@ class Design:
             raise ValueError(f"y has {len(y)} values and x has {n}: expected as many.")
         centred = y - y.mean()
         total, to_columns = centred @ centred, self.columns.T @ centred
-        to_people = self.by_person(self.person_columns * centred[:, None])  # (m, q)
+        to_people = self.by_person(self.person_columns * centred[:, None]).T  # (q, m)
         n_free, least = n - N_FIXED, NO_ERROR * total
 
         def solve(p: Penalised) -> tuple[np.ndarray, np.ndarray, float]:
-            """Return coefficients (k,), effects (m, q), and the penalised RSS."""
-            alone = (p.person_inverse @ to_people[:, :, None])[:, :, 0]
-            right = to_columns - np.tensordot(p.solved, to_people, ((0, 1), (0, 1)))
+            """Return coefficients (k,), effects (q, m), and the penalised RSS."""
+            alone = (p.person_inverse * to_people).sum(1)
+            right = to_columns - p.solved.reshape(-1, self.k).T @ to_people.ravel()
             beta = p.inverse @ right
             rss = total - (to_people * alone).sum() - right @ beta
             return beta, alone - p.solved @ beta, float(max(rss, least / 2))
@@ -261,7 +264,7 @@ class Design:
             """Return -2 REML without its constants, and its gradient."""
             p = self.penalised(log_ratio)
             beta, effects, rss = solve(p)
-            squares = np.array([beta[N_FIXED:] @ beta[N_FIXED:], *(effects**2).sum(0)])
+            squares = np.array([beta[N_FIXED:] @ beta[N_FIXED:], *(effects**2).sum(1)])
             value = n_free * math.log(rss) + p.log_determinant - self.sizes @ log_ratio
             return value, n_free * np.exp(log_ratio) * squares / rss - p.edf
 
@@ -276,7 +279,7 @@ class Design:
                 "y a constant, or computed from x and people instead of observed?"
             )
         sigma2 = penalised_rss / n_free
-        fitted = self.columns @ beta + (self.person_columns * effects[self.person]).sum(1)
+        fitted = self.columns @ beta + (self.person_columns * effects.T[self.person]).sum(1)
         mean_square = ((centred - fitted) ** 2).mean()
         edf, variances = self._edf(p), (sigma2 / np.exp(best.x)).tolist()
         aic = n * (math.log(2 * math.pi * mean_square) + 1) + 2 * (2 + sum(edf.values()))
@@ -290,7 +293,7 @@ class Design:
             sigma2=sigma2,
             aic=float(aic),
             reml=-(best.fun + n_free * (math.log(2 * math.pi / n_free) + 1)) / 2,
-            effects=pd.DataFrame(effects, self.people, list(self.effects)),
+            effects=pd.DataFrame(effects.T, self.people, list(self.effects)),
             coefficients=beta,
             covariance=sigma2 * p.inverse,
             log_ratio=best.x,
@@ -347,7 +350,7 @@ def _test_smooth(fit: Fit) -> TermTest:
     design, (smooth, *others) = fit.design, np.exp(fit.log_ratio)
     p = design.penalised(fit.log_ratio)
     lost = smooth * (p.inverse[N_FIXED:, N_FIXED:] ** 2).sum()
-    lost += np.array(others) @ ((p.solved @ p.inverse[:, N_FIXED:]) ** 2).sum((0, 2))
+    lost += np.array(others) @ ((p.solved @ p.inverse[:, N_FIXED:]) ** 2).sum((1, 2))
     root = np.linalg.cholesky(design.gram[1:, 1:]).T
     covariance = root @ fit.covariance[1:, 1:] @ root.T
     values = root @ fit.coefficients[1:]
@@ -363,15 +366,15 @@ def _test_effects(fit: Fit, term: str) -> TermTest:
     """
     design, (smooth, *others) = fit.design, np.exp(fit.log_ratio)
     p, one = design.penalised(fit.log_ratio), design.effects.index(term)
-    solved = p.solved[:, one]  # (m, k)
-    joint = np.diag(p.person_inverse[:, one, one]) + solved @ p.inverse @ solved.T
+    solved = p.solved[one]  # (m, k)
+    joint = np.diag(p.person_inverse[one, one]) + solved @ p.inverse @ solved.T
     to_curve = solved @ p.inverse[:, N_FIXED:]
     covariance = joint - others[one] * joint @ joint - smooth * to_curve @ to_curve.T
-    squares = design.squares[:, one, one] + others[one]
-    left, fixed = design.cross[:, one].copy(), design.gram.copy()
+    squares = design.squares[one, one] + others[one]
+    left, fixed = design.cross[one].copy(), design.gram.copy()
     for other in set(range(len(others))) - {one}:
-        mixed = design.squares[:, one, other]
-        cross = design.cross[:, other]
+        mixed = design.squares[one, other]
+        cross = design.cross[other]
         squares += mixed**2 / others[other]
         left += mixed[:, None] * cross / others[other]
         fixed += cross.T @ cross / others[other]
@@ -380,6 +383,18 @@ def _test_effects(fit: Fit, term: str) -> TermTest:
     weight = np.diag(squares) - left @ np.linalg.solve(fixed, left.T)
     values = fit.effects[term].to_numpy() / math.sqrt(fit.sigma2)
     return effects_test(values, weight, covariance, fit.residual_df)
+
+
+def _inverse(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inverses of symmetric matrices (q, q, m), q < 3, and determinants (m,).
+
+    In closed form, since LAPACK is called for one matrix at a time.
+    """
+    if len(matrices) < 2:
+        return 1 / matrices, matrices.prod((0, 1))
+    (a, b), (_, d) = matrices
+    determinant = a * d - b * b
+    return np.array([[d, -b], [-b, a]]) / determinant, determinant
 
 
 class ThinPlate:
